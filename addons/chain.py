@@ -1,0 +1,24 @@
+"""The order of the hooks: who is asking, what is decided, then what is done about it."""
+
+from .control import Control
+from .identify import Identify, Leave
+from .judge import Judge
+from .playback import Playback
+from .protocol import Protocol
+from .record import Record
+from .refuse import Refuse
+from .sessions import Sessions
+
+
+def chain(sessions: Sessions) -> list[object]:
+    """Give the addons of one engine, in order."""
+    return [
+        Identify(sessions),
+        Protocol(sessions),
+        Judge(sessions),
+        Control(),
+        Refuse(),
+        Playback(),
+        Record(sessions),
+        Leave(sessions),
+    ]

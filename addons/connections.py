@@ -1,0 +1,46 @@
+"""Acting on client connections: resets, waiting for them to take what was sent, closing a run's."""
+
+import contextlib
+import socket
+import struct
+from typing import Any
+
+from mitmproxy import connection
+
+from .sessions import Session, Sessions
+
+
+class Connections:
+    """Reach the transports below the flows."""
+
+    def __init__(self, sessions: Sessions, handlers: dict[Any, Any]) -> None:
+        """Act on the connection handlers that mitmproxy keeps, by client id."""
+        self._handlers = handlers
+        sessions.on_ended = self.close
+
+    def playhead_reset(self, client: connection.Client) -> None:
+        """End a connection with RST: what is unsent is dropped, as the peer would see a crash."""
+        writer = self._writer(client)
+        if writer is not None:
+            raw = writer.get_extra_info("socket")
+            with contextlib.suppress(OSError):
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+
+    async def playhead_drain(self, client: connection.Client) -> None:
+        """Wait until a client has taken what it was sent."""
+        handler = self._handlers.get(client.id)
+        if handler is not None:
+            await handler.drain_writers()
+
+    async def close(self, session: Session) -> None:
+        """Close what is left of a run's connections."""
+        for client in list(session.clients.values()):
+            writer = self._writer(client)
+            if writer is not None:
+                writer.close()
+
+    def _writer(self, client: connection.Client) -> Any:
+        handler = self._handlers.get(client.id)
+        entry = handler.transports.get(client) if handler is not None else None
+        return entry.writer if entry is not None else None

@@ -1,0 +1,90 @@
+"""What is to be done: begin the flight, ask the policy, remember the decision.
+
+Deny first, then fill in: in playback a refusal is preset before anything is looked up, so that whatever
+goes wrong afterwards, the client gets that and nothing leaves.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+
+from mitmproxy import http
+
+from ..config import Mode
+from ..tape.canonical import raw_key
+from ..tape.classify import classify
+from ..tape.cursor import Exhausted, Hit, Unknown
+from ..tape.model import Fingerprint, Seq
+from ..tape.policy import Action, Facts, decide
+from .flight import Flight, attach, find_flight
+from .refuse import refusal
+from .sessions import Session, Sessions
+from .wire import read_request
+
+_LARGE_BYTES = 64 * 1024
+"""Bodies above this are brought into canonical form on a thread."""
+
+
+class Judge:
+    """Decide on every request, once."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        """Decide for the runs in `sessions`."""
+        self._sessions = sessions
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Begin the flight; in playback preset the refusal."""
+        if flow.response is not None:
+            return
+        session = self._sessions.of(flow.client_conn)
+        if session is None or session.ending:
+            flow.response = refusal(None, None, "this connection belongs to no open run")
+            return
+        message = flow.request
+        target = message.data.path.decode("latin-1")
+        method, scheme, host = message.method, message.scheme, message.host
+        kind = classify(method, scheme, host, message.port, target, session.config.classes)
+        facts = Facts(method, scheme, host, message.port, target, kind)
+        seq = session.next_seq() if session.run is not None else Seq(0)
+        attach(flow, Flight(session, flow, seq, facts))
+        if session.mode is Mode.PLAYBACK:
+            flow.response = refusal(None, None, "playback could not look this request up")
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Decide, now that the body is there."""
+        flight = find_flight(flow)
+        if flight is None:
+            return None
+        session = flight.session
+        request, flight.redactions = session.redactor.request(read_request(flow))
+        flight.request = request
+        if session.mode is not Mode.PLAYBACK:
+            flight.decision = decide(flight.facts, session.mode, session.policy, None)
+            return None
+        if session.tape is None:
+            flight.decision = decide(flight.facts, session.mode, session.policy, None)
+            return None
+        flight.raw = raw_key(request, flight.request_class)
+        known = None
+        if session.reindexed is None:
+            known = session.store.find_fingerprint(session.tape, flight.raw)
+        if known is None and len(request.body) > _LARGE_BYTES:
+            return self._judge_large(flight, session)
+        flight.exact = known is not None
+        found = known or session.fingerprint(request, flight.request_class)
+        self._look_up(flight, session, found)
+        return None
+
+    async def _judge_large(self, flight: Flight, session: Session) -> None:
+        assert flight.request is not None
+        found = await asyncio.to_thread(session.fingerprint, flight.request, flight.request_class)
+        self._look_up(flight, session, found)
+
+    def _look_up(self, flight: Flight, session: Session, found: Fingerprint) -> None:
+        flight.fingerprint = found
+        assert session.cursor is not None
+        hit: Hit | Exhausted | Unknown = session.cursor.find(found, flight.request_class)
+        flight.decision = decide(flight.facts, session.mode, session.policy, hit)
+        flight.found = hit
+        if flight.decision.action is Action.SERVE:
+            assert isinstance(hit, Hit)
+            session.cursor.take(found, hit)

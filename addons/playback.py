@@ -1,0 +1,59 @@
+"""Answer from the tape; go no further than the tape."""
+
+from mitmproxy import http
+
+from ..store import LogCorrupt
+from ..tape.events import EventKind
+from ..tape.model import Response, VerdictKind
+from ..tape.policy import Action
+from ..tape.script import Step, StepKind, script
+from .flight import find_flight, idempotency_key
+from .refuse import refusal
+from .wire import make_head
+
+
+class Playback:
+    """Put the recorded outcome into the flight, for the stream to play."""
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Serve the recorded exchange that was decided on."""
+        flight = find_flight(flow)
+        if flight is None or flight.decision is None:
+            return
+        decision, session, request = flight.decision, flight.session, flight.request
+        if decision.action is not Action.SERVE:
+            return
+        assert session.tape is not None
+        assert decision.seq is not None
+        assert request is not None
+        exchange = session.store.find_exchange(session.tape, decision.seq)
+        if exchange is None:
+            raise LogCorrupt(
+                f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
+            )
+        response = exchange.response
+        if response is not None and response.status == 101:
+            flow.response = refusal(
+                request, None, "a recorded WebSocket cannot be played by this version"
+            )
+            verdict, reason = VerdictKind.REFUSED, "WebSocket"
+        else:
+            head = response or Response(0, b"", "HTTP/1.1", (), b"", 0)
+            flow.response = make_head(head, flow.request)
+            flight.steps = script(exchange, session.config.playback.pace)
+            if response is None and flight.steps[0].kind is StepKind.HEAD:
+                flight.steps = [Step(0, StepKind.HANG)]
+            verdict, reason = VerdictKind.SERVED, decision.reason
+        session.note(
+            EventKind.VERDICT,
+            seq=flight.seq,
+            method=request.method,
+            url=request.url,
+            request_class=flight.request_class.value,
+            verdict=verdict.value,
+            reason=reason,
+            fingerprint=flight.fingerprint or b"",
+            key=idempotency_key(request),
+            tape_seq=decision.seq,
+            match="repeated" if decision.repeated else "exact" if flight.exact else "canonical",
+        )

@@ -1,0 +1,279 @@
+"""Keep what passes: the intent before it is forwarded, the outcome before its last byte is released.
+
+Only an effect's intent is waited for; every outcome is. Everything that costs time, redaction of the
+answer, canonical form, packing, happens on the store's writer thread.
+"""
+
+from collections.abc import Awaitable
+
+from mitmproxy import connection, http
+
+from ..config import Mode
+from ..store import Record as StoredRecord
+from ..tape.canonical import raw_key
+from ..tape.events import Event, EventKind
+from ..tape.model import (
+    Chunk,
+    Exchange,
+    Headers,
+    Request,
+    RequestClass,
+    Response,
+    VerdictKind,
+)
+from ..tape.policy import Action
+from .flight import Flight, find_flight, idempotency_key
+from .sessions import Sessions
+from .wire import announced_length
+
+LATE_ANSWER_S = 600.0
+"""Longest time an effect's answer is waited for after the client has left."""
+
+_TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
+"""Pieces of a model's stream on which SDKs act before the stream has ended."""
+
+
+class Record:
+    """Record what is forwarded, in record mode and for live requests in playback."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        """Record for the runs in `sessions`."""
+        self._sessions = sessions
+        sessions.on_unfinished = self.give_up
+
+    # ---- hooks ---------------------------------------------------------------------------------
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Log the intent; for an effect, before it is forwarded."""
+        flight = find_flight(flow)
+        if flight is None or flight.decision is None:
+            return None
+        if flight.decision.action not in (Action.FORWARD, Action.LIVE):
+            return None
+        self._prepare(flow, flight)
+        if flight.session.run is None:
+            return None
+        flight.recording = True
+        if flight.request_class is RequestClass.EFFECT:
+            return self._log_intent(flight)
+        flight.session.store.append_made(flight.session.run.number, lambda: _intent(flight))
+        flight.forwarded = True
+        return None
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Let the answer pass piece by piece."""
+        flight = find_flight(flow)
+        if flight is None or flow.response is None:
+            return
+        if flight.decision is None or flight.decision.action not in (Action.FORWARD, Action.LIVE):
+            return
+        flight.head_us = flight.now_us()
+        if flow.response.status_code == 101:
+            flight.warnings.append("a WebSocket: its messages are not recorded by this version")
+            return
+        flow.response.stream = True
+        if flow.request.method != "HEAD":
+            flight.announced = announced_length(flow.response.data.headers.fields)
+
+    async def playhead_release(self, flight: Flight) -> None:
+        """Make durable what has passed, before a piece that the agent will act on is released."""
+        if flight.recording and flight.session.run is not None:
+            made = _maker(flight, flight.flow.response, complete=False, outcome=False)
+            await flight.session.store.save(flight.session.run.number, made)
+
+    async def response(self, flow: http.HTTPFlow) -> None:
+        """Log the outcome; the last byte is released after this."""
+        flight = find_flight(flow)
+        if flight is None or flight.decision is None or flight.steps is not None:
+            return
+        if flight.recording:
+            await self._save(flight, flow.response, complete=True)
+        elif flight.decision.action is Action.FORWARD:
+            flight.finish()
+
+    async def error(self, flow: http.HTTPFlow) -> None:
+        """Log that the exchange failed, or that the client left."""
+        flight = find_flight(flow)
+        if flight is None or flight.steps is not None:
+            return
+        if not flight.recording:
+            flight.finish()
+        elif not flight.saved:
+            if flight.fault is None:
+                flight.client_left()
+            await self._save(flight, flow.response if flight.head_us else None, complete=False)
+
+    async def client_disconnected(self, client: connection.Client) -> None:
+        """Keep the upstream connections while late answers are still to come."""
+        session = self._sessions.of(client)
+        if session is None:
+            return
+        for flight in list(session.flights):
+            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded:
+                await flight.ended(LATE_ANSWER_S)
+
+    async def give_up(self, flight: Flight) -> None:
+        """Save what there is of an exchange whose run ends now."""
+        if flight.recording and not flight.saved:
+            flight.client_left()
+            flight.warnings.append("its run ended before the answer did")
+            answer = flight.flow.response if flight.head_us else None
+            await self._save(flight, answer, complete=False)
+        flight.finish()
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _prepare(self, flow: http.HTTPFlow, flight: Flight) -> None:
+        flow.response = None
+        wants = flight.session.config.upstream_encoding
+        identity = {
+            RequestClass.INFERENCE: wants.inference,
+            RequestClass.READ: wants.reads,
+            RequestClass.EFFECT: wants.effects,
+        }.get(flight.request_class, False)
+        if identity and "accept-encoding" in flow.request.headers:
+            flow.request.headers["accept-encoding"] = "identity"
+
+    async def _log_intent(self, flight: Flight) -> None:
+        assert flight.session.run is not None
+        await flight.session.store.append_durably(
+            flight.session.run.number, lambda: _intent(flight)
+        )
+        flight.forwarded = True
+
+    async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
+        assert flight.session.run is not None
+        flight.saved = True
+        try:
+            made = _maker(flight, answer, complete=complete, outcome=True)
+            await flight.session.store.save(flight.session.run.number, made)
+        finally:
+            flight.finish()
+
+
+def _intent(flight: Flight) -> Event:
+    """Make the intent event. Runs on the writer's thread."""
+    request = _identified(flight)
+    return Event(
+        EventKind.INTENT,
+        flight.started_ns,
+        {
+            "seq": flight.seq,
+            "method": request.method,
+            "url": request.url,
+            "request_class": flight.request_class.value,
+            "fingerprint": flight.fingerprint,
+            "key": idempotency_key(request),
+        },
+    )
+
+
+def _identified(flight: Flight) -> Request:
+    request = flight.request
+    assert request is not None
+    if flight.fingerprint is None:
+        flight.fingerprint = flight.session.fingerprint(request, flight.request_class)
+    return request
+
+
+class _Maker:
+    """Builds the stored record on the writer's thread from what was true when it was handed over."""
+
+    __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces")
+
+    def __init__(
+        self, flight: Flight, answer: http.Response | None, complete: bool, outcome: bool
+    ) -> None:
+        self.flight = flight
+        self.complete = complete
+        self.outcome = outcome
+        self.end_us = flight.now_us()
+        self.pieces = list(flight.pieces)
+        self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
+        self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
+        if answer is not None:
+            data = answer.data
+            trailers = data.trailers.fields if data.trailers else ()
+            head = (data.status_code, data.reason, data.http_version, data.headers.fields)
+            self.head = (*head, trailers)
+            if not self.pieces and data.content:
+                self.pieces = [data.content]
+
+    def __call__(self) -> StoredRecord:
+        flight = self.flight
+        request = _identified(flight)
+        session = flight.session
+        redactions = flight.redactions
+        response = None
+        if self.head is not None:
+            status, reason, version, fields, trailers = self.head
+            headers, more = session.redactor.response_headers(fields)
+            redactions = (*redactions, *more)
+            response = Response(
+                status=status,
+                reason=reason,
+                http_version=version.decode("latin-1"),
+                headers=headers,
+                body=b"".join(self.pieces),
+                head_us=flight.head_us,
+                chunks=self.chunks,
+                trailers=trailers,
+                complete=self.complete,
+            )
+        live = session.mode is Mode.PLAYBACK
+        decision = flight.decision
+        assert decision is not None
+        assert flight.fingerprint is not None
+        client = flight.flow.client_conn
+        exchange = Exchange(
+            seq=flight.seq,
+            request_class=flight.request_class,
+            verdict=VerdictKind.LIVE if live else VerdictKind.RECORDED,
+            reason=decision.reason,
+            request=request,
+            started_ns=flight.started_ns,
+            end_us=self.end_us,
+            fingerprint=flight.fingerprint,
+            response=response,
+            fault=flight.fault,
+            gone=flight.gone,
+            redactions=redactions,
+            warnings=tuple(flight.warnings),
+            alpn_offers=tuple(client.alpn_offers) if client.tls else (),
+            alpn=client.alpn,
+        )
+        outcome = _outcome(exchange, live) if self.outcome else None
+        return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
+
+
+def _maker(
+    flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
+) -> _Maker:
+    return _Maker(flight, answer, complete, outcome)
+
+
+def _outcome(exchange: Exchange, live: bool) -> Event:
+    response, fault, gone = exchange.response, exchange.fault, exchange.gone
+    data: dict[str, object] = {
+        "seq": exchange.seq,
+        "verdict": exchange.verdict.value,
+        "status": response.status if response else 0,
+        "complete": response.complete if response else False,
+        "bytes_in": len(response.body) if response else 0,
+        "bytes_out": len(exchange.request.body),
+        "end_us": exchange.end_us,
+    }
+    if live:
+        data["reason"] = exchange.reason
+    if fault is not None:
+        data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
+    if gone is not None:
+        data["gone_us"] = gone.at_us
+    if exchange.warnings:
+        data["warnings"] = exchange.warnings
+    return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)
+
+
+def is_terminal(data: bytes) -> bool:
+    """Say whether a piece of a stream holds something that an SDK acts on before the end."""
+    return any(mark in data for mark in _TERMINAL)

@@ -1,0 +1,149 @@
+"""What an agent sees when the tape has no answer: a refusal that says why, or a configured stub.
+
+A refusal is HTTP 424 with headers that keep SDKs from trying again; it names the nearest recorded
+exchange and the first difference. Both are noted as divergences: the agent can go on, but the replay is
+not called faithful. Telemetry that nobody wrote is refused too, and is no divergence.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+
+from mitmproxy import http
+
+from ..tape.cursor import Exhausted
+from ..tape.divergence import Divergence, DivergenceKind, differences, nearest
+from ..tape.events import EventKind
+from ..tape.model import Request, RequestClass, Seq, VerdictKind
+from ..tape.policy import Action
+from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
+from .flight import Flight, find_flight, idempotency_key
+from .sessions import Session
+from .wire import make_answer
+
+_CANDIDATES = 200
+"""Recorded exchanges looked at for the nearest one."""
+
+
+class Refuse:
+    """Answer what the policy refused or stubbed."""
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer with the refusal or the stub."""
+        flight = find_flight(flow)
+        if flight is None or flight.decision is None:
+            return None
+        if flight.decision.action in (Action.REFUSE, Action.STUB):
+            return self._answer(flow, flight)
+        return None
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """End the flight: the made-up answer is on its way."""
+        flight = find_flight(flow)
+        if flight is not None and not flight.recording and flight.steps is None:
+            flight.finish()
+
+    async def _answer(self, flow: http.HTTPFlow, flight: Flight) -> None:
+        decision, request, session = flight.decision, flight.request, flight.session
+        assert decision is not None
+        assert request is not None
+        divergence = None
+        if session.tape is not None and flight.request_class is not RequestClass.TELEMETRY:
+            divergence = await asyncio.to_thread(explain, session, flight, request)
+        reason = session.problem or decision.reason
+        stub = decision.answer
+        if decision.action is Action.STUB and stub is not None:
+            given = tuple((name.encode(), value.encode()) for name, value in stub.headers)
+            flow.response = make_answer(stub.status, stub_headers(given, reason), stub.body)
+            verdict = VerdictKind.STUBBED
+        else:
+            body = refusal_body(request, divergence, reason)
+            flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
+            verdict = VerdictKind.REFUSED
+        session.note(
+            EventKind.VERDICT,
+            seq=flight.seq,
+            method=request.method,
+            url=request.url,
+            request_class=flight.request_class.value,
+            verdict=verdict.value,
+            reason=reason,
+            fingerprint=flight.fingerprint or b"",
+            key=idempotency_key(request),
+        )
+        if divergence is not None:
+            session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
+
+
+def refusal(request: Request | None, divergence: Divergence | None, reason: str) -> http.Response:
+    """Give a refusal as a response."""
+    asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
+    body = refusal_body(asked, divergence, reason)
+    return make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
+
+
+def explain(session: Session, flight: Flight, request: Request) -> Divergence:
+    """Say how a request diverged: the nearest recorded exchange and what differs. Blocking."""
+    tape = session.tape
+    assert tape is not None
+    found = flight.found
+    if isinstance(found, Exhausted):
+        return Divergence(
+            DivergenceKind.EXHAUSTED,
+            flight.seq,
+            request.method,
+            request.url,
+            found.last,
+            (),
+            f"the tape answers this request {found.times} times, and it was asked once more",
+        )
+    near = nearest(request, _candidates(session, request))
+    if near is None:
+        return Divergence(
+            DivergenceKind.UNEXPECTED,
+            flight.seq,
+            request.method,
+            request.url,
+            None,
+            (),
+            "the tape holds nothing like this request",
+        )
+    differing = differences(near[1], request, session.rules)
+    return Divergence(
+        DivergenceKind.CHANGED,
+        flight.seq,
+        request.method,
+        request.url,
+        near[0],
+        differing,
+        f"nearest on the tape is seq {near[0]}",
+    )
+
+
+def _candidates(session: Session, request: Request) -> list[tuple[Seq, Request]]:
+    """Load the recorded requests that could be meant: those of the same endpoint come first."""
+    assert session.tape is not None
+    if session.endpoints is None:
+        session.endpoints = {}
+        for event in session.store.events(session.tape):
+            if event.kind is EventKind.INTENT:
+                key = (event.data["method"], event.data["url"].partition("?")[0])
+                session.endpoints.setdefault(key, []).append(event.seq)
+    own = session.endpoints.get((request.method, request.url.partition("?")[0]), [])
+    origin = f"{request.scheme}://{request.authority}/"
+    seqs = list(own)
+    if len(seqs) < _CANDIDATES:
+        seqs += [
+            seq
+            for (_, url), found in session.endpoints.items()
+            if url.startswith(origin)
+            for seq in found
+            if seq not in own
+        ]
+    unserved = [seq for seq in seqs if session.cursor and not session.cursor.served(seq)]
+    chosen = (unserved or seqs)[:_CANDIDATES]
+    loaded = []
+    for seq in chosen:
+        exchange = session.store.find_exchange(session.tape, seq)
+        if exchange is not None:
+            loaded.append((seq, exchange.request))
+    return loaded

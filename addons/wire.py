@@ -1,0 +1,77 @@
+"""Between mitmproxy's messages and ours: bytes and order stay as they stand on the wire."""
+
+from mitmproxy import http
+from mitmproxy.net.http import status_codes
+
+from ..tape.model import Headers, Request, Response
+
+_FRAMING = (b"content-length", b"transfer-encoding")
+_BODILESS = frozenset({204, 304})
+
+
+def read_request(flow: http.HTTPFlow) -> Request:
+    """Give a flow's request as the client sent it."""
+    message = flow.request
+    data = message.data
+    return Request(
+        method=message.method,
+        scheme=message.scheme,
+        host=message.host,
+        port=message.port,
+        target=data.path.decode("latin-1"),
+        http_version=data.http_version.decode("latin-1"),
+        headers=data.headers.fields,
+        body=data.content or b"",
+        trailers=data.trailers.fields if data.trailers else (),
+    )
+
+
+def announced_length(headers: Headers) -> int:
+    """Give the content-length that a head states, or -1."""
+    for name, value in headers:
+        if name.lower() == b"content-length":
+            return int(value) if value.isdigit() else -1
+    return -1
+
+
+def make_head(response: Response, request: http.Request) -> http.Response:
+    """Give a recorded response's head for a client, framed for the protocol it speaks.
+
+    A response recorded over HTTP/2 may have no length; over HTTP/1 it is sent in chunks then, or the
+    end of its body could not be told.
+    """
+    headers = response.headers
+    if (
+        response.http_version.startswith("HTTP/2")
+        and not request.is_http2
+        and request.method != "HEAD"
+        and response.status not in _BODILESS
+        and not any(name.lower() in _FRAMING for name, _ in headers)
+    ):
+        headers = (*headers, (b"transfer-encoding", b"chunked"))
+    return http.Response(
+        http_version=response.http_version.encode("latin-1"),
+        status_code=response.status,
+        reason=response.reason,
+        headers=http.Headers(headers),
+        content=b"",
+        trailers=http.Headers(response.trailers) if response.trailers else None,
+        timestamp_start=0.0,
+        timestamp_end=0.0,
+    )
+
+
+def make_answer(status: int, headers: Headers, body: bytes) -> http.Response:
+    """Give an answer that we made up."""
+    length = (b"content-length", str(len(body)).encode())
+    fields = tuple(field for field in headers if field[0].lower() not in _FRAMING)
+    return http.Response(
+        http_version=b"HTTP/1.1",
+        status_code=status,
+        reason=status_codes.RESPONSES.get(status, "").encode(),
+        headers=http.Headers((*fields, length)),
+        content=body,
+        trailers=None,
+        timestamp_start=0.0,
+        timestamp_end=0.0,
+    )

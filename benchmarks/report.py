@@ -1,0 +1,79 @@
+"""Figures as plain tables, and the bars they are held against."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A promise of the project: `value` is to be at most `limit`."""
+
+    name: str
+    limit: float
+    value: float | None
+    """None: it could not be measured."""
+    unit: str = "x"
+
+    @property
+    def result(self) -> str:
+        """Say `met`, `missed` or `not measured`."""
+        if self.value is None:
+            return "not measured"
+        return "met" if self.value <= self.limit else "MISSED"
+
+
+@dataclass(slots=True)
+class Section:
+    """What one measurement found."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    raw: Any = None
+    """Every sample, for `--json`."""
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Give the median of some ratios and, in brackets, the least and the greatest."""
+    if not values:
+        return "-"
+    middle = f"{statistics.median(values):.{digits}f}"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):.{digits}f}..{max(values):.{digits}f})"
+
+
+def render(section: Section) -> str:
+    """Give a section as a plain table."""
+    lines = ["", section.title, *_columns([section.head, *section.rows])]
+    lines += [f"  note: {note}" for note in section.notes]
+    return "\n".join(lines)
+
+
+def render_bars(bars: Sequence[Bar]) -> str:
+    """Give all bars as a plain table."""
+    rows = [
+        (
+            bar.name,
+            f"<= {bar.limit:g} {bar.unit}",
+            "-" if bar.value is None else f"{bar.value:.4g} {bar.unit}",
+            bar.result,
+        )
+        for bar in bars
+    ]
+    return "\n".join(["", "Bars", *_columns([("bar", "limit", "measured", "result"), *rows])])
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    lines.insert(1, "  " + "  ".join("-" * width for width in widths))
+    return lines

@@ -1,0 +1,51 @@
+"""What was asked: the configuration's schema, its loading with exact places, its match patterns.
+
+Everything here is a frozen value once loaded. The file is read by `load`, flags of a command are laid
+over it by `override`, and `Watcher` says when the file's meaning changed.
+"""
+
+from .errors import ConfigError, Fault
+from .load import load, loads, override
+from .match import Match, parse_match
+from .schema import (
+    Answer,
+    Classes,
+    ClassLive,
+    Config,
+    EffectRule,
+    IgnoreRule,
+    Listen,
+    LiveRule,
+    Mode,
+    Playback,
+    RedactRule,
+    Retention,
+    Runs,
+    UpstreamEncoding,
+)
+from .watch import Watcher
+
+__all__ = [
+    "Answer",
+    "ClassLive",
+    "Classes",
+    "Config",
+    "ConfigError",
+    "EffectRule",
+    "Fault",
+    "IgnoreRule",
+    "Listen",
+    "LiveRule",
+    "Match",
+    "Mode",
+    "Playback",
+    "RedactRule",
+    "Retention",
+    "Runs",
+    "UpstreamEncoding",
+    "Watcher",
+    "load",
+    "loads",
+    "override",
+    "parse_match",
+]

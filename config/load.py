@@ -1,0 +1,417 @@
+"""Reading a configuration: a YAML file, and flags of a command laid over it.
+
+Every fault is reported at once, in file order, with its place. What a text means is `config/values.py`,
+where a value stands is `config/document.py`; here stand the keys, and the rules between keys.
+
+Relative paths in a file are relative to the file's folder, so that a service and a person in another
+folder mean the same store; in flags they are relative to the working folder, as on any command line.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from .document import MAX_BYTES, Faults, Fields, Value, parse_document
+from .errors import ConfigError, Fault
+from .match import Match
+from .schema import (
+    Answer,
+    Classes,
+    ClassLive,
+    Config,
+    EffectRule,
+    IgnoreRule,
+    LiveRule,
+    Playback,
+    RedactRule,
+    Retention,
+    Runs,
+    UpstreamEncoding,
+)
+from .values import (
+    check_json_path,
+    choice,
+    integer,
+    is_loopback,
+    parse_base64,
+    parse_duration,
+    parse_header_name,
+    parse_header_value,
+    parse_host,
+    parse_listen,
+    parse_mode,
+    parse_pace,
+    parse_parameter,
+    parse_pattern,
+    parse_place,
+    parse_reason,
+    parse_run_name,
+    parse_token,
+)
+
+FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca")
+"""What `override` takes; the flag of `ca_dir` is `--ca-dir`."""
+
+_NO_MATCH = Match("", frozenset(), "", "", None, "")
+"""Stands in for a pattern at fault, so that reading goes on; never in a Config that is returned."""
+_MISSING_REASON = "missing; expected why this may go live, as 'metrics emit'"
+_MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.example.com/v1/*'"
+_CLASS_LIVE = "expected tape or {live: {hosts: [api.example.com], reason: why}}"
+_COMPUTED = ("content-length", "transfer-encoding", "connection")
+"""Header fields of an answer that follow from its body and connection."""
+_NO_CONTENT = (204, 304)
+
+
+def load(path: Path) -> Config:
+    """Read a configuration file.
+
+    Raises: ConfigError with every fault; one without line and column where the file cannot be read.
+    """
+    try:
+        data = read(path)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    return decode(data, path)
+
+
+def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config:
+    """Read a configuration from a text.
+
+    name: of the text, for the places of faults.
+    base: folder that relative paths start from; None leaves them to the working folder.
+    Raises: ConfigError with every fault.
+    """
+    # In UTF-8 a text has at least as many bytes as characters: the longest are refused unencoded.
+    if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
+        raise _too_long(name)
+    faults = Faults(name)
+    value = parse_document(text, faults)
+    config = Config(store=_based(base, Config().store))
+    if value is not None:
+        config = _config(value, base)
+        faults.raise_any()
+    return config
+
+
+def override(config: Config, flags: Mapping[str, object]) -> Config:
+    """Lay the flags of a command over a configuration.
+
+    flags: by the names in `FLAGS`, as text, or None where not given. `run` names both the run that is
+        recorded and the one that is played.
+    Raises: ConfigError, whose places are flags; ValueError on a name that is no flag.
+    """
+    given = {name: str(value) for name, value in flags.items() if value is not None}
+    if unknown := given.keys() - set(FLAGS):
+        raise ValueError(f"no such flags: {sorted(unknown)}")
+    faults: list[Fault] = []
+    for name in FLAGS:
+        if name in given:
+            try:
+                config = _with_flag(config, name, given[name])
+            except ValueError as error:
+                faults.append(Fault(_flag(name), "", str(error)))
+    for key, text in _between_keys(config):
+        is_flag = key in given
+        faults.append(
+            Fault(_flag(key) if is_flag else "configuration", "" if is_flag else key, text)
+        )
+    if faults:
+        raise ConfigError(tuple(faults))
+    return config
+
+
+def read(path: Path) -> bytes:
+    """Read a file's bytes, one more than is allowed at most.
+
+    Raises: OSError; ValueError on a path that cannot be one.
+    """
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def decode(data: bytes, path: Path) -> Config:
+    """Read a configuration from the bytes of a file.
+
+    Raises: ConfigError with every fault.
+    """
+    if len(data) > MAX_BYTES:
+        raise _too_long(str(path))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        wrong = f"not UTF-8: byte 0x{data[error.start]:02x} on line {line}; save the file as UTF-8"
+        raise ConfigError((Fault(str(path), "", wrong),)) from None
+    return loads(text, str(path), path.parent)
+
+
+def unreadable(path: Path, error: Exception) -> ConfigError:
+    """Say why a file cannot be read."""
+    match error:
+        case FileNotFoundError():
+            wrong = "no such file"
+        case IsADirectoryError():
+            wrong = "a folder; expected a YAML file"
+        case OSError():
+            wrong = f"cannot be read: {error.strerror or error}"
+        case _:
+            wrong = f"cannot be read: {error}"
+    return ConfigError((Fault(str(path), "", wrong),))
+
+
+def _too_long(name: str) -> ConfigError:
+    wrong = f"longer than {MAX_BYTES} bytes, which is more than a configuration may be"
+    return ConfigError((Fault(name, "", wrong),))
+
+
+def _based(base: Path | None, path: Path) -> Path:
+    return path if base is None else base / path
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _with_flag(config: Config, name: str, text: str) -> Config:
+    match name:
+        case "mode":
+            return replace(config, mode=parse_mode(text))
+        case "listen":
+            return replace(config, listen=parse_listen(text))
+        case "run":
+            run = parse_run_name(text)
+            runs = replace(config.runs, default=run)
+            return replace(config, runs=runs, playback=replace(config.playback, run=run))
+        case "store":
+            return replace(config, store=parse_place(text))
+        case "ca_dir":
+            return replace(config, ca_dir=parse_place(text))
+        case _:
+            return replace(config, upstream_ca=parse_place(text))
+
+
+def _between_keys(config: Config) -> list[tuple[str, str]]:
+    """Give what is wrong between keys, as top-level key and text."""
+    wrong = []
+    if not config.runs.tokens and not is_loopback(config.listen.host):
+        text = (
+            f"{config.listen} can be reached from other machines and runs.tokens is empty, which"
+            " accepts any token, on loopback only; give runs.tokens, or listen on 127.0.0.1"
+        )
+        wrong.append(("listen", text))
+    classes = [live for live in (config.playback.inference, config.playback.reads) if live]
+    count = len(config.live) + sum(len(live.hosts) for live in classes)
+    if count > config.live_max:
+        text = (
+            f"{count} live rules (hosts of live classes count too), but live_max is"
+            f" {config.live_max}; remove some, or raise live_max"
+        )
+        wrong.append(("live" if config.live else "playback", text))
+    return wrong
+
+
+def _config(value: Value, base: Path | None) -> Config:
+    fields = value.fields(
+        *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
+        *("playback", "classes", "live_max", "live", "effects", "ignore", "redact", "retention"),
+    )
+    default = Config()
+
+    def place(text: str) -> Path:
+        return _based(base, parse_place(text))
+
+    config = Config(
+        mode=fields.parsed("mode", parse_mode, default.mode),
+        listen=fields.parsed("listen", parse_listen, default.listen),
+        store=fields.parsed("store", place, _based(base, default.store)),
+        ca_dir=fields.optional("ca_dir", place),
+        upstream_ca=fields.optional("upstream_ca", place),
+        upstream_encoding=fields.section("upstream_encoding", _encoding, default.upstream_encoding),
+        runs=fields.section("runs", _runs, default.runs),
+        playback=fields.section("playback", _playback, default.playback),
+        classes=fields.section("classes", _classes, default.classes),
+        live_max=fields.parsed("live_max", integer(0, 1000), default.live_max),
+        live=fields.each("live", _live_rule),
+        effects=fields.each("effects", _effect_rule),
+        ignore=fields.each("ignore", _ignore_rule),
+        redact=fields.each("redact", _redact_rule),
+        retention=fields.section("retention", _retention, default.retention),
+    )
+    for key, text in _between_keys(config):
+        fields.given[key].fault(text)
+    return config
+
+
+def _encoding(value: Value) -> UpstreamEncoding:
+    fields = value.fields("inference", "reads", "effects")
+    default = UpstreamEncoding()
+
+    def identity(text: str) -> bool:
+        return choice("identity", "as-asked")(text) == "identity"
+
+    return UpstreamEncoding(
+        inference=fields.parsed("inference", identity, default.inference),
+        reads=fields.parsed("reads", identity, default.reads),
+        effects=fields.parsed("effects", identity, default.effects),
+    )
+
+
+def _runs(value: Value) -> Runs:
+    fields = value.fields("default", "grace", "tokens")
+    default = Runs()
+    return Runs(
+        default=fields.parsed("default", parse_run_name, default.default),
+        grace_s=fields.parsed("grace", parse_duration, default.grace_s),
+        tokens=fields.section("tokens", _tokens, default.tokens),
+    )
+
+
+def _tokens(value: Value) -> Mapping[str, str]:
+    tokens = {}
+    for name, key, token in value.entries():
+        key.parsed(parse_run_name, "")
+        tokens[name] = token.parsed(parse_token, "")
+    return tokens
+
+
+def _playback(value: Value) -> Playback:
+    fields = value.fields("run", "inference", "reads", "effects", "pace", "allow_model_drift")
+    default = Playback()
+    if fields.each("allow_model_drift", lambda item: item):
+        fields.given["allow_model_drift"].fault(
+            "model drift cannot be allowed in this version; remove the entries"
+        )
+    return Playback(
+        run=fields.parsed("run", parse_run_name, default.run),
+        inference=fields.section("inference", _class_live, None),
+        reads=fields.section("reads", _class_live, None),
+        effects=fields.parsed("effects", choice("stub", "refuse"), default.effects),
+        pace=fields.parsed("pace", parse_pace, default.pace),
+    )
+
+
+def _class_live(value: Value) -> ClassLive | None:
+    if value.is_mapping:
+        live = value.fields("live").given.get("live")
+        if live is not None and live.is_mapping:
+            return _class_live_rule(live)
+    elif value.node.value == "tape":
+        return None
+    value.fault(_CLASS_LIVE)
+    return None
+
+
+def _class_live_rule(value: Value) -> ClassLive:
+    fields = value.fields("hosts", "reason")
+    hosts = fields.given.get("hosts")
+    if hosts is None or hosts.blank:
+        value.missing(
+            "hosts", "missing; expected the hosts that may be reached, as [api.example.com]"
+        )
+    reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
+    return ClassLive(fields.texts("hosts", parse_host, ""), reason)
+
+
+def _classes(value: Value) -> Classes:
+    fields = value.fields("inference", "read", "effect", "telemetry")
+    return Classes(
+        inference=fields.texts("inference", parse_pattern, _NO_MATCH),
+        read=fields.texts("read", parse_pattern, _NO_MATCH),
+        effect=fields.texts("effect", parse_pattern, _NO_MATCH),
+        telemetry=fields.texts("telemetry", parse_pattern, _NO_MATCH),
+    )
+
+
+def _pattern(fields: Fields) -> Match:
+    return fields.required("match", parse_pattern, _MISSING_MATCH, _NO_MATCH)
+
+
+def _live_rule(value: Value) -> LiveRule:
+    fields = value.fields("match", "reason")
+    reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
+    return LiveRule(_pattern(fields), reason)
+
+
+def _effect_rule(value: Value) -> EffectRule:
+    fields = value.fields("match", "answer", "gate")
+    if "gate" in fields.given:
+        fields.given["gate"].fault("gates are not available in this version; remove `gate`")
+    return EffectRule(_pattern(fields), fields.section("answer", _answer, None))
+
+
+def _answer(value: Value) -> Answer:
+    fields = value.fields("status", "headers", "json", "text", "base64")
+    status = fields.parsed("status", integer(200, 599), 200)
+    nothing: tuple[tuple[str, str], ...] = ()
+    headers = fields.section("headers", _headers, nothing)
+    bodies = [key for key in ("json", "text", "base64") if key in fields.given]
+    if len(bodies) > 1:
+        value.fault(f"more than one body: {', '.join(bodies)}; expected one of them")
+    body = b""
+    if "json" in fields.given:
+        body = fields.given["json"].json().encode()
+        if "content-type" not in {name.lower() for name, _ in headers}:
+            headers = (*headers, ("content-type", "application/json"))
+    elif "text" in fields.given:
+        body = fields.parsed("text", str.encode, b"")
+    elif "base64" in fields.given:
+        body = fields.parsed("base64", parse_base64, b"")
+    if status not in _NO_CONTENT:
+        headers = (*headers, ("content-length", str(len(body))))
+    elif bodies:
+        # RFC 9110 sections 15.3.5 and 15.4.5; section 8.6 forbids content-length with 204.
+        fields.given[bodies[0]].fault(f"an answer with status {status} has no body; remove it")
+    return Answer(status, headers, body)
+
+
+def _headers(value: Value) -> tuple[tuple[str, str], ...]:
+    headers: dict[str, tuple[str, str]] = {}
+    for name, key, text in value.entries():
+        lower = key.parsed(_lower_header_name, "")
+        if lower in _COMPUTED:
+            key.fault("this header is computed; remove it")
+        elif lower in headers:
+            key.fault("the same header in another case; keep one of them")
+        headers[lower] = (name, text.parsed(parse_header_value, ""))
+    return tuple(headers.values())
+
+
+def _lower_header_name(text: str) -> str:
+    return parse_header_name(text).lower()
+
+
+def _ignore_rule(value: Value) -> IgnoreRule:
+    fields = value.fields("match", "json", "header", "query", "form")
+    rule = IgnoreRule(
+        match=_pattern(fields),
+        json=fields.texts("json", check_json_path, ""),
+        header=fields.texts("header", _lower_header_name, ""),
+        query=fields.texts("query", parse_parameter, ""),
+        form=fields.texts("form", parse_parameter, ""),
+    )
+    places = [place for key, place in fields.given.items() if key != "match"]
+    if value.is_mapping and all(place.blank for place in places):
+        value.fault("names no place; expected one of json, header, query, form")
+    return rule
+
+
+def _redact_rule(value: Value) -> RedactRule:
+    fields = value.fields("header", "query")
+    if value.is_mapping and len(fields.given) != 1:
+        value.fault("expected exactly one of header, query")
+    return RedactRule(
+        header=fields.parsed("header", _lower_header_name, ""),
+        query=fields.parsed("query", parse_parameter, ""),
+    )
+
+
+def _retention(value: Value) -> Retention:
+    fields = value.fields("hot", "keep", "archive")
+    default = Retention()
+    keep = fields.given.get("keep")
+    if keep is not None and keep.text() not in (None, "forever"):
+        keep.fault("this version cannot delete runs yet; expected forever")
+    archive = fields.given.get("archive")
+    if archive is not None and not archive.empty:
+        archive.fault("this version cannot archive runs yet; expected null")
+    return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))

@@ -1,0 +1,165 @@
+"""The configuration as frozen values, with every default.
+
+Units stand in names (`grace_s`). What a key means for a person is written beside it in
+`config/playhead.yaml`, which is the reference; `docs/configuration.md` is checked against this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from .match import Match
+
+
+class Mode(StrEnum):
+    """What happens to a new run; fixed for the run's life."""
+
+    RECORD = "record"
+    PLAYBACK = "playback"
+    PASSTHROUGH = "passthrough"
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Address the proxy listens on; port 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How runs are told apart and when they end."""
+
+    default: str = "per-process"
+    """`per-process`, or the name that every request without credentials is recorded under."""
+    grace_s: float = 10.0
+    tokens: Mapping[str, str] = field(default_factory=dict)
+    """Token by run name; the name may hold `*`. Empty accepts any token, on loopback only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLive:
+    """A whole class of requests goes live in playback, to these hosts and no others."""
+
+    hosts: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """What playback serves, and what it does about the rest."""
+
+    run: str = "latest"
+    inference: ClassLive | None = None
+    """None: from the tape."""
+    reads: ClassLive | None = None
+    effects: str = "stub"
+    """`stub` (from configured answers) or `refuse`."""
+    pace: float = 0.0
+    """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Patterns that extend the shipped table of request classes."""
+
+    inference: tuple[Match, ...] = ()
+    read: tuple[Match, ...] = ()
+    effect: tuple[Match, ...] = ()
+    telemetry: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEncoding:
+    """By class, whether a content coding is asked for upstream: True asks for identity."""
+
+    inference: bool = True
+    reads: bool = False
+    effects: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRule:
+    """An allowlist entry: what may leave in playback, and why."""
+
+    match: Match
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A configured answer for an effect that is not on the tape."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRule:
+    """What to do with effects that match, in playback."""
+
+    match: Match
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRule:
+    """Volatile places of matching requests: left out of the comparison, kept in the record."""
+
+    match: Match
+    json: tuple[str, ...] = ()
+    """JSON paths, as `$.request_id` or `$.items[*].ts`."""
+    header: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+    form: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RedactRule:
+    """A further place that holds a secret: exactly one of the two is set."""
+
+    header: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
+
+    hot_s: float = 72 * 3600.0
+    keep_s: float | None = None
+    archive: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a process of Playhead is told."""
+
+    mode: Mode = Mode.RECORD
+    listen: Listen = field(default_factory=Listen)
+    store: Path = Path(".playhead")
+    ca_dir: Path | None = None
+    """None: `<store>/ca`."""
+    upstream_ca: Path | None = None
+    """PEM file of roots to trust upstream besides the system's."""
+    upstream_encoding: UpstreamEncoding = field(default_factory=UpstreamEncoding)
+    runs: Runs = field(default_factory=Runs)
+    playback: Playback = field(default_factory=Playback)
+    classes: Classes = field(default_factory=Classes)
+    live_max: int = 5
+    live: tuple[LiveRule, ...] = ()
+    effects: tuple[EffectRule, ...] = ()
+    ignore: tuple[IgnoreRule, ...] = ()
+    redact: tuple[RedactRule, ...] = ()
+    retention: Retention = field(default_factory=Retention)
+
+    @property
+    def public_ca_dir(self) -> Path:
+        """Folder of the CA's public files."""
+        return self.ca_dir or self.store / "ca"

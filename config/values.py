@@ -1,0 +1,313 @@
+"""What one text of the configuration means: each function parses one kind of value.
+
+A value that is wrong raises ValueError, whose text says what is wrong and what would be right. Where
+the value stands, and in which file, is for the caller to add. Digits are ASCII digits: `int` and `float`
+alone would also take `1_0`, `inf` and the digits of other scripts.
+"""
+
+import difflib
+import os.path
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable
+from ipaddress import IPv6Address, ip_address
+from pathlib import Path
+
+from .match import Match, parse_match
+from .schema import Listen, Mode
+
+_SHOWN = 60
+"""Characters of a wrong value that are shown back."""
+_MAX_DURATION_S = 36_500 * 86_400.0
+_MAX_PACE = 1000.0
+_MAX_RUN_NAME = 200
+"""Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
+_MAX_MATCH = 2000
+_MAX_JSON_PATH = 1000
+
+_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?", re.ASCII)
+_DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern}) ?(?P<unit>ms|s|m|h|d)?", re.ASCII)
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
+_LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+"""A field name: RFC 9110 section 5.6.2."""
+_FIELD_VALUE = re.compile(r"(?:[!-~](?:[ \t!-~]*[!-~])?)?")
+"""RFC 9110 section 5.5 without its obsolete bytes."""
+_JSON_STEP = re.compile(
+    r"""\.(?P<any>\*)|\.(?P<name>[^\s.\[\]'"*]+)|\['(?P<quoted>[^']*)'\]"""
+    r"""|\[(?P<index>[0-9]{1,9})\]|\[(?P<each>\*)\]"""
+)
+
+
+def show(text: str) -> str:
+    """Render a wrong value for a message: quoted, one line, cut."""
+    shown = repr(text[: _SHOWN + 1])
+    return shown if len(shown) <= _SHOWN + 2 else f"{shown[:_SHOWN]}...'"
+
+
+def suggest(text: str, known: Iterable[str]) -> str:
+    """Say which of the known words was probably meant, or nothing."""
+    near = difflib.get_close_matches(text.lower(), known, n=1) if len(text) <= _SHOWN else []
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """Give a parser that takes one of these words."""
+
+    def parse(text: str) -> str:
+        if text in words:
+            return text
+        expected = f"expected {_one_of(words)}"
+        raise ValueError(f"unknown value {show(text)}; {suggest(text, words)}{expected}")
+
+    return parse
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """Give a parser of whole numbers between two bounds, both included."""
+
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[0-9]{1,9}", text) and low <= int(text) <= high:
+            return int(text)
+        raise ValueError(f"{show(text)} is not a whole number between {low} and {high}")
+
+    return parse
+
+
+def parse_mode(text: str) -> Mode:
+    """Parse a mode.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    modes = tuple(mode.value for mode in Mode)
+    if text in modes:
+        return Mode(text)
+    raise ValueError(f"unknown mode {show(text)}; {suggest(text, modes)}expected {_one_of(modes)}")
+
+
+def parse_duration(text: str) -> float:
+    """Parse `10s`, `500ms`, `5m`, `72h`, `7d` or a plain number of seconds; gives seconds.
+
+    Raises: ValueError, whose text says what would be right; also above 36500 days.
+    """
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(
+            f"{show(text)} is no duration; expected a number with ms, s, m, h or d, as '10s',"
+            " or a number of seconds"
+        )
+    seconds = float(found["number"]) * _UNIT_S[found["unit"]]
+    if seconds > _MAX_DURATION_S:
+        raise ValueError(f"{show(text)} is too long; expected at most 36500d")
+    return seconds
+
+
+def parse_pace(text: str) -> float:
+    """Parse a pace: 0 for `instant`, 1 for `recorded`, otherwise the factor.
+
+    Raises: ValueError, whose text says what would be right; also above 1000.
+    """
+    if text in ("instant", "recorded"):
+        return 0.0 if text == "instant" else 1.0
+    factor = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not 0 < factor <= _MAX_PACE:
+        raise ValueError(
+            f"{show(text)} is no pace; expected instant, recorded or a number above 0,"
+            " at most 1000, by which the recorded gaps are multiplied"
+        )
+    return factor
+
+
+def parse_listen(text: str) -> Listen:
+    """Parse `HOST:PORT`, an IPv6 address in brackets; port 0 takes a free one.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    expected = "expected HOST:PORT, as 127.0.0.1:8080 or '[::1]:8080'"
+    found = _LISTEN.fullmatch(text)
+    if not found:
+        raise ValueError(f"{show(text)} is no listen address; {expected}")
+    if not found["v6"] and not found["host"]:
+        raise ValueError(f"{show(text)} names no host; {expected}")
+    port = int(found["port"])
+    if port > 65535:
+        raise ValueError(f"{show(text)}: port {port} is above 65535")
+    bracketed = found["v6"] is not None
+    host = parse_host(found["v6"] if bracketed else found["host"])
+    if bracketed and ":" not in host:
+        raise ValueError(f"{show(text)}: brackets are for IPv6 addresses; {expected}")
+    return Listen(host, port)
+
+
+def parse_host(text: str) -> str:
+    """Parse one host, a name or an IP address, without scheme, port or path; gives it in lower case.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if ":" in bare and "%" not in bare:
+        try:
+            return str(IPv6Address(bare))
+        except ValueError:
+            pass
+    # A last label of digits makes it an IPv4 address, whatever a resolver makes of 127.1.
+    last = bare.rpartition(".")[2]
+    if bare == text and _HOST_NAME.fullmatch(text) and (not last.isdigit() or _is_ip(text)):
+        return text.lower()
+    raise ValueError(
+        f"{show(text)} is no host; expected one name or IP address, without scheme, port, path or *"
+    )
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host can be reached from this machine alone, without asking a resolver."""
+    return host == "localhost" or (_is_ip(host) and ip_address(host).is_loopback)
+
+
+def parse_run_name(text: str) -> str:
+    """Parse the name of a run: printable, without a colon, at most 200 bytes.
+
+    Raises: ValueError, whose text says what would be right.
+    Source: RFC 7617 section 2, a user name in credentials cannot hold a colon.
+    """
+    good = text.isprintable() and text == text.strip() and ":" not in text
+    if good and 0 < len(text.encode()) <= _MAX_RUN_NAME:
+        return text
+    raise ValueError(
+        f"{show(text)} is no run name; expected printable text without a colon, at most"
+        f" {_MAX_RUN_NAME} bytes"
+    )
+
+
+def parse_token(text: str) -> str:
+    """Parse the token of a run; what is wrong is said without showing it.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text and text.isprintable() and len(text) <= 1000:
+        return text
+    raise ValueError("the token is not usable; expected printable text, at most 1000 characters")
+
+
+def parse_reason(text: str) -> str:
+    """Parse the reason of something that goes live; gives it as one line.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    reason = " ".join(text.split())
+    if reason and reason.isprintable():
+        return reason
+    raise ValueError("the reason is empty or not printable; expected why this may go live")
+
+
+def parse_place(text: str) -> Path:
+    """Parse the path of a file or folder; `~` at its start is the person's home.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text.strip() and text.isprintable():
+        # os.path leaves `~` as it is where there is no home; Path.expanduser raises.
+        return Path(os.path.expanduser(text) if text.startswith("~/") else text)
+    raise ValueError(f"{show(text)} is no path; expected the path of a file or folder")
+
+
+def parse_pattern(text: str) -> Match:
+    """Parse a match pattern of a sane length; see `config/match.py`.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if len(text) > _MAX_MATCH:
+        raise ValueError(f"{show(text)} is no match pattern: longer than {_MAX_MATCH} characters")
+    return parse_match(text)
+
+
+def parse_header_name(text: str) -> str:
+    """Parse the name of a header field, as written.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if _TOKEN.fullmatch(text):
+        return text
+    raise ValueError(f"{show(text)} is no header name; expected one as x-request-id")
+
+
+def parse_header_value(text: str) -> str:
+    """Parse the value of a header field: printable ASCII.
+
+    Raises: ValueError, whose text says what would be right; the value is not shown.
+    """
+    if _FIELD_VALUE.fullmatch(text):
+        return text
+    raise ValueError("the header's value is not usable; expected printable ASCII on one line")
+
+
+def parse_parameter(text: str) -> str:
+    """Parse the name of a query parameter or form field.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text and text.isprintable():
+        return text
+    raise ValueError(f"{show(text)} is no parameter; expected its name, printable and not empty")
+
+
+def parse_base64(text: str) -> bytes:
+    """Parse base64, white space aside.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    try:
+        return b64decode("".join(text.split()), validate=True)
+    except (Base64Error, ValueError) as error:
+        raise ValueError(f"{show(text)} is no base64: {str(error).lower()}") from None
+
+
+def parse_json_path(text: str) -> tuple[str | int | None, ...]:
+    """Parse a JSON path into its steps: a name, an index, or None for every member.
+
+    Grammar: `$`, then any of `.name`, `['name']`, `[3]`, `[*]`, `.*`; at least one; at most
+    1000 characters.
+    Raises: ValueError, whose text says what would be right.
+    """
+    expected = "expected $ and then .name, ['name'], [3], [*] or .*, as $.items[*].ts"
+    if not text.startswith("$") or text == "$" or len(text) > _MAX_JSON_PATH:
+        raise ValueError(f"{show(text)} is no JSON path; {expected}")
+    steps: list[str | int | None] = []
+    at = 1
+    while at < len(text):
+        found = _JSON_STEP.match(text, at)
+        if not found:
+            raise ValueError(
+                f"{show(text)} is no JSON path from its character {at + 1} on; {expected}"
+            )
+        if found["index"] is not None:
+            steps.append(int(found["index"]))
+        else:
+            # Unnamed alternatives are None, and None is every member.
+            steps.append(found["name"] if found["quoted"] is None else found["quoted"])
+        at = found.end()
+    return tuple(steps)
+
+
+def check_json_path(text: str) -> str:
+    """Give a JSON path as written once it has parsed.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    parse_json_path(text)
+    return text
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

@@ -1,0 +1,348 @@
+"""The command line: what to open, whom to ask, how to say what went wrong.
+
+Heavy parts are imported inside the commands that need them, so that `runs` and `show` are quick.
+"""
+
+import difflib
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from .. import PlayheadError, __version__
+from ..config import Config, ConfigError, Mode, Watcher, load, override
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+USAGE = 2
+UNTESTABLE = 125
+DEFAULT_FILE = Path("playhead.yaml")
+
+
+class _Group(click.Group):
+    """Commands with a nearest match for a mistyped one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                raise click.UsageError(f"{error} Did you mean {near[0]!r}?", ctx) from error
+            raise
+
+
+def _options(*names: str) -> Callable[[_F], _F]:
+    """Give a command the flags that override keys of the file."""
+    known = {
+        "config": click.option(
+            "-c",
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path),
+            help="Configuration file.",
+        ),
+        "store": click.option("--store", metavar="DIR", help="Folder of the store."),
+        "ca_dir": click.option("--ca-dir", metavar="DIR", help="Folder of the CA's public files."),
+        "upstream_ca": click.option(
+            "--upstream-ca", metavar="FILE", help="Extra roots to trust upstream (PEM)."
+        ),
+        "mode": click.option("--mode", metavar="MODE", help="record, playback or passthrough."),
+        "listen": click.option("--listen", metavar="HOST:PORT", help="Where to listen."),
+        "run": click.option(
+            "--run", metavar="ID", help="Name of the run; in playback, of the tape."
+        ),
+        "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    }
+
+    def decorate(function: _F) -> _F:
+        for name in reversed(names):
+            function = known[name](function)
+        return function
+
+    return decorate
+
+
+def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
+    given = {name: value for name, value in flags.items() if value is not None}
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    if path is None:
+        return override(Config(), given), None
+    watcher, config = Watcher.start(path, given)
+    return config, watcher
+
+
+def _reading(config_file: Path | None, store: str | None) -> Config:
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    config = load(path) if path is not None else Config()
+    return override(config, {"store": store} if store else {})
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="playhead")
+@click.option("-v", "--verbose", count=True, help="Say more on stderr; twice for everything.")
+def cli(verbose: int) -> None:
+    """Record what an agent does on the network, and play it again with the network gone."""
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
+    logging.basicConfig(level=level, format="playhead: %(message)s", stream=sys.stderr)
+    # A client that goes away or speaks nonsense is its own affair; -v shows it.
+    for name in ("mitmproxy", "hpack", "h2", "asyncio"):
+        logging.getLogger(name).setLevel(max(level, logging.INFO if verbose > 1 else logging.ERROR))
+
+
+@cli.command()
+@_options("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca")
+def serve(config_file: Path | None, **flags: object) -> int:
+    """Run the long-running proxy; edit the file to switch its mode."""
+    from .serve import serve as run_serve
+
+    config, watcher = _settings(config_file, flags)
+    if config.mode is Mode.PLAYBACK and flags.get("run") not in (None, "latest"):
+        _require_run(config, str(flags["run"]))
+    return run_serve(config, watcher)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@_options("config", "store", "run", "ca_dir", "upstream_ca", "json")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    type=click.Path(path_type=Path),
+    help="Write the receipt's JSON here.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def record(
+    config_file: Path | None,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND through a proxy and record what it does."""
+    from .launcher import Output
+    from .launcher import record as run_record
+    from .runtime import default_run_name
+
+    config, _ = _settings(config_file, flags)
+    run = str(flags["run"] or default_run_name(command[0]))
+    return run_record(config, run, command, Output(as_json, receipt_file, quiet))
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@_options("config", "store", "ca_dir", "upstream_ca", "json")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    type=click.Path(path_type=Path),
+    help="Write the receipt's JSON here.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
+@click.option(
+    "--no-sandbox",
+    is_flag=True,
+    help="Run the command outside a sandbox (the only way in this version).",
+)
+@click.argument("run")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def replay(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    no_sandbox: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
+    from .launcher import Output
+    from .launcher import replay as run_replay
+
+    del no_sandbox  # accepted, so that scripts say what they mean
+    try:
+        config, _ = _settings(config_file, flags)
+        return run_replay(config, run, command, Output(as_json, receipt_file, quiet))
+    except PlayheadError as error:
+        _complain(error)
+        return UNTESTABLE
+
+
+@cli.command()
+@_options("config", "store", "json")
+def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
+    """List all runs, oldest first."""
+    from ..store import Store, StoreError
+    from ..timeline import render_runs
+
+    config = _reading(config_file, store)
+    try:
+        with Store.open(config.store, readonly=True) as opened:
+            listed = opened.runs()
+    except StoreError as error:
+        if str(error).startswith("no store"):
+            listed = []
+        else:
+            raise
+    if as_json:
+        _print_json(
+            [
+                {
+                    "id": run.id,
+                    "mode": run.mode,
+                    "status": run.status.value,
+                    "parent": run.parent,
+                    "exchanges": run.exchanges,
+                    "created_ns": run.created_ns,
+                    "sealed_ns": run.sealed_ns,
+                    "agent": run.agent,
+                    "end": run.end,
+                }
+                for run in listed
+            ]
+        )
+    else:
+        click.echo(render_runs(listed))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.argument("run")
+@click.argument("seq", type=int, required=False)
+def show(
+    config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
+) -> int:
+    """Show a run, or one exchange of it."""
+    from ..store import Store, StoreError
+    from ..timeline import render_exchange, render_run
+    from ..timeline.export import exchange_json
+    from ..timeline.listing import rows
+
+    config = _reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        info = opened.get_run(run)
+        if seq is None:
+            listed = rows(opened, info)
+            _print_json(listed) if as_json else click.echo(render_run(info, listed))
+            return 0
+        exchange = opened.find_exchange(info, seq)
+        if exchange is None:
+            raise StoreError(
+                f"run {run!r} holds no exchange {seq}",
+                f"it holds {info.exchanges}; `playhead show {run}` lists them",
+            )
+        _print_json(exchange_json(exchange)) if as_json else click.echo(render_exchange(exchange))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.argument("run")
+def receipt(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+    """Print the receipt of a run again."""
+    from ..store import Store
+    from ..timeline import build, render_receipt
+
+    config = _reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        made = build(opened, opened.get_run(run))
+    _print_json(made.to_json()) if as_json else click.echo(render_receipt(made))
+    return 0
+
+
+@cli.command()
+@_options("config", "store")
+@click.argument("run")
+def seal(config_file: Path | None, store: str | None, run: str) -> int:
+    """End a run: nothing is added to it any more."""
+    from .seal import seal_run
+
+    click.echo(seal_run(_reading(config_file, store), run))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "ca_dir")
+def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
+    """Show the CA that agents have to trust, made if there is none."""
+    from .ca import open_ca
+
+    config = override(_reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
+    authority = open_ca(config.store, config.public_ca_dir)
+    click.echo(f"certificate  {authority.certificate_file}")
+    click.echo(f"bundle       {authority.bundle_file}  (the roots in force, and ours)")
+    click.echo(f"name         {authority.name}")
+    click.echo(f"SHA-256      {authority.fingerprint}")
+    return 0
+
+
+@cli.command()
+@_options("json")
+def doctor(as_json: bool) -> int:
+    """Try each installed client through the proxy, and say what to set."""
+    from .checkup import check_up
+
+    return check_up(as_json)
+
+
+@cli.command()
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the tapes in this store.")
+@click.option("--keep", is_flag=True, help="Keep the temporary store.")
+def demo(store: Path | None, keep: bool) -> int:
+    """Record an agent that refunds twice, replay it with everything switched off, then its fix."""
+    from .demo import run_demo
+
+    return run_demo(store, keep=keep)
+
+
+def _require_run(config: Config, name: str) -> None:
+    from ..store import Store
+
+    with Store.open(config.store, readonly=True) as opened:
+        opened.get_run(name)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def _complain(error: PlayheadError) -> None:
+    click.echo(f"playhead: {error}", err=True)
+    if error.hint:
+        click.echo(f"  hint: {error.hint}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        code = cli.main(args=arguments, prog_name="playhead", standalone_mode=False)
+        sys.stdout.flush()
+    except (ConfigError, PlayheadError) as error:
+        _complain(error)
+        code = USAGE
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    except click.UsageError as error:
+        error.show()
+        code = UNTESTABLE if error.ctx and error.ctx.info_name == "replay" else USAGE
+    except click.ClickException as error:
+        error.show()
+        code = USAGE
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:
+        # Whoever read us has enough; a second write by the interpreter's exit would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The running proxy: a lean master, our addons, one listening socket, a guard that has been tried.
+
+One engine per process: mitmproxy keeps its master in a global. It is started inside a running loop and
+stopped cleanly: the port is closed first, then what is in flight is given time, then the rest is cut.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from typing import Any
+
+from mitmproxy import certs, connection, http, master, options
+from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
+from mitmproxy.proxy.mode_servers import ServerInstance
+
+from ...addons.chain import chain
+from ...addons.connections import Connections
+from ...addons.flight import find_flight
+from ...addons.sessions import Session, Sessions
+from ...config import Listen, Mode
+from ...tape.events import EventKind
+from ...tape.policy import Action
+from ..errors import EngineError
+from . import guard, streams
+from .dispatch import TableAddonManager
+from .loop import eager_task
+from .tls import PlayheadTlsConfig
+
+logger = logging.getLogger(__name__)
+
+_IDLE_S = 7 * 24 * 3600
+"""mitmproxy's idle watchdog now and then kills flows that wait in a hook; it is set out of reach."""
+_DRAIN_S = 5.0
+
+
+class _Master(master.Master):
+    """A master whose hooks are dispatched by table."""
+
+    def __init__(self, opts: options.Options) -> None:
+        super().__init__(opts)
+        self._legacy_log_events.uninstall()
+        self.addons = TableAddonManager(self)
+
+
+class Engine:
+    """A proxy that listens. Use as `async with`."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        certificates: certs.CertStore,
+        *,
+        upstream_ca: str | None = None,
+    ) -> None:
+        """Serve the runs in `sessions`.
+
+        upstream_ca: PEM bundle of the roots to trust upstream; None trusts mitmproxy's own.
+        """
+        self.sessions = sessions
+        self._certificates = certificates
+        self._upstream_ca = upstream_ca
+        self._servers: list[asyncio.Server] = []
+        self._factory: Any = None
+        self._handler: Any = None
+        self._started = False
+        self.denied: Counter[str] = Counter()
+        """Destinations that something tried to reach and was denied, with their number."""
+
+    async def __aenter__(self) -> "Engine":
+        loop = asyncio.get_running_loop()
+        self._factory, self._handler = loop.get_task_factory(), loop.get_exception_handler()
+        loop.set_task_factory(eager_task)
+        guard.install()
+        streams.install()
+        guard.GUARD.policy = self.may_leave
+        self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
+        self._proxyserver = proxyserver.Proxyserver()
+        self._master.addons.add(
+            core.Core(),
+            self._proxyserver,
+            next_layer.NextLayer(),
+            PlayheadTlsConfig(self._certificates),
+            disable_h2c.DisableH2C(),
+            *chain(self.sessions),
+            Connections(self.sessions, self._proxyserver.connections),
+        )
+        self._master.options.update(
+            connection_strategy="lazy",
+            rawtcp=False,
+            ignore_hosts=[],
+            allow_hosts=[],
+            http3=False,
+            tcp_timeout=_IDLE_S,
+            upstream_cert=True,
+            http2_ping_keepalive=0,
+            ssl_verify_upstream_trusted_ca=self._upstream_ca,
+        )
+        loop.set_exception_handler(self._master._asyncio_exception_handler)
+        await self._master.running()
+        self._instance: ServerInstance[Any] = ServerInstance.make("regular@0", self._proxyserver)
+        self._started = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def listen(self, address: Listen) -> Listen:
+        """Open the port; give the address that it really has.
+
+        Raises: EngineError, when the port is in use or may not be opened.
+        """
+        try:
+            server = await asyncio.start_server(
+                self._instance.handle_stream, address.host, address.port
+            )
+        except (OSError, OverflowError) as error:
+            raise _listen_error(address, error) from error
+        self._servers.append(server)
+        host, port = server.sockets[0].getsockname()[:2]
+        return Listen(host, port)
+
+    async def serve_on(self, ready: socket.socket) -> None:
+        """Accept on a socket that somebody else has opened."""
+        self._servers.append(await asyncio.start_server(self._instance.handle_stream, sock=ready))
+
+    async def stop(self) -> None:
+        """Close the port, end the runs, cut what is left."""
+        if not self._started:
+            return
+        self._started = False
+        for server in self._servers:
+            server.close()
+        await self.sessions.close("the proxy was stopped")
+        handlers = list(self._proxyserver.connections.values())
+        tasks = []
+        for handler in handlers:
+            entry = handler.transports.get(handler.client)
+            if entry is not None and entry.handler is not None:
+                entry.handler.cancel("the proxy was stopped")
+                tasks.append(entry.handler)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_DRAIN_S)
+        await self._master.done()
+        guard.GUARD.policy = None
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(self._factory)
+        loop.set_exception_handler(self._handler)
+
+    # ---- what may leave ------------------------------------------------------------------------
+
+    def may_leave(
+        self, client: connection.Client, server: connection.Server, flow: http.HTTPFlow | None
+    ) -> bool:
+        """Say whether a connection or request may go to an upstream; see `guard`."""
+        session = self.sessions.of(client)
+        address = server.address
+        if session is None or address is None:
+            self._deny(session, address, "it belongs to no run")
+            return False
+        if self._is_us(address):
+            self._deny(session, address, "it is the proxy itself")
+            return False
+        if session.mode in (Mode.RECORD, Mode.PASSTHROUGH):
+            return True
+        flight = find_flight(flow) if flow is not None else None
+        if flow is None:
+            allowed = (address[0], address[1]) in session.permits
+        else:
+            decision = flight.decision if flight is not None else None
+            allowed = decision is not None and decision.action is Action.LIVE
+            if allowed:
+                key = (address[0], address[1])
+                session.permits[key] = session.permits.get(key, 0) + 1
+        if not allowed:
+            self._deny(session, address, "playback: no live rule names it")
+        return allowed
+
+    def _deny(self, session: Session | None, address: Any, reason: str) -> None:
+        target = f"{address[0]}:{address[1]}" if address else "nowhere"
+        self.denied[target] += 1
+        logger.warning("denied: %s (%s)", target, reason)
+        if session is not None:
+            session.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
+
+    def _is_us(self, address: Any) -> bool:
+        for server in self._servers:
+            for sock in server.sockets:
+                host, port = sock.getsockname()[:2]
+                if address[1] == port and address[0] in (host, "localhost", "127.0.0.1", "::1"):
+                    return True
+        return False
+
+
+def _listen_error(address: Listen, error: Exception) -> EngineError:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return EngineError(
+            f"port {address.port} on {address.host} is in use",
+            "stop what listens there, or choose another with --listen HOST:PORT (port 0: a free one)",
+        )
+    if number in (errno.EACCES, errno.EPERM):
+        return EngineError(
+            f"not allowed to listen on {address}",
+            "ports below 1024 need rights; choose a higher one",
+        )
+    return EngineError(f"cannot listen on {address}: {error}", "choose another with --listen")

@@ -1,0 +1,87 @@
+"""The roots a client trusted before Playhead, as PEM text.
+
+Most trust variables replace a client's roots instead of adding to them. Whoever is handed our
+certificate alone can reach no other host any more, so the bundle begins with what was in force before:
+
+1. what the person named (`SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`), unless it is our own bundle;
+2. else the system's roots;
+3. else those that certifi brings.
+"""
+
+import re
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+NAMED_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+# Where distributions keep one file with all roots. An interpreter that was built elsewhere knows only its
+# builder's places. Source: Go crypto/x509, root_linux.go and root_bsd.go.
+_SYSTEM_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/etc/ssl/cert.pem",
+)
+_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+
+
+def certificates_in(pem: bytes) -> list[bytes]:
+    """Cut PEM text into its certificates, without what stands between them."""
+    return [block.replace(b"\r", b"") for block in _BLOCK.findall(pem)]
+
+
+def merge(*sources: Iterable[bytes]) -> list[bytes]:
+    """Join lists of PEM certificates; each certificate stands once, where it came first."""
+    ordered: dict[bytes, bytes] = {}
+    for block in chain.from_iterable(sources):
+        ordered.setdefault(b"".join(block.split()), block)
+    return list(ordered.values())
+
+
+def roots_in_force(environ: Mapping[str, str], ours: Path) -> list[bytes]:
+    """Collect the roots in force before Playhead, as PEM certificates.
+
+    ours: folder of our public files; a variable that points into it was set by us and says nothing.
+    Files that cannot be read count as absent, as they do for OpenSSL.
+    """
+    named = [Path(environ[name]) for name in NAMED_BY if environ.get(name)]
+    theirs = [path for path in named if not _stands_in(path, ours)]
+    if found := merge(*(_read(path) for path in dict.fromkeys(theirs))):
+        return found
+    for path in _system_places():
+        if found := merge(_read(path)):
+            return found
+    return []
+
+
+def _stands_in(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().parent == folder.resolve()
+    except OSError:
+        return False
+
+
+def _system_places() -> Iterator[Path]:
+    # Not `.cafile`: that one follows SSL_CERT_FILE, which may be ours.
+    paths = ssl.get_default_verify_paths()
+    yield Path(paths.openssl_cafile)
+    yield from map(Path, _SYSTEM_FILES)
+    yield Path(paths.openssl_capath)
+    import certifi  # here, because it is the last resort
+
+    yield Path(certifi.where())
+
+
+def _read(path: Path) -> list[bytes]:
+    """Read a file of certificates, or a folder of such files."""
+    try:
+        if not path.is_dir():
+            return certificates_in(path.read_bytes())
+        files = sorted(file for file in path.iterdir() if file.is_file())
+    except OSError:
+        return []
+    return [block for file in files for block in _read(file)]

@@ -1,0 +1,142 @@
+"""Everything one proxying process needs, opened in order and closed in reverse.
+
+Store, CA, keys, sessions, engine, and the ticking that notices ended runs and edited files. `serve` and the
+launcher differ only in what they ask of it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..addons.sessions import Processes, Sessions
+from ..config import Config, ConfigError, Listen, Watcher
+from ..store import Store
+from ..tape.redact import Redactor
+from . import sockets
+from .ca import CertificateAuthority, certificate_store, open_ca
+from .engine import Engine
+from .private import open_redaction_key
+from .processes import group_alive
+
+logger = logging.getLogger(__name__)
+
+_TICK_S = 0.25
+
+
+class _Group:
+    """A client's process group as sessions see it."""
+
+    def __init__(self, client: sockets.ClientProcess) -> None:
+        self.pgid = client.pgid
+        self.started = client.started
+        self.command = client.name
+
+
+class _Finder:
+    """Finds client processes, looking at those it found before first."""
+
+    def __init__(self) -> None:
+        self._recent: dict[int, None] = {}
+
+    def find(self, peer: tuple[str, int], local: tuple[str, int]) -> _Group | None:
+        found = sockets.find_client(peer, local, tuple(self._recent))
+        if found is None:
+            return None
+        self._recent.pop(found.pid, None)
+        self._recent = {found.pid: None, **dict(list(self._recent.items())[:31])}
+        return _Group(found)
+
+
+class Runtime:
+    """A proxy with its store. Use as `async with Runtime.open(...)`."""
+
+    def __init__(self, config: Config, *, sole: str = "", watcher: Watcher | None = None) -> None:
+        """Prepare; nothing is opened yet.
+
+        sole: every client belongs to one run of this name (in playback: of this tape).
+        watcher: follows the configuration file.
+        """
+        self.config = config
+        self._sole = sole
+        self._watcher = watcher
+        self._stack = contextlib.AsyncExitStack()
+        self.on_config: Callable[[Config | ConfigError], None] = lambda _: None
+
+    async def __aenter__(self) -> "Runtime":
+        async with contextlib.AsyncExitStack() as stack:
+            self.ca: CertificateAuthority = open_ca(
+                self.config.store, self.config.public_ca_dir, upstream_ca=self.config.upstream_ca
+            )
+            key = open_redaction_key(self.config.store)
+            self.store = Store.open(self.config.store)
+            stack.callback(self.store.close)
+            finder = _Finder()
+            self.sessions = Sessions(
+                self.store,
+                self.config,
+                lambda config: Redactor(key, config.redact),
+                Processes(finder.find, group_alive),
+                sole=self._sole,
+                refresh=self._poll,
+            )
+            engine = Engine(
+                self.sessions,
+                certificate_store(self.ca),
+                upstream_ca=str(self.ca.bundle_file),
+            )
+            self.engine = await stack.enter_async_context(engine)
+            ticking = asyncio.get_running_loop().create_task(self._tick())
+            stack.push_async_callback(_cancelled, ticking)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def listen(self, address: Listen) -> Listen:
+        """Open the port; give the address that it really has."""
+        return await self.engine.listen(address)
+
+    def _poll(self) -> Config | None:
+        """Look whether the file has changed; give new settings."""
+        if self._watcher is None:
+            return None
+        found = self._watcher.poll()
+        if found is None:
+            return None
+        self.on_config(found)
+        if isinstance(found, ConfigError):
+            return None
+        fixed = {"store": self.config.store, "listen": self.config.listen}
+        changed = [name for name, value in fixed.items() if getattr(found, name) != value]
+        if changed:
+            logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))
+        self.config = found
+        return found
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            try:
+                fresh = self._poll()
+                if fresh is not None:
+                    self.sessions.config = fresh
+                await self.sessions.tick()
+            except Exception:
+                logger.exception("a tick failed; the next one comes in %s s", _TICK_S)
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def default_run_name(command: str, now: float | None = None) -> str:
+    """Make a name for a run out of the command that it runs."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    word = Path(command).name or "run"
+    return f"{word}-{stamp}"

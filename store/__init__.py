@@ -1,0 +1,23 @@
+"""What is remembered: the event log, the exchanges and their index, the list of runs.
+
+`Store.open` gives one LMDB environment in a folder. Writes go through its one writer thread and are told
+of after their commit; reads are short transactions, from any thread and any process.
+"""
+
+from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .runs import Owner, RunInfo, RunStatus
+from .store import Record, Store
+
+__all__ = [
+    "LogCorrupt",
+    "Owner",
+    "Record",
+    "RunInfo",
+    "RunOpen",
+    "RunStatus",
+    "Store",
+    "StoreError",
+    "StoreTooNew",
+    "StoreUnwritable",
+    "UnknownRun",
+]

@@ -1,0 +1,57 @@
+"""How an exchange's bytes lie on disk: a codec byte, then the value.
+
+    0  as it is
+    1  one zstd frame that states its size
+
+Small values are kept as they are: below some hundred bytes a frame gains nothing.
+"""
+
+import threading
+
+import zstandard
+
+from ..tape.codec import BadRecord
+
+_RAW = b"\0"
+_ZSTD = b"\1"
+_SMALL_BYTES = 512
+_LEVEL = 1
+MAX_BYTES = 1 << 32
+"""Largest value that is unpacked; a frame that states more is refused unread."""
+
+_local = threading.local()
+
+
+def pack(value: bytes) -> bytes:
+    """Pack a value. May be called from any thread."""
+    if len(value) < _SMALL_BYTES:
+        return _RAW + value
+    try:
+        compressor = _local.compressor
+    except AttributeError:
+        compressor = _local.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    return _ZSTD + bytes(compressor.compress(value))
+
+
+def unpack(data: bytes | memoryview) -> bytes:
+    """Unpack a value.
+
+    Raises: BadRecord on an unknown codec, a broken frame, or one that states more than MAX_BYTES.
+    """
+    codec = bytes(data[:1])
+    if codec == _RAW:
+        return bytes(data[1:])
+    if codec != _ZSTD:
+        raise BadRecord(f"body codec {codec!r}; this version reads 0 and 1")
+    try:
+        decompressor = _local.decompressor
+    except AttributeError:
+        decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+    try:
+        frame = data[1:]
+        size = zstandard.frame_content_size(frame)
+        if not 0 <= size <= MAX_BYTES:
+            raise BadRecord(f"a frame of {size} bytes; at most {MAX_BYTES} are read")
+        return bytes(decompressor.decompress(frame))
+    except zstandard.ZstdError as error:
+        raise BadRecord(f"broken frame: {error}") from error

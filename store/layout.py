@@ -1,0 +1,49 @@
+"""The keys in LMDB: one place that knows them.
+
+    meta          b"format" -> version; b"next-run" -> number
+    runs          run -> RunInfo
+    names         name -> run
+    open          run -> b""                              runs not sealed yet
+    events        run, number -> chain hash + event       append-only
+    exchanges     run, seq -> body codec + exchange       written once the outcome is known
+    fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
+    raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
+    origins       run, origin, alpn offers -> alpn        what was negotiated with whom
+    mail          run, kind -> time                       what another process asks of the run's owner
+
+Numbers are 8 bytes, big endian, so that LMDB's order is ours.
+"""
+
+FORMAT = 1
+TABLES = (
+    "meta",
+    "runs",
+    "names",
+    "open",
+    "events",
+    "exchanges",
+    "fingerprints",
+    "raws",
+    "origins",
+    "mail",
+)
+
+
+def number_key(number: int) -> bytes:
+    """Give the key of a run."""
+    return number.to_bytes(8, "big")
+
+
+def pair_key(run: int, number: int) -> bytes:
+    """Give the key of an event or exchange."""
+    return run.to_bytes(8, "big") + number.to_bytes(8, "big")
+
+
+def fingerprint_key(run: int, fingerprint: bytes, seq: int) -> bytes:
+    """Give the key of one use of a fingerprint."""
+    return run.to_bytes(8, "big") + fingerprint + seq.to_bytes(8, "big")
+
+
+def origin_key(run: int, host: str, port: int, offers: tuple[bytes, ...]) -> bytes:
+    """Give the key under which a negotiated protocol is kept; cut to LMDB's key length."""
+    return run.to_bytes(8, "big") + b"\0".join([f"{host}:{port}".encode()[:255], *offers])[:400]

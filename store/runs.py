@@ -1,0 +1,98 @@
+"""One run as the store lists it, without reading its tape."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from ..tape.codec import BadRecord, pack_map, unpack
+from ..tape.model import RunId
+
+
+class RunStatus(StrEnum):
+    """Whether a run has ended, and how."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process that writes a run."""
+
+    pid: int
+    started: float
+    """Its start time, seconds since the epoch; tells a recycled pid."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of a run."""
+
+    number: int
+    id: RunId
+    mode: str
+    created_ns: int
+    status: RunStatus = RunStatus.OPEN
+    parent: RunId | None = None
+    parent_number: int = 0
+    sealed_ns: int = 0
+    exchanges: int = 0
+    """Highest seq; of an open run, as of now."""
+    agent: str = ""
+    """What could be seen of the agent: its command or address."""
+    owner: Owner | None = None
+    end: str = ""
+    """Why it was sealed."""
+    rules: bytes = b""
+    """Digest of the match rules that its fingerprints were made under."""
+
+    def encode(self) -> bytes:
+        """Pack for the `runs` table."""
+        return pack_map(
+            {
+                "id": self.id,
+                "mode": self.mode,
+                "created_ns": self.created_ns,
+                "status": self.status.value,
+                "parent": self.parent,
+                "parent_number": self.parent_number,
+                "sealed_ns": self.sealed_ns,
+                "exchanges": self.exchanges,
+                "agent": self.agent,
+                "owner": (self.owner.pid, self.owner.started) if self.owner else None,
+                "end": self.end,
+                "rules": self.rules,
+            }
+        )
+
+    @classmethod
+    def decode(cls, number: int, data: bytes) -> "RunInfo":
+        """Unpack a row of the `runs` table.
+
+        Raises: BadRecord.
+        """
+        value: Any = unpack(data)
+        try:
+            owner = value["owner"]
+            return cls(
+                number=number,
+                id=RunId(value["id"]),
+                mode=value["mode"],
+                created_ns=value["created_ns"],
+                status=RunStatus(value["status"]),
+                parent=RunId(value["parent"]) if value["parent"] else None,
+                parent_number=value["parent_number"],
+                sealed_ns=value["sealed_ns"],
+                exchanges=value["exchanges"],
+                agent=value["agent"],
+                owner=Owner(*owner) if owner else None,
+                end=value["end"],
+                rules=value["rules"],
+            )
+        except (TypeError, KeyError, ValueError) as error:
+            raise BadRecord(f"not a run: {error!r}") from error
+
+    def ended(self, status: RunStatus, at_ns: int, exchanges: int, end: str) -> "RunInfo":
+        """Give the run as ended."""
+        return replace(self, status=status, sealed_ns=at_ns, exchanges=exchanges, end=end)

@@ -1,0 +1,575 @@
+"""The store: runs, their events and their exchanges, in one LMDB environment.
+
+Rules: `events` is append-only and chained; an exchange is written once its outcome is known; nothing is
+awaited but what rule 3 of the design asks for; a read transaction lives for one call. Readers in any
+process see committed records only. Settings follow measurements: no writemap (a full disk would kill the
+process), `metasync=False` (a power cut loses at most the last commit, never the file), a huge sparse map.
+"""
+
+import asyncio
+import contextlib
+import difflib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import psutil
+
+from ..tape.codec import BadRecord, decode_exchange, encode_exchange
+from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
+from ..tape.model import Exchange, Fingerprint, RunId, Seq
+from . import bodies
+from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .layout import FORMAT, TABLES, fingerprint_key, number_key, origin_key, pair_key
+from .runs import Owner, RunInfo, RunStatus
+from .writer import Operation, Writer
+
+_MAP_BYTES = 1 << 40
+_FINGERPRINT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An exchange as it goes into the store."""
+
+    exchange: Exchange
+    raw: bytes
+    """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
+    outcome: Event | None
+    """None writes what has passed so far, to be written again when the outcome is known."""
+
+
+class Store:
+    """One open store. Reads may come from any thread; writes go through `writer`."""
+
+    def __init__(self, path: Path, environment: lmdb.Environment, writable: bool) -> None:
+        """Use `Store.open` instead."""
+        self.path = path
+        self._environment = environment
+        self._tables: dict[str, Any] = {}
+        self._chains: dict[int, tuple[int, bytes]] = {}
+        self._lock = threading.Lock()
+        self._owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
+        self._writer: Writer | None = None
+        if writable:
+            self._writer = Writer(environment, self._chains.clear)
+
+    # ---- opening -------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, path: Path, *, readonly: bool = False) -> "Store":
+        """Open the store in a folder; a writer makes it when it is not there.
+
+        Raises: StoreError (no store there), StoreTooNew, StoreUnwritable.
+        """
+        folder = path / "log.lmdb"
+        if readonly and not (folder / "data.mdb").exists():
+            raise StoreError(
+                f"no store at {path}", "name another with --store, or record a run first"
+            )
+        try:
+            if not readonly:
+                folder.mkdir(parents=True, exist_ok=True)
+            environment = lmdb.open(
+                str(folder),
+                map_size=_MAP_BYTES,
+                max_dbs=len(TABLES),
+                metasync=False,
+                readonly=readonly,
+                max_readers=1024,
+                # A store on a read-only disk has no lock file to write to and no writer beside us.
+                lock=not readonly or os.access(folder / "lock.mdb", os.W_OK),
+            )
+        except (lmdb.Error, OSError) as error:
+            raise StoreUnwritable(
+                f"cannot open the store at {path}: {error}",
+                "is the folder writable and not full? --store names another",
+            ) from error
+        store = cls(path, environment, writable=not readonly)
+        try:
+            store._check_format(readonly)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Write what is left and let go of the file. Blocks."""
+        if self._writer is not None:
+            self._writer.close()
+        self._environment.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def writer(self) -> Writer:
+        """The writer; a store opened for reading has none."""
+        assert self._writer is not None, "the store was opened for reading"
+        return self._writer
+
+    def _check_format(self, readonly: bool) -> None:
+        try:
+            found = self._read_format()
+            if found is None and not readonly:
+                self.writer.call(self._make)
+            elif found is None:
+                raise StoreError(f"no store at {self.path}", "record a run first")
+            elif found > FORMAT:
+                raise StoreTooNew(
+                    f"the store at {self.path} has format {found}; this version reads up to {FORMAT}",
+                    "use a newer Playhead, or name another store with --store",
+                )
+            for name in TABLES:
+                self._tables[name] = self._environment.open_db(name.encode(), create=False)
+            if not readonly:
+                self._environment.reader_check()
+                self.writer.call(self._recover)
+        except (lmdb.Error, OSError) as error:
+            raise StoreError(f"the store at {self.path} cannot be read: {error}") from error
+
+    def _read_format(self) -> int | None:
+        try:
+            meta = self._environment.open_db(b"meta", create=False)
+        except (lmdb.NotFoundError, lmdb.ReadonlyError):
+            return None
+        with self._environment.begin(db=meta) as transaction:
+            found = transaction.get(b"format")
+            return int(found) if found else None
+
+    def _make(self, transaction: lmdb.Transaction) -> None:
+        for name in TABLES:
+            self._tables[name] = self._environment.open_db(name.encode(), txn=transaction)
+        transaction.put(b"format", str(FORMAT).encode(), db=self._tables["meta"])
+
+    def _recover(self, transaction: lmdb.Transaction) -> None:
+        """Close the runs whose process has died: what was in flight is unknown, never `not sent`."""
+        with transaction.cursor(self._tables["open"]) as cursor:
+            numbers = [int.from_bytes(key, "big") for key, _ in cursor]
+        for number in numbers:
+            info = self._load_run(transaction, number)
+            if info is None or _alive(info.owner):
+                continue
+            events = list(self._events(transaction, number, 0, None))
+            done = {event.seq for event in events if event.kind is EventKind.OUTCOME}
+            unknown = [
+                event.seq
+                for event in events
+                if event.kind is EventKind.INTENT and event.seq not in done
+            ]
+            self._end(
+                transaction,
+                info,
+                RunStatus.RECOVERED,
+                "its process died",
+                time.time_ns(),
+                {"unknown": unknown},
+            )
+
+    # ---- runs ----------------------------------------------------------------------------------
+
+    def create_run(
+        self,
+        wanted: str,
+        *,
+        mode: str,
+        at_ns: int,
+        parent: RunInfo | None = None,
+        agent: str = "",
+        rules: bytes = b"",
+    ) -> "asyncio.Future[RunInfo]":
+        """Open a run; await it on a loop.
+
+        wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
+            where `parent` is given and `wanted` is the tape's name).
+        """
+
+        def operation(transaction: lmdb.Transaction) -> RunInfo:
+            meta = self._tables["meta"]
+            number = int(transaction.get(b"next-run", db=meta) or b"1")
+            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            run_id = RunId(self._free_name(transaction, wanted, parent is not None))
+            info = RunInfo(
+                number=number,
+                id=run_id,
+                mode=mode,
+                created_ns=at_ns,
+                parent=parent.id if parent else None,
+                parent_number=parent.number if parent else 0,
+                agent=agent,
+                owner=self._owner,
+                rules=rules,
+            )
+            transaction.put(number_key(number), info.encode(), db=self._tables["runs"])
+            transaction.put(run_id.encode(), number_key(number), db=self._tables["names"])
+            transaction.put(number_key(number), b"", db=self._tables["open"])
+            self._append(
+                transaction,
+                number,
+                Event(
+                    EventKind.OPENED,
+                    at_ns,
+                    {"id": run_id, "mode": mode, "parent": info.parent, "agent": agent},
+                ),
+            )
+            return info
+
+        return self.writer.submit(lambda: operation)
+
+    def _free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
+        names = self._tables["names"]
+        if not playback and transaction.get(wanted.encode(), db=names) is None:
+            return wanted
+        form, first = ("{}@{}", 1) if playback else ("{}~{}", 2)
+        # The counter makes the thousandth playback of a tape as quick as the second.
+        counter = f"\0{form}".format(wanted, "").encode()
+        number = int(transaction.get(counter, db=names) or str(first).encode())
+        while transaction.get(form.format(wanted, number).encode(), db=names) is not None:
+            number += 1
+        transaction.put(counter, str(number + 1).encode(), db=names)
+        return form.format(wanted, number)
+
+    def find_run(self, name: str) -> RunInfo | None:
+        """Find a run by its name."""
+        if not name or len(name.encode()) > 500:
+            return None
+        with self._environment.begin() as transaction:
+            key = transaction.get(name.encode(), db=self._tables["names"])
+            if key is None or name.startswith("\0"):
+                return None
+            return self._load_run(transaction, int.from_bytes(key, "big"))
+
+    def get_run(self, name: str) -> RunInfo:
+        """Get a run by its name.
+
+        Raises: UnknownRun, which carries the nearest names.
+        """
+        info = self.find_run(name)
+        if info is None:
+            known = [run.id for run in self.runs()]
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
+            raise UnknownRun(name, tuple(near or reversed(known[-3:])))
+        return info
+
+    def runs(self) -> list[RunInfo]:
+        """List all runs, oldest first, without reading a tape."""
+        with self._environment.begin() as transaction:
+            found = []
+            with transaction.cursor(self._tables["runs"]) as cursor:
+                for key, value in cursor:
+                    number = int.from_bytes(key, "big")
+                    found.append(self._current(transaction, _run(number, bytes(value))))
+            return found
+
+    def find_latest(self) -> RunInfo | None:
+        """Find the newest recording that has ended."""
+        with (
+            self._environment.begin() as transaction,
+            transaction.cursor(self._tables["runs"]) as cursor,
+        ):
+            for key, value in cursor.iterprev():
+                info = _run(int.from_bytes(key, "big"), bytes(value))
+                if info.mode == "record" and info.status is not RunStatus.OPEN:
+                    return info
+        return None
+
+    def reload(self, info: RunInfo) -> RunInfo:
+        """Read a run's row again."""
+        with self._environment.begin() as transaction:
+            return self._load_run(transaction, info.number) or info
+
+    def _load_run(self, transaction: lmdb.Transaction, number: int) -> RunInfo | None:
+        value = transaction.get(number_key(number), db=self._tables["runs"])
+        return self._current(transaction, _run(number, value)) if value is not None else None
+
+    def _current(self, transaction: lmdb.Transaction, info: RunInfo) -> RunInfo:
+        if info.status is not RunStatus.OPEN:
+            return info
+        return replace(info, exchanges=self._last(transaction, "exchanges", info.number))
+
+    def _last(self, transaction: lmdb.Transaction, table: str, number: int) -> int:
+        with transaction.cursor(self._tables[table]) as cursor:
+            found = cursor.set_range(number_key(number + 1))
+            if not (cursor.prev() if found else cursor.last()):
+                return 0
+            key = cursor.key()
+            return int.from_bytes(key[8:16], "big") if key[:8] == number_key(number) else 0
+
+    def seal(
+        self, info: RunInfo, *, reason: str, at_ns: int, unfinished: tuple[Seq, ...] = ()
+    ) -> "asyncio.Future[RunInfo]":
+        """End a run: nothing follows. Awaiting it gives the run as it now stands; twice is once."""
+        return self.writer.submit(
+            lambda: lambda txn: self._seal(txn, info, reason, at_ns, unfinished)
+        )
+
+    def seal_blocking(self, info: RunInfo, *, reason: str, at_ns: int) -> RunInfo:
+        """End a run from a process without a loop."""
+        sealed: RunInfo = self.writer.call(lambda txn: self._seal(txn, info, reason, at_ns, ()))
+        return sealed
+
+    def _seal(
+        self,
+        transaction: lmdb.Transaction,
+        info: RunInfo,
+        reason: str,
+        at_ns: int,
+        unfinished: tuple[Seq, ...],
+    ) -> RunInfo:
+        now = self._load_run(transaction, info.number) or info
+        if now.status is not RunStatus.OPEN:
+            return now
+        data = {"unfinished": unfinished}
+        return self._end(transaction, now, RunStatus.SEALED, reason, at_ns, data)
+
+    def _end(
+        self,
+        transaction: lmdb.Transaction,
+        info: RunInfo,
+        status: RunStatus,
+        reason: str,
+        at_ns: int,
+        data: dict[str, Any],
+    ) -> RunInfo:
+        last = self._last(transaction, "exchanges", info.number)
+        ended = info.ended(status, at_ns, last, reason)
+        kind = EventKind.SEALED if status is RunStatus.SEALED else EventKind.RECOVERED
+        event = Event(kind, at_ns, {"reason": reason, "exchanges": last, **data})
+        self._append(transaction, info.number, event)
+        self._chains.pop(info.number, None)
+        transaction.put(number_key(info.number), ended.encode(), db=self._tables["runs"])
+        transaction.delete(number_key(info.number), db=self._tables["open"])
+        return ended
+
+    # ---- asking the owner of a run ---------------------------------------------------------------
+
+    def ask(self, info: RunInfo, what: str) -> None:
+        """Leave a message for the process that owns a run. Blocks."""
+        key = number_key(info.number) + what.encode()
+        self.writer.call(
+            lambda txn: txn.put(key, str(time.time_ns()).encode(), db=self._tables["mail"])
+        )
+
+    def asked(self, info: RunInfo, what: str) -> bool:
+        """Say whether somebody left a message for the owner of a run."""
+        with self._environment.begin() as transaction:
+            key = number_key(info.number) + what.encode()
+            return transaction.get(key, db=self._tables["mail"]) is not None
+
+    def owner_alive(self, info: RunInfo) -> bool:
+        """Say whether the process that writes a run is still there."""
+        return _alive(info.owner)
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def append(self, run: int, event: Event) -> None:
+        """Append an event nobody waits for."""
+        self.writer.append(lambda: lambda txn: self._append(txn, run, event))
+
+    def append_made(self, run: int, make: Callable[[], Event]) -> None:
+        """Append an event that is made on the writer's thread; nobody waits."""
+
+        def maker() -> Operation:
+            made = make()
+            return lambda txn: self._append(txn, run, made)
+
+        self.writer.append(maker)
+
+    def append_durably(
+        self, run: int, event: Event | Callable[[], Event]
+    ) -> "asyncio.Future[None]":
+        """Append an event, made on the writer's thread if it is a callable; done once durable."""
+
+        def make() -> Operation:
+            made = event if isinstance(event, Event) else event()
+            return lambda txn: self._append(txn, run, made)
+
+        return self.writer.submit(make)
+
+    def _append(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
+        number, before = self._chain(transaction, run)
+        value, link = encode_event(event, before)
+        transaction.put(pair_key(run, number), value, db=self._tables["events"])
+        self._chains[run] = (number + 1, link)
+
+    def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
+        try:
+            return self._chains[run]
+        except KeyError:
+            last = self._last(transaction, "events", run)
+            if not last:
+                return 1, CHAIN_START
+            value = transaction.get(pair_key(run, last), db=self._tables["events"])
+            assert value is not None
+            return last + 1, bytes(value[:16])
+
+    def events(self, info: RunInfo, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Read events of a run in the order they were appended.
+
+        after: last number already seen; 0 reads from the start.
+        limit: most events returned; a shorter list means the end of the log *now*.
+        Raises: LogCorrupt.
+        """
+        with self._environment.begin() as transaction:
+            return list(self._events(transaction, info.number, after, limit))
+
+    def _events(
+        self, transaction: lmdb.Transaction, run: int, after: int, limit: int | None
+    ) -> Iterator[Event]:
+        with transaction.cursor(self._tables["events"]) as cursor:
+            more = cursor.set_range(pair_key(run, after + 1))
+            prefix = number_key(run)
+            while more and (limit is None or limit > 0):
+                key, value = cursor.item()
+                if key[:8] != prefix:
+                    return
+                number = int.from_bytes(key[8:], "big")
+                try:
+                    yield decode_event(value, number)
+                except BadRecord as error:
+                    raise LogCorrupt(f"run {run}, event {number}: {error}") from error
+                limit = None if limit is None else limit - 1
+                more = cursor.next()
+
+    def find_broken_link(self, info: RunInfo) -> int | None:
+        """Find the first event of a run that does not follow the one before it."""
+        before = CHAIN_START
+        with (
+            self._environment.begin() as transaction,
+            transaction.cursor(self._tables["events"]) as cursor,
+        ):
+            more = cursor.set_range(pair_key(info.number, 1))
+            while more and cursor.key()[:8] == number_key(info.number):
+                link = check_link(cursor.value(), before)
+                if link is None:
+                    return int.from_bytes(cursor.key()[8:], "big")
+                before = link
+                more = cursor.next()
+        return None
+
+    # ---- exchanges -----------------------------------------------------------------------------
+
+    def save(self, run: int, make: "Callable[[], Record]") -> "asyncio.Future[None]":
+        """Write an exchange with its outcome event; the future is done once both are durable.
+
+        make: builds the record; called once, on the writer's thread.
+        """
+        return self.writer.submit(lambda: self._prepare(run, make()))
+
+    def save_unwaited(self, run: int, make: "Callable[[], Record]") -> None:
+        """Write an exchange with its outcome event; nobody waits."""
+        self.writer.append(lambda: self._prepare(run, make()))
+
+    def _prepare(self, run: int, record: "Record") -> Operation:
+        value = bodies.pack(encode_exchange(record.exchange))
+        return lambda txn: self._save(txn, run, record, value)
+
+    def _save(
+        self, transaction: lmdb.Transaction, run: int, record: "Record", value: bytes
+    ) -> None:
+        tables = self._tables
+        exchange = record.exchange
+        transaction.put(pair_key(run, exchange.seq), value, db=tables["exchanges"])
+        key = fingerprint_key(run, exchange.fingerprint, exchange.seq)
+        transaction.put(key, b"", db=tables["fingerprints"])
+        transaction.put(
+            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
+        )
+        if exchange.alpn_offers:
+            request = exchange.request
+            origin = origin_key(run, request.host, request.port, exchange.alpn_offers)
+            transaction.put(origin, exchange.alpn or b"", db=tables["origins"], overwrite=False)
+        if record.outcome is not None:
+            self._append(transaction, run, record.outcome)
+
+    def find_exchange(self, info: RunInfo, seq: int) -> Exchange | None:
+        """Find an exchange by its seq.
+
+        Raises: LogCorrupt.
+        """
+        with self._environment.begin(buffers=True) as transaction:
+            value = transaction.get(pair_key(info.number, seq), db=self._tables["exchanges"])
+            if value is None:
+                return None
+            try:
+                return decode_exchange(bodies.unpack(value))
+            except BadRecord as error:
+                raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+
+    def exchanges(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
+        """Read the exchanges of a run by seq, one transaction each.
+
+        Raises: LogCorrupt.
+        """
+        for seq in self.seqs(info, after):
+            exchange = self.find_exchange(info, seq)
+            if exchange is not None:
+                yield exchange
+
+    def seqs(self, info: RunInfo, after: int = 0) -> list[Seq]:
+        """List the seqs that a run holds."""
+        found = []
+        with (
+            self._environment.begin() as transaction,
+            transaction.cursor(self._tables["exchanges"]) as cursor,
+        ):
+            more = cursor.set_range(pair_key(info.number, after + 1))
+            while more and cursor.key()[:8] == number_key(info.number):
+                found.append(Seq(int.from_bytes(cursor.key()[8:], "big")))
+                more = cursor.next()
+        return found
+
+    # ---- finding an answer ---------------------------------------------------------------------
+
+    def find_fingerprint(self, info: RunInfo, raw: bytes) -> Fingerprint | None:
+        """Find the fingerprint that bytes seen before were given."""
+        with self._environment.begin() as transaction:
+            found = transaction.get(number_key(info.number) + raw, db=self._tables["raws"])
+            return Fingerprint(found) if found is not None else None
+
+    def next_use(self, info: RunInfo, fingerprint: Fingerprint, after: int) -> Seq | None:
+        """Find the first exchange with a fingerprint whose seq is above `after`."""
+        with (
+            self._environment.begin() as transaction,
+            transaction.cursor(self._tables["fingerprints"]) as cursor,
+        ):
+            if not cursor.set_range(fingerprint_key(info.number, fingerprint, after + 1)):
+                return None
+            key = cursor.key()
+            prefix = number_key(info.number) + fingerprint
+            same = key[: 8 + _FINGERPRINT_BYTES] == prefix
+            return Seq(int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")) if same else None
+
+    def find_alpn(
+        self, info: RunInfo, host: str, port: int, offers: tuple[bytes, ...]
+    ) -> bytes | None:
+        """Find what was negotiated with an origin by a client that offered the same.
+
+        Gives b"" where the origin chose none, None where it was never asked so.
+        """
+        with self._environment.begin() as transaction:
+            key = origin_key(info.number, host, port, offers)
+            return transaction.get(key, db=self._tables["origins"])
+
+
+def _run(number: int, value: bytes) -> RunInfo:
+    try:
+        return RunInfo.decode(number, value)
+    except BadRecord as error:
+        raise LogCorrupt(f"run {number}: {error}") from error
+
+
+def _alive(owner: Owner | None) -> bool:
+    if owner is None:
+        return False
+    with contextlib.suppress(psutil.Error):
+        return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
+    return False

@@ -1,0 +1,162 @@
+"""The one writer of a process: a thread that commits at once when idle.
+
+What is handed over while a commit runs is the next batch; there is no timer. A batch is one LMDB
+transaction, so that it is on disk whole or not at all, and other processes are only kept waiting for one
+batch. Waiting callers are told after the commit, never before.
+"""
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import lmdb
+
+from .errors import StoreUnwritable
+
+logger = logging.getLogger(__name__)
+
+Operation = Callable[[lmdb.Transaction], Any]
+"""What to do inside the transaction; runs on the writer's thread."""
+
+Maker = Callable[[], Operation]
+"""Work to be done before the transaction begins, so that other processes do not wait for it."""
+
+
+class _Entry(NamedTuple):
+    make: Maker
+    waiter: asyncio.Future[Any] | concurrent.futures.Future[Any] | None
+
+
+class Writer:
+    """Apply operations in the order they were handed over.
+
+    `append`, `submit` and `call` may be called from any thread. After a failed batch `failed` holds the
+    error, and every later operation is refused with it: a recorder that loses data silently is worse
+    than one that is down.
+    """
+
+    def __init__(self, environment: lmdb.Environment, after_failure: Callable[[], None]) -> None:
+        """Start the thread.
+
+        after_failure: called on the writer's thread when a batch did not reach the disk, to drop
+            whatever was remembered of it.
+        """
+        self.failed: StoreUnwritable | None = None
+        self._environment = environment
+        self._after_failure = after_failure
+        self._entries: list[_Entry] = []
+        self._condition = threading.Condition(threading.Lock())
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="playhead-writer", daemon=True)
+        self._thread.start()
+
+    def append(self, make: Maker) -> None:
+        """Hand over an operation nobody waits for."""
+        self._hand_over(_Entry(make, None))
+
+    def submit(self, make: Maker) -> asyncio.Future[Any]:
+        """Hand over an operation; the future is done after its commit. Call on a running loop."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._hand_over(_Entry(make, future))
+        return future
+
+    def call(self, operation: Operation, timeout_s: float = 60.0) -> Any:
+        """Hand over an operation and block until its commit. Never call on an event loop."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._hand_over(_Entry(lambda: operation, future))
+        return future.result(timeout_s)
+
+    def close(self) -> None:
+        """Write what is left and end the thread. Blocks."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        self._thread.join()
+
+    def _hand_over(self, entry: _Entry) -> None:
+        with self._condition:
+            if self.failed is not None:
+                raise self.failed
+            if self._closing:
+                raise StoreUnwritable("the store is closed")
+            self._entries.append(entry)
+            if len(self._entries) == 1:
+                self._condition.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._entries and not self._closing:
+                    self._condition.wait()
+                batch, self._entries = self._entries, []
+                if not batch:
+                    return
+            self._commit(batch)
+
+    def _commit(self, batch: list[_Entry]) -> None:
+        results: list[tuple[Any, BaseException | None]] = []
+        operations = [_make(entry) for entry in batch]
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for operation in operations:
+                    try:
+                        results.append((operation(transaction), None))
+                    except lmdb.Error:
+                        raise
+                    except Exception as error:  # the caller's own fault: told to the caller alone
+                        results.append((None, error))
+        except (lmdb.Error, OSError, MemoryError) as error:
+            failure = StoreUnwritable(
+                f"cannot write the store {self._environment.path()}: {error}",
+                "free space or make the folder writable, then start again; what is in it is whole",
+            )
+            logger.error("%s", failure)
+            self._after_failure()
+            with self._condition:
+                self.failed = failure
+                batch += self._entries
+                self._entries = []
+            results = [(None, failure)] * len(batch)
+        _tell(batch, results)
+
+
+def _make(entry: _Entry) -> Operation:
+    try:
+        return entry.make()
+    except Exception as error:
+        if entry.waiter is None:
+            logger.exception("a record could not be made")
+        failure = error
+
+        def fail(_: lmdb.Transaction) -> None:
+            raise failure
+
+        return fail
+
+
+def _tell(batch: list[_Entry], results: list[tuple[Any, BaseException | None]]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, Any]]] = {}
+    for entry, (value, error) in zip(batch, results, strict=True):
+        waiter = entry.waiter
+        if isinstance(waiter, concurrent.futures.Future):
+            waiter.set_exception(error) if error else waiter.set_result(value)
+        elif waiter is not None:
+            by_loop.setdefault(waiter.get_loop(), []).append((waiter, value, error))
+    for loop, waiting in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, waiting)
+        except RuntimeError:  # the loop is closed, nobody is waiting any more
+            logger.debug("a waiting loop was closed")
+
+
+def _resolve(waiting: list[tuple[asyncio.Future[Any], Any, Any]]) -> None:
+    for future, value, error in waiting:
+        if future.done():  # its caller was cancelled
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)

@@ -1,0 +1,133 @@
+"""Content codings of request bodies, undone for comparison and bounded in what they may grow to.
+
+Brotli and Zstandard are undone where their libraries are there. A body that is broken, goes on after its
+end, or grows beyond the bound stays as it is: then its coded bytes are compared.
+
+Source: RFC 9110 section 8.4; RFC 1950 to 1952, 7932, 8878.
+"""
+
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def _find_library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+# Both come with mitmproxy; without them such bodies are compared as coded.
+_brotli_library = _find_library("brotli")
+_zstd_library = _find_library("zstandard")
+
+MAX_DECODED = 64 * 1024 * 1024
+"""Bytes a body may have once its codings are undone."""
+_MAX_CODINGS = 3
+_MAX_MEMBERS = 64
+_SLICE = 256
+"""Bytes given to the Zstandard decoder at a time: it has no bound of its own, and a block of a few bytes
+makes at most 128 KiB, so one slice makes some megabytes at most."""
+
+
+def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes | None:
+    """Undo the codings that a `content-encoding` value names.
+
+    limit: most bytes that may come out.
+    Gives None for a coding that is unknown, and for a body that is broken or grows beyond the limit.
+    """
+    names = [name.strip().lower() for name in coding.split(b",") if name.strip()]
+    if len(names) > _MAX_CODINGS:
+        return None
+    for name in reversed(names):
+        if name == b"identity":
+            continue
+        decode = _DECODERS.get(name)
+        plain = decode(body, limit) if decode else None
+        if plain is None:
+            return None
+        body = plain
+    return body
+
+
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+"""What zlib calls `wbits`."""
+
+
+def _inflate(body: bytes, limit: int, wbits: int) -> bytes | None:
+    out, size, rest = [], 0, body
+    # A gzip body may have several members (RFC 1952 section 2.2).
+    for _ in range(_MAX_MEMBERS if wbits == _GZIP else 1):
+        decoder = zlib.decompressobj(wbits)
+        try:
+            out.append(decoder.decompress(rest, limit - size + 1))
+        except zlib.error:
+            return None
+        size += len(out[-1])
+        if size > limit or not decoder.eof:
+            return None
+        rest = decoder.unused_data
+        if not rest:
+            return b"".join(out)
+    return None
+
+
+def _gzip(body: bytes, limit: int) -> bytes | None:
+    return _inflate(body, limit, _GZIP)
+
+
+def _deflate(body: bytes, limit: int) -> bytes | None:
+    # RFC 9110 section 8.4.1.2: some senders leave the zlib wrapper out.
+    plain = _inflate(body, limit, _ZLIB)
+    return _inflate(body, limit, _RAW) if plain is None else plain
+
+
+def _brotli(body: bytes, limit: int) -> bytes | None:
+    if _brotli_library is None:
+        return None
+    decoder: Any = _brotli_library.Decompressor()
+    out, size, given = [], 0, body
+    try:
+        while True:
+            piece = decoder.process(given, output_buffer_limit=limit - size + 1)
+            out.append(piece)
+            size += len(piece)
+            if size > limit:
+                return None
+            if decoder.is_finished():
+                return b"".join(out)
+            if decoder.can_accept_more_data():
+                return None
+            given = b""
+    except (_brotli_library.error, TypeError):
+        # TypeError: a brotli before 1.2, which cannot bound its output.
+        return None
+
+
+def _zstd(body: bytes, limit: int) -> bytes | None:
+    if _zstd_library is None:
+        return None
+    decoder: Any = _zstd_library.ZstdDecompressor().decompressobj()
+    out, size = [], 0
+    try:
+        for at in range(0, len(body), _SLICE):
+            if decoder.eof:
+                return None
+            out.append(decoder.decompress(body[at : at + _SLICE]))
+            size += len(out[-1])
+            if size > limit:
+                return None
+    except _zstd_library.ZstdError:
+        return None
+    return b"".join(out) if decoder.eof and not decoder.unused_data else None
+
+
+_DECODERS: dict[bytes, Callable[[bytes, int], bytes | None]] = {
+    b"gzip": _gzip,
+    b"x-gzip": _gzip,
+    b"deflate": _deflate,
+    b"br": _brotli,
+    b"zstd": _zstd,
+}

@@ -1,0 +1,75 @@
+"""How far a playback has come: which recorded exchange answers a request next.
+
+Identical requests are served in recorded order; between different fingerprints the order is free,
+because agents call in parallel. Finding and moving are apart: `find` looks, `take` moves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .model import Fingerprint, RequestClass, Seq
+
+NextUse = Callable[[Fingerprint, int], Seq | None]
+"""First seq above a number that carries a fingerprint on the tape, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A recorded exchange answers."""
+
+    seq: Seq
+    repeated: bool = False
+    """It was served before: only telemetry is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """The tape held this request, and every answer to it has been served."""
+
+    last: Seq
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The tape never held this request."""
+
+
+class Cursor:
+    """Position of one playback, per fingerprint."""
+
+    def __init__(self, next_use: NextUse) -> None:
+        """Start at the beginning of the tape that `next_use` reads."""
+        self._next_use = next_use
+        self._last: dict[Fingerprint, Seq] = {}
+        self._times: dict[Fingerprint, int] = {}
+        self._served: set[Seq] = set()
+
+    def find(
+        self, fingerprint: Fingerprint, request_class: RequestClass
+    ) -> Hit | Exhausted | Unknown:
+        """Find what answers a request, without moving."""
+        last = self._last.get(fingerprint, Seq(0))
+        following = self._next_use(fingerprint, last)
+        if following is not None:
+            return Hit(following)
+        if not last:
+            return Unknown()
+        if request_class is RequestClass.TELEMETRY:
+            return Hit(last, repeated=True)
+        return Exhausted(last, self._times[fingerprint])
+
+    def take(self, fingerprint: Fingerprint, hit: Hit) -> None:
+        """Move past an exchange that is about to be served."""
+        self._last[fingerprint] = hit.seq
+        self._times[fingerprint] = self._times.get(fingerprint, 0) + 1
+        self._served.add(hit.seq)
+
+    def served(self, seq: Seq) -> bool:
+        """Say whether an exchange has been served."""
+        return seq in self._served
+
+    @property
+    def count(self) -> int:
+        """How many exchanges of the tape have been served."""
+        return len(self._served)

@@ -1,0 +1,87 @@
+"""The rows of the log: what happened in a run, in commit order.
+
+Each event has a kind, a wall-clock time for people, and a small map whose keys depend on the kind:
+
+    opened    id, mode, parent, agent         the run began
+    intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
+    verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match
+    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us
+    diverged  seq, and a divergence as JSON types
+    egress    target, by, reason              something tried to leave and was denied
+    foreign   sockets                         sockets seen outside the proxy
+    noted     text                            for people: a warning, a loss, a reload
+    sealed    reason, exchanges, unfinished   the run ended; nothing follows
+    recovered reason, unknown                 its process died; the closing row in place of `sealed`
+
+Every event carries the hash of the one before it (`chain`), so that a run cannot be changed unseen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any
+
+from .codec import BadRecord, pack_map, unpack
+from .model import Seq
+
+EVENT_VERSION = 1
+CHAIN_START = b"\0" * 16
+
+
+class EventKind(StrEnum):
+    """What sort of thing happened."""
+
+    OPENED = "opened"
+    INTENT = "intent"
+    VERDICT = "verdict"
+    OUTCOME = "outcome"
+    DIVERGED = "diverged"
+    EGRESS = "egress"
+    FOREIGN = "foreign"
+    NOTED = "noted"
+    SEALED = "sealed"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the log."""
+
+    kind: EventKind
+    at_ns: int
+    data: Mapping[str, Any]
+    number: int = 0
+    """Place in its run, from 1; 0 before it is appended."""
+
+    @property
+    def seq(self) -> Seq:
+        """The exchange it speaks of, or 0."""
+        return Seq(self.data.get("seq", 0))
+
+
+def encode_event(event: Event, before: bytes) -> tuple[bytes, bytes]:
+    """Pack an event behind the chain hash `before`; give the value and the new hash."""
+    body = pack_map({"v": EVENT_VERSION, "k": event.kind.value, "t": event.at_ns, "d": event.data})
+    link = blake2b(body, digest_size=16, key=before).digest()
+    return link + body, link
+
+
+def decode_event(data: bytes | memoryview, number: int) -> Event:
+    """Unpack an event.
+
+    Raises: BadRecord.
+    """
+    value = unpack(bytes(data[16:]))
+    try:
+        if value["v"] != EVENT_VERSION:
+            raise BadRecord(f"event of format {value['v']!r}; this version reads {EVENT_VERSION}")
+        return Event(EventKind(value["k"]), value["t"], value["d"], number)
+    except (TypeError, KeyError, ValueError) as error:
+        raise BadRecord(f"not an event: {error!r}") from error
+
+
+def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:
+    """Give the event's chain hash if it follows `before`, else None."""
+    link = bytes(data[:16])
+    return link if blake2b(bytes(data[16:]), digest_size=16, key=before).digest() == link else None

@@ -1,0 +1,139 @@
+"""One policy, one pure function: what to do with a request.
+
+Asked in this order, first answer wins:
+
+1. the control host            -> CONTROL
+2. passthrough or record mode  -> FORWARD, recorded
+3. a live rule                 -> LIVE
+4. the tape holds it           -> SERVE
+5. an effect with a configured answer (and `effects: stub`) -> STUB
+6. anything else               -> REFUSE
+
+Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..config import Answer, ClassLive, Config, EffectRule, LiveRule, Mode, parse_match
+from .cursor import Exhausted, Hit, Unknown
+from .model import RequestClass, Seq
+
+CONTROL_HOST = "playhead.internal"
+"""Requests to this host are for Playhead itself and go nowhere."""
+
+
+class Action(StrEnum):
+    """What the addons do."""
+
+    CONTROL = "control"
+    FORWARD = "forward"
+    LIVE = "live"
+    SERVE = "serve"
+    STUB = "stub"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the policy may look at; never a body."""
+
+    method: str
+    scheme: str
+    host: str
+    port: int
+    target: str
+    request_class: RequestClass
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided, and why in one line."""
+
+    action: Action
+    reason: str
+    seq: Seq | None = None
+    """Of the recorded exchange that answers."""
+    repeated: bool = False
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules of one playback, compiled once."""
+
+    live: tuple[tuple[LiveRule, RequestClass | None], ...]
+    """Each with the class it is limited to, or None."""
+    effects: tuple[EffectRule, ...]
+    stub: bool
+
+    @classmethod
+    def of(cls, config: Config) -> "Policy":
+        """Compile the rules of a configuration."""
+        live: list[tuple[LiveRule, RequestClass | None]] = [(rule, None) for rule in config.live]
+        live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
+        live += _class_rules(config.playback.reads, RequestClass.READ)
+        return cls(tuple(live), config.effects, config.playback.effects == "stub")
+
+    def find_live(self, facts: Facts) -> LiveRule | None:
+        """Find the live rule that names a request."""
+        for rule, only in self.live:
+            if only is not None and only is not facts.request_class:
+                continue
+            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+                return rule
+        return None
+
+    def find_answer(self, facts: Facts) -> EffectRule | None:
+        """Find the effect rule with an answer that names a request."""
+        for rule in self.effects:
+            if rule.answer is not None and rule.match.matches(
+                facts.method, facts.scheme, facts.host, facts.port, facts.target
+            ):
+                return rule
+        return None
+
+
+def decide(
+    facts: Facts, mode: Mode, policy: Policy, found: Hit | Exhausted | Unknown | None
+) -> Decision:
+    """Decide what to do with a request.
+
+    found: what the cursor says; None where there is no tape to ask, which refuses.
+    """
+    if facts.host == CONTROL_HOST:
+        return Decision(Action.CONTROL, "the control host is Playhead itself")
+    if mode is Mode.PASSTHROUGH:
+        return Decision(Action.FORWARD, "mode passthrough")
+    if mode is Mode.RECORD:
+        return Decision(Action.FORWARD, "mode record")
+    live = policy.find_live(facts)
+    if live is not None:
+        return Decision(Action.LIVE, f"live rule {live.match.text!r}: {live.reason}")
+    if isinstance(found, Hit):
+        text = "telemetry, served again" if found.repeated else "on tape"
+        return Decision(Action.SERVE, text, found.seq, found.repeated)
+    if facts.request_class is RequestClass.EFFECT and policy.stub:
+        rule = policy.find_answer(facts)
+        if rule is not None:
+            text = f"not on tape; answered by effect rule {rule.match.text!r}"
+            return Decision(Action.STUB, text, answer=rule.answer)
+    return Decision(Action.REFUSE, _refusal(facts, found))
+
+
+def _refusal(facts: Facts, found: Hit | Exhausted | Unknown | None) -> str:
+    what = f"{facts.request_class.value} {facts.method} {facts.scheme}://{facts.host}"
+    if isinstance(found, Exhausted):
+        return f"exhausted: every recorded answer to this request has been served ({what})"
+    if found is None:
+        return f"there is no tape to play ({what})"
+    return f"not on the tape ({what})"
+
+
+def _class_rules(
+    live: ClassLive | None, only: RequestClass
+) -> Sequence[tuple[LiveRule, RequestClass | None]]:
+    if live is None:
+        return ()
+    return tuple((LiveRule(parse_match(f"* *://{host}"), live.reason), only) for host in live.hosts)

@@ -1,0 +1,86 @@
+"""What an agent sees of a refusal, and the mark on every answer that we make up.
+
+Rules:
+
+1. A refusal is an answer, never a broken connection, with a status that no SDK retries and with headers
+   that tell the retrying ones not to.
+2. Its body has the shape in which each of the common SDKs looks for a message to print, so that the
+   person reads ours: `error.message` for OpenAI, Anthropic, Stripe, Gemini and Cohere, `message` for the AWS SDKs.
+3. Everything made up says so in `x-playhead`; what comes from the tape carries nothing of ours.
+
+Source: the error classes of the SDKs named. RFC 9110 section 5.5 for what a field value may hold.
+"""
+
+import json
+import re
+from typing import Any
+
+from .divergence import Divergence, one_line
+from .model import Headers, Request
+
+REFUSAL_STATUS = 424
+"""Failed Dependency (RFC 4918 section 11.4): a 4xx, and none of 408, 409 and 429, which SDKs retry."""
+
+MARK_HEADER = b"x-playhead"
+
+_MAX_VALUE = 300
+"""Bytes of a header value that we make."""
+_MAX_MESSAGE = 2000
+
+
+def refusal_body(request: Request, divergence: Divergence | None, reason: str) -> bytes:
+    """Render the body of a refusal: JSON, at most some kilobytes.
+
+    request: redacted.
+    reason: why the policy refused, one line.
+    """
+    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {one_line(reason)}"
+    details: dict[str, Any] = {"refused": True, "reason": one_line(reason)}
+    param = None
+    if divergence is not None:
+        told = divergence.to_json()
+        details["divergence"] = {**told, "url": one_line(divergence.url)}
+        if divergence.nearest_seq is not None:
+            message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
+        if divergence.differences:
+            first = divergence.differences[0]
+            param = first.place
+            message += f"; it differs at {first}"
+    body = {
+        "type": "error",
+        "error": {
+            "message": message[:_MAX_MESSAGE],
+            "type": "playhead_refused",
+            "code": "not_on_tape",
+            "param": param,
+        },
+        "message": message[:_MAX_MESSAGE],
+        "playhead": details,
+    }
+    # ASCII: a lone surrogate in a URL would not go into UTF-8.
+    return json.dumps(body, indent=1).encode("ascii")
+
+
+def refusal_headers(reason: str) -> Headers:
+    """Give the header fields of a refusal, `content-length` aside."""
+    return (
+        (b"content-type", b"application/json"),
+        # Obeyed by the OpenAI and Anthropic SDKs, and by Stripe's.
+        (b"x-should-retry", b"false"),
+        (b"stripe-should-retry", b"false"),
+        (MARK_HEADER, _field_value("refused", reason)),
+    )
+
+
+def stub_headers(headers: Headers, reason: str) -> Headers:
+    """Mark the header fields of an answer that was made up instead of executing an effect."""
+    kept = tuple((name, value) for name, value in headers if name.lower() != MARK_HEADER)
+    return (*kept, (MARK_HEADER, _field_value("stubbed", reason)))
+
+
+_OUTSIDE = re.compile(r"[^ -~]")
+
+
+def _field_value(word: str, reason: str) -> bytes:
+    text = _OUTSIDE.sub("?", " ".join(reason.split()))
+    return f"{word}; {text}".encode("ascii")[:_MAX_VALUE].rstrip(b" ;")

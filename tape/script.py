@@ -1,0 +1,75 @@
+"""How a recorded outcome is played: a list of steps with times.
+
+Offsets are microseconds since the request arrived. `pace` scales them; with `instant` (0) everything that
+the client had received comes at once. What it had *not* received keeps its real time, whatever the pace:
+a client that gave up while recording has to wait again, so that it gives up again.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from .model import Exchange, FaultKind, Response
+
+LATE_MARGIN_US = 500_000
+"""An answer that arrived after the client had left is offered this much later than it came, so that a
+client that leaves at about the same moment as then leaves first again."""
+
+
+class StepKind(StrEnum):
+    """What to do next with the client's connection or stream."""
+
+    HEAD = "head"
+    DATA = "data"
+    END = "end"
+    FIN = "fin"
+    RST = "rst"
+    HANG = "hang"
+
+
+class Step(NamedTuple):
+    """One thing to do, at its time."""
+
+    at_us: int
+    kind: StepKind
+    data: bytes = b""
+
+
+def script(exchange: Exchange, pace: float) -> list[Step]:
+    """Give the steps that play an exchange; the last one is END, FIN, RST or HANG."""
+    response = exchange.response
+    gone = exchange.gone
+    steps: list[Step] = []
+    if response is not None:
+        late = gone is not None and not gone.head
+        steps.append(_step(StepKind.HEAD, response.head_us, b"", pace, late))
+        for index, (at_us, data) in enumerate(_pieces(response)):
+            late = gone is not None and index >= gone.chunks
+            steps.append(_step(StepKind.DATA, at_us, data, pace, late))
+    if exchange.fault is not None:
+        # Until a fault's transport form is recorded, one before the head is a reset and one in the
+        # body is the end of the stream: that is what the client was given while recording.
+        kind = StepKind.FIN if response is not None else StepKind.RST
+        if response is not None and exchange.fault.kind is FaultKind.RESET:
+            kind = StepKind.RST
+        steps.append(_step(kind, exchange.fault.at_us, b"", pace, gone is not None))
+    elif response is not None and response.complete:
+        steps.append(_step(StepKind.END, exchange.end_us, b"", pace, gone is not None))
+    else:
+        steps.append(Step(0, StepKind.HANG))
+    return steps
+
+
+def _step(kind: StepKind, at_us: int, data: bytes, pace: float, late: bool) -> Step:
+    return Step(at_us + LATE_MARGIN_US if late else int(at_us * pace), kind, data)
+
+
+def _pieces(response: Response) -> Iterator[tuple[int, bytes]]:
+    if not response.chunks:
+        if response.body:
+            yield response.head_us, response.body
+        return
+    start = 0
+    for chunk in response.chunks:
+        yield chunk.at_us, response.body[start : start + chunk.size]
+        start += chunk.size

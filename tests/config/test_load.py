@@ -1,0 +1,459 @@
+"""Reading a configuration: a YAML file, and flags of a command laid over it."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.config import (
+    Answer,
+    Classes,
+    ClassLive,
+    Config,
+    ConfigError,
+    EffectRule,
+    IgnoreRule,
+    Listen,
+    LiveRule,
+    Mode,
+    Playback,
+    RedactRule,
+    Runs,
+    UpstreamEncoding,
+    load,
+    loads,
+    override,
+    parse_match,
+)
+from playhead.config.document import MAX_BYTES
+
+PATTERN = "POST https://api.example.com/v1/*"
+MATCH = parse_match(PATTERN)
+
+
+# ---- what is read ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        # nothing
+        ("", Config()),
+        ("# mode: playback", Config()),
+        ("{}", Config()),
+        ("live:\nruns:\nplayback: ~\nlisten: 127.0.0.1:8080", Config()),
+        # the process
+        ("mode: playback", Config(mode=Mode.PLAYBACK)),
+        ("listen: '[::1]:0'", Config(listen=Listen("::1", 0))),
+        ("store: /var/lib/p", Config(store=Path("/var/lib/p"))),
+        ("ca_dir: ca", Config(ca_dir=Path("ca"))),
+        ("ca_dir: null", Config()),
+        ("upstream_ca: roots.pem", Config(upstream_ca=Path("roots.pem"))),
+        (
+            "upstream_encoding: {inference: as-asked, effects: identity}",
+            Config(upstream_encoding=UpstreamEncoding(inference=False, effects=True)),
+        ),
+        # runs: YAML 1.1 would make a boolean and numbers of these
+        (
+            "runs: {default: off, grace: 1.5, tokens: {yes: 123, 'a-*': on}}",
+            Config(runs=Runs("off", 1.5, {"yes": "123", "a-*": "on"})),
+        ),
+        (
+            "listen: 0.0.0.0:1\nruns: {tokens: {a: b}}",
+            Config(listen=Listen("0.0.0.0", 1), runs=Runs(tokens={"a": "b"})),
+        ),
+        # playback
+        (
+            "playback: {run: 2024-01-01, effects: refuse, pace: recorded, allow_model_drift: []}",
+            Config(playback=Playback(run="2024-01-01", effects="refuse", pace=1.0)),
+        ),
+        ("playback: {inference: tape, reads: tape}", Config()),
+        (
+            "playback: {reads: {live: {hosts: [A.example, '::1'], reason: why}}}",
+            Config(playback=Playback(reads=ClassLive(("a.example", "::1"), "why"))),
+        ),
+        # rules
+        (f"classes: {{read: ['{PATTERN}'], effect: ~}}", Config(classes=Classes(read=(MATCH,)))),
+        (f"live: [{{match: '{PATTERN}', reason: 5}}]", Config(live=(LiveRule(MATCH, "5"),))),
+        (
+            f"live:\n- &r {{match: '{PATTERN}', reason: r}}\n- *r",
+            Config(live=(LiveRule(MATCH, "r"),) * 2),
+        ),
+        (f"effects: [{{match: '{PATTERN}'}}]", Config(effects=(EffectRule(MATCH),))),
+        (
+            f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on]}}]",
+            Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",)),)),
+        ),
+        (
+            "redact: [{header: X-Token}, {query: k}]",
+            Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
+        ),
+        ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+    ],
+)
+def test_a_text_says_what_is_not_the_default(text: str, config: Config) -> None:
+    """Every key is read, and the others keep their defaults."""
+    assert loads(text) == config
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("{}", Answer(200, (("content-length", "0"),), b"")),
+        ("{status: 204}", Answer(204, (), b"")),
+        (
+            "{json: {a: [1.50, é, no]}}",
+            Answer(
+                200,
+                (("content-type", "application/json"), ("content-length", "22")),
+                '{"a":[1.50,"é","no"]}'.encode(),
+            ),
+        ),
+        (
+            "{status: 402, headers: {Content-Type: a/b, x: 1}, json: null}",
+            Answer(402, (("Content-Type", "a/b"), ("x", "1"), ("content-length", "4")), b"null"),
+        ),
+        ("{text: 'é'}", Answer(200, (("content-length", "2"),), "é".encode())),
+        ("{base64: aGk=}", Answer(200, (("content-length", "2"),), b"hi")),
+    ],
+)
+def test_an_answer_is_whole_once_loaded(answer: str, expected: Answer) -> None:
+    """The body is bytes, and its length and JSON's type stand in the headers."""
+    loaded = loads(f"effects: [{{match: '{PATTERN}', answer: {answer}}}]").effects[0].answer
+    assert loaded == expected
+
+
+def test_paths_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    """The default store too; absolute paths stay."""
+    file = tmp_path / "p.yaml"
+    file.write_text("ca_dir: ../ca\nupstream_ca: /etc/roots.pem\n")
+    config = load(file)
+    assert config.store == tmp_path / ".playhead"
+    assert config.ca_dir == tmp_path / "../ca"
+    assert config.upstream_ca == Path("/etc/roots.pem")
+
+
+# ---- what is wrong -----------------------------------------------------------------------------
+
+FAULTS = [
+    # YAML
+    ("a: b: c", "1:5: not YAML: mapping values are not allowed here"),
+    ("mode: record\n\t- a", "2:1: not YAML: while scanning for the next token"),
+    ("live: [", "1:8: not YAML: while parsing a flow node"),
+    ("listen: [::1]:8080", "1:10: not YAML: "),
+    ("mode: 'record", "1:14: not YAML: while scanning a quoted scalar"),
+    ("mode: *x", "1:7: not YAML: found undefined alias 'x'"),
+    ("mode: record\n---\nmode: record", "2:1: not YAML: expected a single document"),
+    ("mode: a\0", "1:8: not YAML: the character U+0000"),
+    ('mode: "\\U00110000"', "1:10: not YAML: a number in an escape"),
+    ('mode: "\\uD800"', "1:7: half of a surrogate pair"),
+    ("mode: !!str record", "1:7: tags are not read"),
+    ("runs: {<<: {grace: 1s}}", "1:8: runs: merge keys are not read"),
+    # shape
+    ("- mode: record", "1:1: expected a mapping, found a list"),
+    ("record", "1:1: expected a mapping, found text"),
+    ("mode: [record]", "1:7: mode: expected text, found a list"),
+    ("mode: {a: b}", "1:7: mode: expected text, found a mapping"),
+    ("mode:", "1:6: mode: has no value"),
+    ("runs: [a]", "1:7: runs: expected a mapping, found a list"),
+    ("live: {match: a}", "1:7: live: expected a list, found a mapping"),
+    ("live: all", "1:7: live: expected a list, found text"),
+    ("live: [a]", "1:8: live[0]: expected a mapping, found text"),
+    ("? [a]\n: b", "1:3: expected text as a key"),
+    # keys
+    ("mdoe: record", "1:1: mdoe: unknown key; did you mean 'mode'?"),
+    ("runs:\n  grase: 1s", "2:3: runs.grase: unknown key; did you mean 'grace'?"),
+    (
+        "redact: [{zzz: a, header: b}]",
+        "1:11: redact[0].zzz: unknown key; known here: header, query",
+    ),
+    ("'a b': 1", "1:1: 'a b': unknown key; known here: mode, listen"),
+    ('"a\\nb\\u2028": 1', "1:1: 'a\\nb\\u2028': unknown key; known here"),
+    ("mode: record\nmode: record", "2:1: mode: duplicate key, first on line 1"),
+    ("runs: {tokens: {a: b, a: c}}", "1:23: runs.tokens.a: duplicate key"),
+    # values
+    ("mode: recrod", "1:7: mode: unknown mode 'recrod'; did you mean 'record'?"),
+    ("mode: off", "1:7: mode: unknown mode 'off'; expected record, playback or passthrough"),
+    ("listen: :8080", "1:9: listen: ':8080' names no host; expected HOST:PORT"),
+    ("listen: localhost:70000", "1:9: listen: 'localhost:70000': port 70000 is above"),
+    ("store: ''", "1:8: store: '' is no path"),
+    ("runs: {grace: soon}", "1:15: runs.grace: 'soon' is no duration"),
+    ("runs: {tokens: {'a:b': c}}", "1:17: runs.tokens.'a:b': 'a:b' is no run name"),
+    ("runs: {tokens: {a: ''}}", "1:20: runs.tokens.a: the token is not usable"),
+    ("upstream_encoding: {reads: gzip}", "1:28: upstream_encoding.reads: unknown value 'gzip'"),
+    ("live_max: -1", "1:11: live_max: '-1' is not a whole number between 0 and 1000"),
+    ("live_max: 1e2", "1:11: live_max: '1e2' is not a whole number"),
+    (
+        "playback: {pace: fast}",
+        "1:18: playback.pace: 'fast' is no pace; expected instant, recorded",
+    ),
+    ("playback: {effects: live}", "1:21: playback.effects: unknown value 'live'; expected stub"),
+    ("playback: {inference: live}", "1:23: playback.inference: expected tape or {live:"),
+    ("playback: {reads: {}}", "1:19: playback.reads: expected tape or {live:"),
+    ("playback: {reads: {live: }}", "1:19: playback.reads: expected tape or {live:"),
+    ("playback: {reads: [tape]}", "1:19: playback.reads: expected tape or {live:"),
+    (
+        "playback: {reads: {live: {reason: r}}}",
+        "1:26: playback.reads.live.hosts: missing; expected the hosts",
+    ),
+    (
+        "playback: {reads: {live: {hosts: [], reason: r}}}",
+        "1:26: playback.reads.live.hosts: missing; expected the hosts",
+    ),
+    (
+        "playback: {reads: {live: {hosts: [a]}}}",
+        "1:26: playback.reads.live.reason: missing; expected why",
+    ),
+    (
+        "playback: {reads: {live: {hosts: ['*'], reason: r}}}",
+        "1:35: playback.reads.live.hosts[0]: '*' is no host",
+    ),
+    (
+        "playback: {allow_model_drift: [a=b]}",
+        "1:31: playback.allow_model_drift: model drift cannot",
+    ),
+    ("playback: {allow_model_drift: yes}", "1:31: playback.allow_model_drift: expected a list"),
+    # rules
+    ("classes: {read: [a.example]}", "1:18: classes.read[0]: 'a.example' is no match pattern"),
+    ("live:\n  - {match: 'https://a'}", "2:5: live[0].reason: missing; expected why this may"),
+    ("live:\n  - {match: 'https://a', reason: }", "2:33: live[0].reason: missing; expected why"),
+    ("live:\n  - {match: 'https://a', reason: ' '}", "2:34: live[0].reason: the reason is empty"),
+    ("live:\n  - {reason: a}", "2:5: live[0].match: missing; expected a match pattern"),
+    (
+        "effects: [{match: 'https://a', gate: true}]",
+        "1:38: effects[0].gate: gates are not available",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {json: 1, text: a}}]",
+        "1:40: effects[0].answer: more than one body: json, text",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {status: 100}}]",
+        "1:49: effects[0].answer.status: '100' is not a whole number between 200 and 599",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {status: 204, text: a}}]",
+        "1:60: effects[0].answer.text: an answer with status 204 has no body",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {Content-Length: 3}}}]",
+        "1:51: effects[0].answer.headers.Content-Length: this header is computed",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {a: 3, A: 4}}}]",
+        "1:57: effects[0].answer.headers.A: the same header in another case",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {json: {a: 1, a: 2}}}]",
+        "1:54: effects[0].answer.json.a: duplicate key",
+    ),
+    (
+        "ignore: [{match: 'https://a', json: [$..a]}]",
+        "1:38: ignore[0].json[0]: '$..a' is no JSON path from its character 2 on",
+    ),
+    ("ignore: [{match: 'https://a', json: []}]", "1:10: ignore[0]: names no place"),
+    ("ignore: [{match: 'https://a', json: $.a}]", "1:37: ignore[0].json: expected a list"),
+    ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
+    ("redact: [{}]", "1:10: redact[0]: expected exactly one of header, query"),
+    ("redact: [{header: a b}]", "1:19: redact[0].header: 'a b' is no header name"),
+    ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
+    ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
+    # between keys
+    ("listen: 0.0.0.0:80", "1:9: listen: 0.0.0.0:80 can be reached from other machines"),
+    ("listen: a.example:80", "1:9: listen: a.example:80 can be reached from other machines"),
+    (
+        "live_max: 0\nlive: [{match: 'https://a', reason: r}]",
+        "2:7: live: 1 live rules (hosts of live classes count too), but live_max is 0",
+    ),
+    (
+        "live_max: 1\nplayback: {reads: {live: {hosts: [a, b], reason: r}}}",
+        "2:11: playback: 2 live rules (hosts of live classes count too), but live_max is 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "begins"), FAULTS)
+def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: str) -> None:
+    """One wrong thing is one fault, as line:column: path: text."""
+    with pytest.raises(ConfigError) as caught:
+        loads(text, "f")
+    assert [str(fault)[2:][: len(begins)] for fault in caught.value.faults] == [begins]
+    assert str(caught.value).startswith("f:")
+
+
+def test_all_faults_come_at_once_in_file_order() -> None:
+    """The last key's fault does not wait for the first to be mended."""
+    text = "store: ''\nlive:\n- a\n- match: b\n  reason: c\nmode: d\nlisten: 0.0.0.0:1\nx: y"
+    with pytest.raises(ConfigError) as caught:
+        loads(text, "a.yaml")
+    assert [(fault.where, fault.path) for fault in caught.value.faults] == [
+        ("a.yaml:1:8", "store"),
+        ("a.yaml:3:3", "live[0]"),
+        ("a.yaml:4:10", "live[1].match"),
+        ("a.yaml:6:7", "mode"),
+        ("a.yaml:7:9", "listen"),
+        ("a.yaml:8:1", "x"),
+    ]
+    assert str(caught.value).splitlines() == [str(fault) for fault in caught.value.faults]
+
+
+def test_a_secret_is_in_no_fault() -> None:
+    """A token that is wrong is not printed."""
+    text = 'runs: {tokens: {"a:b": "hunter2\\n", c: "hunter2\\t", c: hunter2}}'
+    with pytest.raises(ConfigError) as caught:
+        loads(text)
+    assert len(caught.value.faults) == 4
+    assert "hunter2" not in str(caught.value)
+
+
+def test_live_rules_with_faults_are_counted_too() -> None:
+    """What will be too much once mended is said now."""
+    with pytest.raises(ConfigError, match="2 live rules"):
+        loads("live_max: 1\nlive: [{match: a}, {}]")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (None, "no such file"),
+        (b"mode: record\nstore: caf\xe9", "not UTF-8: byte 0xe9 on line 2"),
+        ("mode: record".encode("utf-16"), "not UTF-8: byte 0xff on line 1"),
+        (b"#" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
+    ],
+    ids=["missing", "latin-1", "utf-16", "long"],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None, says: str) -> None:
+    """There is no line to point to, so the place is the file."""
+    file = tmp_path / "p.yaml"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}: {says}")
+    assert caught.value.faults[0].where == str(file)
+
+
+def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
+    """The message says so."""
+    with pytest.raises(ConfigError, match="a folder; expected a YAML file"):
+        load(tmp_path)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Some editors write one, and nobody sees it."""
+    file = tmp_path / "p.yaml"
+    file.write_bytes(b"\xef\xbb\xbfmode: playback\r\n")
+    assert load(file).mode is Mode.PLAYBACK
+
+
+@pytest.mark.parametrize(
+    "text", ["é" * (MAX_BYTES // 2 + 1), "#" * (MAX_BYTES + 1)], ids=["é", "#"]
+)
+def test_a_text_is_bounded_in_bytes(text: str) -> None:
+    """A text is refused where its file would be."""
+    with pytest.raises(ConfigError, match="longer than"):
+        loads(text)
+
+
+@given(st.text() | st.text("{}[]:,-&*!|>'\"%@`#?<~ \n\tab0\\Ux", max_size=40))
+def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
+    """No text raises anything but ConfigError."""
+    with suppress(ConfigError):
+        loads(text)
+
+
+_KEYS = st.sampled_from(
+    """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
+    reads effects live hosts reason live_max classes read match answer status headers json text
+    base64 ignore header query redact retention hot keep archive""".split()  # noqa: SIM905  # dense
+)
+_TEXTS = st.text(max_size=5) | st.sampled_from(
+    ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]
+)
+_TREES = st.recursive(
+    _TEXTS | st.none() | st.integers() | st.booleans(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(_KEYS, _TREES, max_size=8))
+def test_any_tree_of_known_keys_is_a_configuration_or_a_config_error(
+    tree: dict[str, object],
+) -> None:
+    """Known keys in wrong places raise nothing but ConfigError, and every fault has its place."""
+    try:
+        assert isinstance(loads(yaml.safe_dump(tree), "f"), Config)
+    except ConfigError as error:
+        for fault in error.faults:
+            name, line, column = fault.where.split(":")
+            assert (name, int(line) > 0, int(column) > 0) == ("f", True, True)
+            assert "\n" not in str(fault)
+
+
+# ---- flags -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "config"),
+    [
+        ({}, Config()),
+        ({"mode": None, "run": None}, Config()),
+        ({"mode": "playback"}, Config(mode=Mode.PLAYBACK)),
+        ({"mode": Mode.PLAYBACK}, Config(mode=Mode.PLAYBACK)),
+        ({"listen": "[::1]:0"}, Config(listen=Listen("::1", 0))),
+        ({"store": Path("s"), "ca_dir": "c"}, Config(store=Path("s"), ca_dir=Path("c"))),
+        ({"upstream_ca": "/r.pem"}, Config(upstream_ca=Path("/r.pem"))),
+        ({"run": "a"}, Config(runs=Runs(default="a"), playback=Playback(run="a"))),
+    ],
+)
+def test_a_flag_lies_over_its_key(flags: dict[str, object], config: Config) -> None:
+    """What is not given stays; `run` is both the recorded and the played one."""
+    assert override(Config(), flags) == config
+
+
+def test_flags_keep_what_stands_beside_them() -> None:
+    """`--run` leaves the other keys of runs and playback."""
+    config = loads("runs: {grace: 1s}\nplayback: {pace: 2}")
+    laid = override(config, {"run": "a"})
+    assert (laid.runs.grace_s, laid.playback.pace) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "begins"),
+    [
+        ({"mode": "play"}, ["--mode: unknown mode 'play'; did you mean 'playback'?"]),
+        ({"listen": "8080"}, ["--listen: '8080' is no listen address; expected HOST:PORT"]),
+        ({"listen": "0.0.0.0:1"}, ["--listen: 0.0.0.0:1 can be reached from other machines"]),
+        ({"ca_dir": "", "run": "a:b"}, ["--run: 'a:b' is no run name", "--ca-dir: '' is no path"]),
+        ({"upstream_ca": "a\nb"}, ["--upstream-ca: 'a\\nb' is no path"]),
+    ],
+)
+def test_a_wrong_flag_is_named(flags: dict[str, object], begins: list[str]) -> None:
+    """The place of the fault is the flag; all come at once."""
+    with pytest.raises(ConfigError) as caught:
+        override(Config(), flags)
+    faults = caught.value.faults
+    assert [str(f)[: len(b)] for f, b in zip(faults, begins, strict=True)] == begins
+    assert {fault.path for fault in faults} == {""}
+
+
+def test_tokens_of_the_file_allow_the_flag_to_listen_anywhere() -> None:
+    """Rules between keys are checked on the whole."""
+    config = loads("runs: {tokens: {a: b}}")
+    assert override(config, {"listen": "0.0.0.0:1"}).listen == Listen("0.0.0.0", 1)
+
+
+def test_a_configuration_made_in_code_is_checked_too() -> None:
+    """The guard does not hang on the file's loader."""
+    with pytest.raises(ConfigError, match=r"configuration: listen: 0\.0\.0\.0:1 can"):
+        override(Config(listen=Listen("0.0.0.0", 1)), {})
+
+
+def test_an_unknown_flag_is_our_own_mistake() -> None:
+    """A misspelt name in code does not pass as not given."""
+    with pytest.raises(ValueError, match="no such flags: \\['stroe'\\]"):
+        override(Config(), {"stroe": "a"})

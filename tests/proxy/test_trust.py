@@ -1,0 +1,198 @@
+"""The child's environment: through the proxy, trusting it, with the person's own settings kept."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from playhead.proxy.ca import CertificateAuthority, open_ca
+from playhead.proxy.errors import EngineError
+from playhead.proxy.trust import environment, proxy_url
+
+URL = "http://run:token@127.0.0.1:8080"
+
+
+@pytest.fixture
+def ca(tmp_path: Path) -> CertificateAuthority:
+    return open_ca(tmp_path, tmp_path / "ca", environ={})
+
+
+def made(ca: CertificateAuthority, base: dict[str, str], url: str = URL) -> dict[str, str]:
+    return environment(base, proxy_url=url, public_dir=ca.bundle_file.parent)
+
+
+@pytest.mark.parametrize(
+    ("host", "run", "token", "expected"),
+    [
+        ("127.0.0.1", "", "", "http://127.0.0.1:8080"),
+        ("localhost", "", "", "http://localhost:8080"),
+        ("::1", "", "", "http://[::1]:8080"),
+        ("0.0.0.0", "", "", "http://127.0.0.1:8080"),
+        ("::", "a", "b", "http://a:b@[::1]:8080"),
+        ("127.0.0.1", "a run", "p@ss:/", "http://a%20run:p%40ss%3A%2F@127.0.0.1:8080"),
+        ("127.0.0.1", "a", "", "http://a:@127.0.0.1:8080"),
+    ],
+)
+def test_proxy_url_is_what_clients_can_read(host: str, run: str, token: str, expected: str) -> None:
+    """IPv6 in brackets, credentials escaped, the unspecified address as loopback."""
+    assert proxy_url(host, 8080, run=run, token=token) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY"]
+)
+def test_proxy_stands_in_both_cases(ca: CertificateAuthority, name: str) -> None:
+    """gRPC and wget read lower case only, others upper case first."""
+    child = made(ca, {name: "http://elsewhere:1", name.lower(): "http://elsewhere:2"})
+    assert child[name] == child[name.lower()] == URL
+
+
+def test_nothing_is_excepted_from_the_proxy(ca: CertificateAuthority) -> None:
+    """An inherited exception, or a tool's own proxy, would lead past us."""
+    base = {"NO_PROXY": "localhost", "no_proxy": "*", "PIP_PROXY": "x", "npm_config_noproxy": "*"}
+    child = made(ca, base)
+    assert child["NO_PROXY"] == child["no_proxy"] == ""
+    assert not {"PIP_PROXY", "npm_config_noproxy"} & child.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "AWS_CA_BUNDLE",
+        "GIT_SSL_CAINFO",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+        "DENO_CERT",
+        "PIP_CERT",
+        "CARGO_HTTP_CAINFO",
+        "HTTPLIB2_CA_CERTS",
+        "WEBSOCKET_CLIENT_CA_BUNDLE",
+    ],
+)
+def test_variables_that_replace_roots_get_the_bundle(ca: CertificateAuthority, name: str) -> None:
+    """With our certificate alone the client could reach no other host."""
+    assert made(ca, {name: "/else"})[name] == str(ca.bundle_file)
+
+
+def test_variables_that_add_roots_get_our_certificate(ca: CertificateAuthority) -> None:
+    """Node adds to its own."""
+    child = made(ca, {})
+    assert child["NODE_EXTRA_CA_CERTS"] == str(ca.certificate_file)
+    assert child["NODE_USE_ENV_PROXY"] == "1"
+
+
+@pytest.mark.parametrize("base", [{}, {"NODE_OPTIONS": "--max-old-space-size=64"}])
+def test_node_options_are_left_alone(ca: CertificateAuthority, base: dict[str, str]) -> None:
+    """Node 20 refuses to start with --use-env-proxy."""
+    assert made(ca, base).get("NODE_OPTIONS") == base.get("NODE_OPTIONS")
+
+
+def test_rest_of_the_environment_is_kept_and_base_untouched(ca: CertificateAuthority) -> None:
+    """A new environment, not a changed one."""
+    base = {"PATH": "/bin", "X": "y", "NIX_SSL_CERT_FILE": "/n"}
+    child = made(ca, base)
+    assert base == {"PATH": "/bin", "X": "y", "NIX_SSL_CERT_FILE": "/n"}
+    assert (child["PATH"], child["X"]) == ("/bin", "y")
+    assert child["NIX_SSL_CERT_FILE"] == str(ca.bundle_file)
+    assert "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE" not in child
+
+
+def test_relative_folder_becomes_absolute(
+    ca: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child may change its directory."""
+    monkeypatch.chdir(ca.bundle_file.parent.parent)
+    child = environment({}, proxy_url=URL, public_dir=Path("ca"))
+    assert child["SSL_CERT_FILE"] == str(ca.bundle_file.resolve())
+
+
+@pytest.mark.parametrize("named_by", ["HOME", "WGETRC"])
+def test_wget_keeps_the_persons_own_settings(
+    ca: CertificateAuthority, tmp_path: Path, named_by: str
+) -> None:
+    """But not those that would lead past the proxy or distrust it."""
+    theirs = tmp_path / ".wgetrc"
+    theirs.write_bytes(
+        b"tries = 3\nHTTPS-Proxy = http://elsewhere\nca_certificate=/x\nuse_proxy=off\nheader = x: \xff\n"
+    )
+    base = {named_by: str(tmp_path if named_by == "HOME" else theirs)}
+    child = made(ca, base)
+    written = Path(child["WGETRC"]).read_bytes()
+    assert written == b"tries = 3\nheader = x: \xff\nca_certificate = %s\n" % bytes(ca.bundle_file)
+    assert Path(child["WGETRC"]).stat().st_mode & 0o777 == 0o600
+
+
+def test_file_of_ours_is_not_taken_for_the_persons(
+    ca: CertificateAuthority, tmp_path: Path
+) -> None:
+    """Playhead inside Playhead reads ~/.wgetrc again, not what the outer one wrote."""
+    (tmp_path / ".wgetrc").write_text("tries = 3\n")
+    child = made(ca, {"HOME": str(tmp_path)})
+    written = Path(child["WGETRC"]).read_bytes()
+    assert Path(made(ca, child)["WGETRC"]).read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        (URL, "127.0.0.1"),
+        ("http://[::1]:8080", "::1"),
+        ("http://proxy.example:8080", "proxy.example"),
+    ],
+)
+def test_java_options_are_appended(ca: CertificateAuthority, url: str, host: str) -> None:
+    """Host and port apart, loopback included, no credentials where any program can read them."""
+    options = shlex.split(made(ca, {"JAVA_TOOL_OPTIONS": "-Xmx64m"}, url)["JAVA_TOOL_OPTIONS"])
+    assert options[0] == "-Xmx64m"
+    assert {f"-Dhttps.proxyHost={host}", "-Dhttps.proxyPort=8080"} < set(options)
+    assert {f"-Dhttp.proxyHost={host}", "-Dhttp.proxyPort=8080"} < set(options)
+    assert "-Dhttp.nonProxyHosts=" in options
+    assert "token" not in " ".join(options)
+
+
+def test_java_options_stand_a_folder_with_spaces(tmp_path: Path) -> None:
+    """The Java launcher splits at spaces outside quotes."""
+    ca = open_ca(tmp_path, tmp_path / "a folder", environ={})
+    options = shlex.split(made(ca, {})["JAVA_TOOL_OPTIONS"])
+    store = ca.bundle_file.with_suffix(".p12")
+    assert f"-Djavax.net.ssl.trustStore={store}" in options
+
+
+# The system's roots may hold one with serial number 0.
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+def test_trust_store_holds_the_bundle(ca: CertificateAuthority) -> None:
+    """Java's file is the bundle in another form."""
+    made(ca, {})
+    store = pkcs12.load_pkcs12(ca.bundle_file.with_suffix(".p12").read_bytes(), None)
+    held = [one.certificate for one in store.additional_certs]
+    assert held[-1] == ca.certificate
+    assert len(held) == ca.bundle_file.read_bytes().count(b"BEGIN CERT")
+
+
+def test_second_child_changes_no_file(ca: CertificateAuthority) -> None:
+    """Files that other children read stay as they are."""
+    made(ca, {})
+    folder = ca.bundle_file.parent
+    before = {path: path.stat().st_ino for path in folder.iterdir()}
+    made(ca, {})
+    assert {path: path.stat().st_ino for path in folder.iterdir()} == before
+
+
+def test_trust_store_follows_the_bundle(ca: CertificateAuthority) -> None:
+    """A changed bundle is a changed trust store."""
+    made(ca, {})
+    store = ca.bundle_file.with_suffix(".p12")
+    before = store.read_bytes()
+    ca.bundle_file.write_bytes(ca.certificate_file.read_bytes())
+    made(ca, {})
+    assert len(store.read_bytes()) < len(before)
+
+
+def test_missing_bundle_is_explained(tmp_path: Path) -> None:
+    """Somebody named a folder in which no CA was opened."""
+    with pytest.raises(EngineError, match="cannot read the bundle") as caught:
+        environment({}, proxy_url=URL, public_dir=tmp_path)
+    assert "--ca-dir" in caught.value.hint

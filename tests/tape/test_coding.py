@@ -1,0 +1,82 @@
+"""Content codings of request bodies."""
+
+import gzip
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.coding import undo_coding
+
+PLAIN = b'{"a": 1}' * 50
+_raw = zlib.compressobj(wbits=-15)
+RAW_DEFLATE = _raw.compress(PLAIN) + _raw.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        (b"identity", PLAIN),
+        (b"", PLAIN),
+        (b"gzip", gzip.compress(PLAIN)),
+        (b"X-GZip", gzip.compress(PLAIN)),
+        (b"gzip", gzip.compress(PLAIN[:100]) + gzip.compress(PLAIN[100:])),
+        (b"deflate", zlib.compress(PLAIN)),
+        (b"deflate", RAW_DEFLATE),
+        (b"br", brotli.compress(PLAIN)),
+        (b"zstd", zstandard.compress(PLAIN)),
+        (b"gzip, br", brotli.compress(gzip.compress(PLAIN))),
+    ],
+)
+def test_a_coding_is_undone(coding: bytes, body: bytes) -> None:
+    """Every coding a client may use for its request gives the plain body."""
+    assert undo_coding(body, coding) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        # Unknown, too many
+        (b"compress", PLAIN),
+        (b"aes128gcm", PLAIN),
+        (b"gzip, gzip, gzip, gzip", PLAIN),
+        # Broken, cut, going on after the end
+        *[(name, b"no such thing") for name in (b"gzip", b"deflate", b"br", b"zstd")],
+        (b"gzip", gzip.compress(PLAIN)[:-3]),
+        (b"gzip", gzip.compress(PLAIN) + b"more"),
+        (b"deflate", zlib.compress(PLAIN) + b"more"),
+        (b"br", brotli.compress(PLAIN)[:-1]),
+        (b"br", brotli.compress(PLAIN) + b"more"),
+        (b"zstd", zstandard.compress(PLAIN)[:-1]),
+        (b"zstd", zstandard.compress(PLAIN) + b"more"),
+        (b"zstd", zstandard.compress(PLAIN) + b"more" * 200),
+        # Many members
+        (b"gzip", gzip.compress(b"") * 1000),
+    ],
+)
+def test_what_cannot_be_undone_stays_coded(coding: bytes, body: bytes) -> None:
+    """A body that is not wholly understood is compared as it came."""
+    assert undo_coding(body, coding) is None
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_growth_is_bounded(coding: bytes) -> None:
+    """A bomb ends at the limit; a body of exactly the limit passes."""
+    size = 1 << 20
+    compress = {
+        b"gzip": gzip.compress,
+        b"deflate": zlib.compress,
+        b"br": lambda body: brotli.compress(body, quality=3),
+        b"zstd": zstandard.compress,
+    }[coding]
+    assert undo_coding(compress(bytes(size)), coding, limit=size) == bytes(size)
+    assert undo_coding(compress(bytes(size + 1)), coding, limit=size) is None
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"gzip", b"deflate", b"br", b"zstd", b"x"]))
+def test_no_body_makes_it_raise(body: bytes, coding: bytes) -> None:
+    """Hostile bytes give None or bytes."""
+    assert undo_coding(body, coding, limit=10_000) is None or body is not None

@@ -1,0 +1,17 @@
+"""Reading a tape like a debugger: receipts and listings, folded from the log.
+
+Everything here is computed from events and exchanges, so it can be computed again; nothing here writes.
+"""
+
+from .receipt import Receipt, build, exit_code
+from .render import render_exchange, render_receipt, render_run, render_runs
+
+__all__ = [
+    "Receipt",
+    "build",
+    "exit_code",
+    "render_exchange",
+    "render_receipt",
+    "render_run",
+    "render_runs",
+]

@@ -1,0 +1,67 @@
+"""Exchanges as JSON types: text where the bytes are UTF-8, base64 where they are not."""
+
+import base64
+from typing import Any
+
+from ..tape.model import Exchange, Headers
+
+
+def exchange_json(exchange: Exchange) -> dict[str, Any]:
+    """Give an exchange as JSON types; `docs/exchange.md` describes them."""
+    request, response = exchange.request, exchange.response
+    document: dict[str, Any] = {
+        "seq": exchange.seq,
+        "class": exchange.request_class.value,
+        "verdict": exchange.verdict.value,
+        "reason": exchange.reason,
+        "fingerprint": exchange.fingerprint.hex(),
+        "started_ns": exchange.started_ns,
+        "end_us": exchange.end_us,
+        "request": {
+            "method": request.method,
+            "url": request.url,
+            "http_version": request.http_version,
+            "headers": _headers(request.headers),
+            **_body(request.body),
+        },
+        "response": None,
+        "fault": None,
+        "gone": None,
+        "redactions": [item.place for item in exchange.redactions],
+        "warnings": list(exchange.warnings),
+    }
+    if response is not None:
+        document["response"] = {
+            "status": response.status,
+            "reason": response.reason.decode("latin-1"),
+            "http_version": response.http_version,
+            "headers": _headers(response.headers),
+            "trailers": _headers(response.trailers),
+            "complete": response.complete,
+            "head_us": response.head_us,
+            "chunks": [[chunk.at_us, chunk.size] for chunk in response.chunks],
+            **_body(response.body),
+        }
+    if exchange.fault is not None:
+        fault = exchange.fault
+        document["fault"] = {
+            "kind": fault.kind.value,
+            "phase": fault.phase.value,
+            "text": fault.text,
+            "at_us": fault.at_us,
+        }
+    if exchange.gone is not None:
+        gone = exchange.gone
+        document["gone"] = {"at_us": gone.at_us, "chunks": gone.chunks, "head": gone.head}
+    return document
+
+
+def _headers(headers: Headers) -> list[list[str]]:
+    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+
+
+def _body(body: bytes) -> dict[str, str]:
+    try:
+        return {"body": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode("ascii")}

@@ -1,0 +1,45 @@
+"""The rows of a run's listing: recordings from their exchanges, playbacks from their verdicts."""
+
+from typing import Any
+
+from ..store import RunInfo, Store
+from ..tape.events import EventKind
+
+
+def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
+    """Give one row an exchange, by seq; from events alone, so bodies are not read."""
+    found: dict[int, dict[str, Any]] = {}
+    for event in store.events(info):
+        data = event.data
+        if event.kind is EventKind.INTENT:
+            found[event.seq] = _row(
+                data, "live" if info.mode == "playback" else "recorded", "unknown"
+            )
+        elif event.kind is EventKind.VERDICT:
+            outcome = f"tape seq {data['tape_seq']}" if "tape_seq" in data else data["reason"]
+            found[event.seq] = _row(data, data["verdict"], outcome)
+        elif event.kind is EventKind.OUTCOME and event.seq in found and "status" in data:
+            found[event.seq]["outcome"] = _outcome(data)
+    return [found[seq] for seq in sorted(found)]
+
+
+def _row(data: Any, verdict: str, outcome: str) -> dict[str, Any]:
+    return {
+        "seq": data["seq"],
+        "class": data["request_class"],
+        "verdict": verdict,
+        "method": data["method"],
+        "url": data["url"],
+        "outcome": outcome,
+    }
+
+
+def _outcome(data: Any) -> str:
+    parts = [str(data["status"])] if data["status"] else []
+    if "fault" in data:
+        kind, phase, _ = data["fault"]
+        parts.append(f"{kind} in {phase}")
+    if "gone_us" in data:
+        parts.append(f"client left after {data['gone_us'] / 1e6:.1f} s")
+    parts.append(f"{data['bytes_in']} bytes")
+    return ", ".join(parts)

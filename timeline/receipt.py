@@ -1,0 +1,329 @@
+"""The receipt: the account of a run, folded from its log.
+
+What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
+world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
+left over, nothing tried to leave, and at least one request was made. Exit codes and their order are the
+design's (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..store import RunInfo, RunStatus, Store, UnknownRun
+from ..tape.events import Event, EventKind
+from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
+
+UNTESTABLE = 125
+LEAKED = 123
+DIVERGED = 121
+UNUSED = 122
+
+_LISTED = 1000
+"""Most rows of one list; the counts stay exact."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """Something the agent did to the world, or would have done."""
+
+    seq: int
+    method: str
+    url: str
+    summary: str
+    """Beginning of its body."""
+    answered_by: str
+    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, or `nobody`."""
+    outcome: str
+    note: str = ""
+    """`possible duplicate of seq N` or `safe retry of seq N`."""
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The account of one run."""
+
+    run: str
+    parent: str | None
+    mode: str
+    status: str
+    requests: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    matched: Counter[str] = field(default_factory=Counter)
+    """Served answers by how they matched: `exact`, `canonical`, `repeated`."""
+    effects: list[Effect] = field(default_factory=list)
+    divergences: list[Mapping[str, Any]] = field(default_factory=list)
+    unused: list[dict[str, Any]] = field(default_factory=list)
+    egress: list[dict[str, Any]] = field(default_factory=list)
+    foreign: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    live: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    contained: bool = False
+    child_exit: int | None = None
+    end: str = ""
+
+    @property
+    def faithful(self) -> bool | None:
+        """Whether a playback was faithful; None for a recording, and while a run is open."""
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value:
+            return None
+        return exit_code(self) == 0
+
+    @property
+    def level(self) -> str:
+        """Which rung of the fidelity ladder was reached."""
+        if self.mode == "record":
+            return "0: log only"
+        live = {row["request_class"] for row in self.live}
+        if RequestClass.READ.value in live or RequestClass.EFFECT.value in live:
+            return "1: tools partly live"
+        if RequestClass.INFERENCE.value in live:
+            return "3: tools and state from the tape, the model live"
+        return "3: tools, state and model from the tape, the clock live"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the receipt as JSON types; `docs/receipt.md` describes them."""
+        return {
+            "run": self.run,
+            "parent": self.parent,
+            "mode": self.mode,
+            "status": self.status,
+            "end": self.end,
+            "level": self.level,
+            "faithful": self.faithful,
+            "exit_code": exit_code(self),
+            "child_exit": self.child_exit,
+            "contained": self.contained,
+            "requests": self.requests,
+            "counts": {
+                name: self.counts[name]
+                for name in ("recorded", "served", "stubbed", "live", "refused", "unused")
+            },
+            "matched": dict(self.matched),
+            "effects": [
+                {
+                    "seq": effect.seq,
+                    "method": effect.method,
+                    "url": effect.url,
+                    "summary": effect.summary,
+                    "answered_by": effect.answered_by,
+                    "outcome": effect.outcome,
+                    "note": effect.note,
+                }
+                for effect in self.effects
+            ],
+            "divergences": [dict(divergence) for divergence in self.divergences],
+            "unused": self.unused,
+            "live": self.live,
+            "refused": self.refused,
+            "faults": self.faults,
+            "unfinished": self.unfinished,
+            "egress": self.egress,
+            "foreign": self.foreign,
+            "warnings": self.warnings,
+        }
+
+
+def exit_code(receipt: Receipt) -> int:
+    """Give the code that `replay` ends with on account of a playback; 0 lets the child's own through."""
+    if receipt.mode != "playback":
+        return 0
+    if not receipt.requests:
+        return UNTESTABLE
+    if receipt.egress or receipt.foreign:
+        return LEAKED
+    if receipt.divergences or receipt.refused or receipt.counts["stubbed"]:
+        return DIVERGED
+    return UNUSED if receipt.counts["unused"] else 0
+
+
+def build(store: Store, info: RunInfo) -> Receipt:
+    """Fold the log of a run into its receipt. Blocking; reads the parent's log too for a playback.
+
+    Raises: LogCorrupt.
+    """
+    receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
+    fold = _Fold(receipt, store, info)
+    for event in store.events(info):
+        fold.take(event)
+    fold.close()
+    return receipt
+
+
+class _Fold:
+    """One pass over a run's events."""
+
+    def __init__(self, receipt: Receipt, store: Store, info: RunInfo) -> None:
+        self.receipt = receipt
+        self.store = store
+        self.info = info
+        self.served: set[int] = set()
+        self.intents: dict[int, Mapping[str, Any]] = {}
+        self.keys: dict[bytes, list[tuple[int, bytes | None, bool]]] = {}
+        self.outcomes: dict[int, Mapping[str, Any]] = {}
+        self.effects: dict[int, Effect] = {}
+        self.tape: RunInfo | None = None
+        if info.parent is not None:
+            try:
+                self.tape = store.get_run(info.parent)
+            except UnknownRun:
+                receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
+
+    def take(self, event: Event) -> None:
+        receipt, data = self.receipt, event.data
+        match event.kind:
+            case EventKind.INTENT:
+                self._intent(data)
+            case EventKind.VERDICT:
+                self._verdict(data)
+            case EventKind.OUTCOME:
+                self.outcomes[data["seq"]] = data
+                self._outcome(data)
+            case EventKind.DIVERGED:
+                _bounded(receipt.divergences, data["divergence"])
+            case EventKind.EGRESS:
+                _bounded(receipt.egress, dict(data))
+            case EventKind.FOREIGN:
+                receipt.foreign += [dict(item) for item in data["sockets"]]
+            case EventKind.NOTED:
+                receipt.child_exit = data.get("child_exit", receipt.child_exit)
+                receipt.contained = data.get("contained", receipt.contained)
+                if "text" in data:
+                    _bounded(receipt.warnings, data["text"])
+            case EventKind.SEALED:
+                receipt.unfinished = list(data.get("unfinished", ()))
+            case EventKind.RECOVERED:
+                receipt.unfinished = list(data.get("unknown", ()))
+            case EventKind.OPENED:
+                pass
+
+    def _intent(self, data: Mapping[str, Any]) -> None:
+        self.receipt.requests += 1
+        self.intents[data["seq"]] = data
+        live = self.receipt.mode == "playback"
+        self.receipt.counts["live" if live else "recorded"] += 1
+        if live:
+            row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
+            _bounded(self.receipt.live, row)
+        if data["request_class"] == RequestClass.EFFECT.value:
+            self._effect(data, "live rule" if live else "upstream", "")
+
+    def _verdict(self, data: Mapping[str, Any]) -> None:
+        receipt = self.receipt
+        receipt.requests += 1
+        receipt.counts[data["verdict"]] += 1
+        telemetry = data["request_class"] == RequestClass.TELEMETRY.value
+        if data["verdict"] == VerdictKind.SERVED.value:
+            self.served.add(data["tape_seq"])
+            receipt.matched[data["match"]] += 1
+        elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
+            row = {key: data[key] for key in ("seq", "method", "url", "reason")}
+            _bounded(receipt.refused, row)
+        if data["request_class"] == RequestClass.EFFECT.value:
+            by = {
+                VerdictKind.SERVED.value: f"tape seq {data.get('tape_seq')}",
+                VerdictKind.STUBBED.value: "effect rule",
+            }.get(data["verdict"], "refused")
+            self._effect(data, by, data["reason"] if by == "refused" else "")
+
+    def _effect(self, data: Mapping[str, Any], by: str, outcome: str) -> None:
+        seq = data["seq"]
+        if len(self.effects) >= _LISTED:
+            return
+        effect = Effect(seq, data["method"], data["url"], "", by, outcome)
+        effect.note = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        self.effects[seq] = effect
+
+    def _duplicate(self, seq: int, fingerprint: bytes, key: bytes | None) -> str:
+        """Say whether an earlier effect of the run had the same effect key."""
+        if not fingerprint:
+            return ""
+        earlier = self.keys.setdefault(fingerprint, [])
+        note = ""
+        if earlier:
+            same = next((other for other, used, _ in earlier if key is not None and used == key), 0)
+            note = (
+                f"safe retry of seq {same}"
+                if same
+                else f"possible duplicate of seq {earlier[-1][0]}"
+            )
+        earlier.append((seq, key, False))
+        return note
+
+    def _outcome(self, data: Mapping[str, Any]) -> None:
+        receipt = self.receipt
+        for warning in data.get("warnings", ()):
+            _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
+        if "fault" in data:
+            kind, phase, text = data["fault"]
+            row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}
+            _bounded(receipt.faults, row)
+
+    def close(self) -> None:
+        receipt = self.receipt
+        for seq, effect in self.effects.items():
+            self._complete(seq, effect)
+            receipt.effects.append(effect)
+        if self.tape is not None:
+            self._leftovers(self.tape)
+
+    def _complete(self, seq: int, effect: Effect) -> None:
+        exchange: Exchange | None = None
+        if effect.answered_by.startswith("tape seq ") and self.tape is not None:
+            recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
+            exchange = self.store.find_exchange(self.tape, recorded)
+        elif effect.answered_by in ("upstream", "live rule"):
+            exchange = self.store.find_exchange(self.info, seq)
+            if exchange is None:
+                effect.outcome = "unknown: no outcome was recorded"
+        if exchange is not None:
+            effect.summary = summarise(exchange.request)
+            effect.outcome = describe_outcome(exchange)
+
+    def _leftovers(self, tape: RunInfo) -> None:
+        """List what the tape holds and the playback did not ask for."""
+        known: dict[int, Mapping[str, Any]] = {}
+        finished: set[int] = set()
+        for event in self.store.events(tape):
+            if event.kind is EventKind.INTENT:
+                known[event.data["seq"]] = event.data
+            elif event.kind is EventKind.OUTCOME:
+                finished.add(event.data["seq"])
+        for seq in sorted(known):
+            data = known[seq]
+            spared = data["request_class"] == RequestClass.TELEMETRY.value
+            if seq in self.served or seq not in finished or spared:
+                continue
+            self.receipt.counts["unused"] += 1
+            row = {"seq": seq, "method": data["method"], "url": data["url"]}
+            _bounded(self.receipt.unused, row)
+
+
+def summarise(request: Request, limit: int = 120) -> str:
+    """Give the beginning of a request's body, on one line."""
+    text = " ".join(request.body[: limit * 4].decode("utf-8", "replace").split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def describe_outcome(exchange: Exchange) -> str:
+    """Say in a few words what came of an exchange, for the client and for the server."""
+    response, fault, gone = exchange.response, exchange.fault, exchange.gone
+    if gone is not None:
+        left = f"client left after {gone.at_us / 1e6:.1f} s"
+        if response is not None and not gone.head:
+            return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
+        if response is None:
+            return f"{left}; no answer was seen"
+        return f"{response.status}, {left}"
+    if fault is not None:
+        return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
+    return str(response.status) if response is not None else "no answer"
+
+
+def _bounded(rows: list[Any], row: Any) -> None:
+    if len(rows) < _LISTED:
+        rows.append(row)

@@ -1,0 +1,262 @@
+"""Runs, exchanges and receipts as plain text for a terminal.
+
+Recorded text comes from models and strangers: everything that could move a cursor or change a colour is
+shown as an escape, and every line is bounded.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..store import RunInfo
+from ..tape.model import Exchange, Headers, Request, Response
+from .receipt import Receipt, describe_outcome, exit_code
+
+_WIDTH = 160
+_BODY_CHARS = 20_000
+_ROWS = 12
+
+
+def plain(text: str, limit: int = _WIDTH) -> str:
+    """Give text that is safe to print: one line, no control characters, bounded."""
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii", "replace")
+        for char in text[: limit * 2].encode("utf-8", "backslashreplace").decode("utf-8")
+    )
+    return shown if len(shown) <= limit and len(text) <= limit * 2 else shown[: limit - 1] + "…"
+
+
+def plain_lines(text: str) -> str:
+    """Give a text of several lines that is safe to print."""
+    return "\n".join(plain(line, 2000) for line in text.splitlines())
+
+
+def render_runs(runs: Sequence[RunInfo]) -> str:
+    """List runs, oldest first."""
+    if not runs:
+        return "no runs yet: record one with `playhead record -- COMMAND`"
+    rows = [("RUN", "MODE", "STATUS", "EXCHANGES", "BEGAN", "AGENT")]
+    rows += [
+        (
+            plain(run.id, 60),
+            run.mode,
+            run.status.value,
+            str(run.exchanges),
+            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
+            plain(run.agent, 60),
+        )
+        for run in runs
+    ]
+    return table(rows)
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    """Align columns."""
+    kept = [list(row) for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*kept, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in kept
+    )
+
+
+def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
+    """Show a run: one line an exchange; `rows` come from `exchange_row`."""
+    head = f"run {plain(info.id)}: {info.mode}, {info.status.value}"
+    if info.parent:
+        head += f", plays {plain(info.parent)}"
+    lines = [("SEQ", "CLASS", "VERDICT", "REQUEST", "OUTCOME")]
+    lines += [
+        (
+            str(row["seq"]),
+            row["class"],
+            row["verdict"],
+            plain(f"{row['method']} {row['url']}", 100),
+            plain(row["outcome"], 70),
+        )
+        for row in rows
+    ]
+    return f"{head}\n{table(lines)}"
+
+
+def render_exchange(exchange: Exchange) -> str:
+    """Show one exchange in full; bodies are bounded and shown as text where they are text."""
+    request = exchange.request
+    parts = [
+        f"seq {exchange.seq}  {exchange.request_class.value}  {exchange.verdict.value}: "
+        f"{plain(exchange.reason)}",
+        f"fingerprint {exchange.fingerprint.hex()}",
+        "",
+        plain(f"{request.method} {request.url} {request.http_version}", 2000),
+        _headers(request.headers),
+        _body(request),
+        "",
+        f"outcome: {plain(describe_outcome(exchange))}",
+    ]
+    if exchange.response is not None:
+        response = exchange.response
+        reason = response.reason.decode("latin-1")
+        parts += [
+            plain(f"{response.http_version} {response.status} {reason}"),
+            _headers(response.headers),
+            f"({len(response.body)} bytes in {max(len(response.chunks), 1)} pieces, "
+            f"head after {response.head_us / 1000:.1f} ms)",
+            _body(response),
+        ]
+    if exchange.redactions:
+        parts.append("redacted: " + ", ".join(plain(item.place) for item in exchange.redactions))
+    parts += [f"warning: {plain(text)}" for text in exchange.warnings]
+    return "\n".join(part for part in parts if part is not None)
+
+
+def _headers(headers: Headers) -> str:
+    return "\n".join(
+        plain(f"  {name.decode('latin-1')}: {value.decode('latin-1')}", 500)
+        for name, value in headers
+    )
+
+
+def _body(message: Request | Response) -> str:
+    if not message.body:
+        return ""
+    coded = message.header(b"content-encoding")
+    try:
+        text = message.body[:_BODY_CHARS].decode("utf-8")
+    except UnicodeDecodeError:
+        kind = f" ({coded.decode('latin-1')})" if coded else ""
+        return f"\n  <{len(message.body)} bytes{plain(kind)}: {message.body[:32].hex()}…>"
+    media = message.header(b"content-type") or b""
+    if b"json" in media and len(message.body) <= _BODY_CHARS:
+        with contextlib.suppress(ValueError, RecursionError):
+            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    more = len(message.body) - _BODY_CHARS
+    return "\n" + plain_lines(text) + (f"\n… {more} bytes more" if more > 0 else "")
+
+
+def render_receipt(receipt: Receipt) -> str:
+    """Show a receipt."""
+    counts = receipt.counts
+    lines = [f"── receipt of {plain(receipt.run)} " + "─" * 20]
+    if receipt.mode == "playback":
+        verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
+        lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
+        how = ", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items()))
+        lines.append(
+            f"served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
+            f"live {counts['live']}, refused {counts['refused']}, unused {counts['unused']}, "
+            f"egress attempts {len(receipt.egress)}"
+        )
+    else:
+        lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+    lines += _effects(receipt)
+    lines += _divergences(receipt)
+    lines += _rows(
+        "refused",
+        [
+            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
+            for row in receipt.refused
+        ]
+        if not receipt.divergences
+        else [],
+        len(receipt.refused),
+    )
+    lines += _rows(
+        "left on the tape, never asked for",
+        [f"seq {row['seq']}  {row['method']} {row['url']}" for row in receipt.unused],
+        counts["unused"],
+    )
+    lines += _rows(
+        "live", [f"seq {row['seq']}  {row['method']} {row['url']}" for row in receipt.live]
+    )
+    lines += _rows(
+        "failed below HTTP",
+        [
+            f"seq {row['seq']}  {row['kind']} in {row['phase']}: {row['text']}"
+            for row in receipt.faults
+        ],
+    )
+    lines += _rows("unfinished at the end", [f"seq {seq}" for seq in receipt.unfinished])
+    lines += _rows(
+        "tried to leave, denied", [f"{row['target']}: {row['reason']}" for row in receipt.egress]
+    )
+    lines += _rows(
+        "sockets past the proxy",
+        [
+            f"{row['protocol']} {row['address']}:{row['port']} by {row['process']}"
+            for row in receipt.foreign
+        ],
+    )
+    lines += _rows("warnings", receipt.warnings)
+    if receipt.mode == "playback":
+        contained = "contained" if receipt.contained else "not contained (no sandbox)"
+        lines.append(f"{contained}; level {receipt.level}")
+        code = exit_code(receipt)
+        if code:
+            lines.append(f"exit code {code}: {_CODES[code]}")
+    return "\n".join(lines)
+
+
+_CODES = {
+    125: "nothing was tested: the agent made no request through the proxy",
+    123: "something tried to leave past the tape",
+    121: "the run diverged from the tape",
+    122: "the tape was not used up",
+}
+
+
+def _effects(receipt: Receipt) -> list[str]:
+    if not receipt.effects:
+        return []
+    title = "effects" if receipt.mode == "record" else "effects, answered instead of executed"
+    lines = [f"{title}:"]
+    for effect in receipt.effects[:_ROWS]:
+        note = f"  ← {effect.note.upper()}" if effect.note else ""
+        lines.append(f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}")
+        if effect.summary:
+            lines.append(f"         {plain(effect.summary, 120)}")
+        lines.append(f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}")
+    if len(receipt.effects) > _ROWS:
+        lines.append(f"  … and {len(receipt.effects) - _ROWS} more")
+    return lines
+
+
+def _divergences(receipt: Receipt) -> list[str]:
+    if not receipt.divergences:
+        return []
+    lines = ["diverged:"]
+    for row in receipt.divergences[:_ROWS]:
+        lines.append(
+            f"  seq {row['seq']}  {plain(str(row['kind']))}: "
+            f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}"
+        )
+        lines.append(f"         {plain(str(row['text']))}")
+        for difference in row.get("differences", ())[:3]:
+            lines.append(
+                f"         {plain(str(difference['place']), 60)}: recorded "
+                f"{plain(repr(difference['recorded']), 90)}, asked {plain(repr(difference['asked']), 90)}"
+            )
+    if len(receipt.divergences) > _ROWS:
+        lines.append(f"  … and {len(receipt.divergences) - _ROWS} more")
+    return lines
+
+
+def _rows(title: str, rows: Sequence[str], count: int | None = None) -> list[str]:
+    if not rows:
+        return []
+    lines = [f"{title}:"] + [f"  {plain(row)}" for row in rows[:_ROWS]]
+    more = (count if count is not None else len(rows)) - _ROWS
+    return lines + ([f"  … and {more} more"] if more > 0 else [])
+
+
+def exchange_row(exchange: Exchange) -> dict[str, Any]:
+    """Give one exchange as a row of a listing."""
+    return {
+        "seq": exchange.seq,
+        "class": exchange.request_class.value,
+        "verdict": exchange.verdict.value,
+        "method": exchange.request.method,
+        "url": exchange.request.url,
+        "outcome": describe_outcome(exchange),
+    }
