@@ -253,6 +253,8 @@ def playback(plan: Plan) -> list[Section]:
     large = _large_tape(plan)
     if large:
         sections.append(_playback_large(plan, large))
+    else:
+        sections[0].bars.append(Bar(f"playback of {LARGE_TAPE:,}: CPU", 0.55, None))
     return sections
 
 

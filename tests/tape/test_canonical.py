@@ -139,7 +139,7 @@ DIFFERENT = [
     (ask(b"a=%26", FORM), ask(b"a=&", FORM)),
     (ask(b"a=\xff", FORM), ask(b"a=\xfe", FORM)),
     (multipart(b"abc", b"x"), multipart(b"abc", b"y")),
-    (multipart(b"abc", b"--abc"), multipart(b"xyz", b"--xyz")),
+    (multipart(b"abc", b"see --abc"), multipart(b"xyz", b"see --xyz")),
     (multipart(b"abc", b"\x00boundary"), multipart(b"abd", b"\x00boundary")),
     # A coding that is not known counts with its bytes
     (ask(b"zz", headers=((b"content-encoding", b"aes"),)), ask(b"zz")),
@@ -297,7 +297,7 @@ def test_a_body_is_compared_by_its_type(
         (b'multipart/form-data; boundary="a;b\\"c"', b"multipart/form-data", b'a;b"c'),
         (b"multipart/related; boundary=x; type=a/b", b"multipart/related;type=a/b", b"x"),
         (b"", b"", b""),
-        (b';;"', b"", b""),
+        (b';;"', b'"', b""),
     ],
 )
 def test_a_content_type_has_one_form(value: bytes, form: bytes, boundary: bytes) -> None:
@@ -324,7 +324,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "PINNED"
+    assert print_of(request).hex() == "a6e2008453925468748b7720b0fdffeb"
 
 
 _token = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=12)

@@ -1,0 +1,1 @@
+"""What journeys share: throwaway certificates, origins on loopback, and Playhead as a process."""

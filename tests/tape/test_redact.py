@@ -1,0 +1,278 @@
+"""Secrets out, before anything is written."""
+
+import base64
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from playhead.config import RedactRule
+from playhead.tape.model import Headers, Redaction, Request
+from playhead.tape.redact import HEADERS, QUERY, Redactor
+
+REDACTOR = Redactor(b"k" * 32)
+OTHER = Redactor(b"o" * 32)
+
+_secrets = st.text("abcXYZ019-_./+=", min_size=6, max_size=80).filter(
+    lambda text: sum(char.isalnum() for char in text) >= 6
+)
+
+
+def ask(headers: Headers = (), target: str = "/", host: str = "api.example.com") -> Request:
+    """Give a request that may hold secrets."""
+    return Request("GET", "https", host, 443, target, "HTTP/1.1", headers)
+
+
+def redacted(name: bytes, value: bytes) -> bytes:
+    """Give what stands in a request for a header value."""
+    return REDACTOR.request(ask(((name, value),)))[0].headers[0][1]
+
+
+def alphabet(value: bytes) -> bytes:
+    """Give a value with every digit as 0, small letter as a, capital as A."""
+    value = re.sub(rb"[0-9]", b"0", value)
+    return re.sub(rb"[A-Z]", b"A", re.sub(rb"[a-z]", b"a", value))
+
+
+@given(st.sampled_from(["key", "token", "authorization", "cookie"]), st.binary(max_size=100))
+def test_a_placeholder_keeps_length_and_alphabet(kind: str, value: bytes) -> None:
+    """Lengths and boundaries stand as recorded."""
+    assert alphabet(REDACTOR.placeholder(kind, value)) == alphabet(value)
+
+
+@given(_secrets)
+def test_a_placeholder_depends_on_key_kind_and_value_alone(secret: str) -> None:
+    """The same secret is the same placeholder all over a store, and another in another store."""
+    value = secret.encode()
+    one = REDACTOR.placeholder("key", value)
+    assert one == Redactor(b"k" * 32).placeholder("key", value)
+    assert one != OTHER.placeholder("key", value)
+    assert one != REDACTOR.placeholder("token", value)
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_no_letter_or_digit_stays(value: bytes) -> None:
+    """Not even one character of a secret is what it was, at any place."""
+    new = REDACTOR.placeholder("key", value)
+    assert all(a != b for a, b in zip(value, new, strict=True) if bytes([a]).isalnum())
+
+
+VALUES = [
+    # Kept: what is before and after the secret
+    (b"Authorization", b"Bearer %b", "authorization"),
+    (b"authorization", b"bearer %b", "authorization"),
+    (b"AUTHORIZATION", b"%b", "authorization"),
+    (b"authorization", b"Token %b", "authorization"),
+    (b"Proxy-Authorization", b"Bearer %b", "authorization"),
+    (b"cookie", b"sid=%b", "cookie"),
+    (b"cookie", b"theme=; sid=%b; x=", "cookie"),
+    (b"set-cookie", b"sid=%b; Path=/; HttpOnly", "cookie"),
+    *[
+        (name.encode(), b"%b", kind)
+        for name, kind in HEADERS.items()
+        if "cookie" not in name
+    ],
+    # By the end of the name
+    (b"X-Acme-Api-Key", b"%b", "key"),
+    (b"acme-apikey", b"%b", "key"),
+    (b"X-Acme-Token", b"%b", "token"),
+    (b"X-Client-Secret", b"%b", "token"),
+    # URLs
+    (b"Referer", b"https://a.example/x?q=1&token=%b#x", "token"),
+    (b"referer", b"https://a.example/#access_token=%b&state=1", "token"),
+    (b"location", b"https://user:%b@a.example/x", "authorization"),
+]
+
+
+@pytest.mark.parametrize(("name", "form", "kind"), VALUES)
+@given(secret=_secrets)
+def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secret: str) -> None:
+    """What stands round a secret stays, the secret does not, and its place is told."""
+    value = secret.replace("/", "a").replace("=", "b").encode()
+    before, after = form.split(b"%b")
+    request = ask(((b"Accept", b"a"), (name, before + value + after)))
+    new, places = REDACTOR.request(request)
+    left = new.headers[1][1]
+    if name.lower() in (b"location", b"referer"):
+        assert left.startswith(before.partition(b"user")[0])
+    else:
+        assert left.startswith(before)
+    assert left.endswith(after)
+    assert len(left) == len(before + value + after)
+    assert value not in left
+    assert new.headers[0] == (b"Accept", b"a")
+    assert places == (Redaction(f"request.header.{name.decode().lower()}", kind),)
+
+
+@pytest.mark.parametrize("name", [*QUERY, "API_KEY", "Token", "X-Amz-Signature", "api%5Fkey"])
+@given(secret=_secrets)
+def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
+    """A known query key keeps its name and its neighbours, and loses its value."""
+    request = ask(target=f"/x?limit=10&{name}={secret}&q=a%20b")
+    new, places = REDACTOR.request(request)
+    assert new.target.startswith(f"/x?limit=10&{name}=")
+    assert new.target.endswith("&q=a%20b")
+    assert len(new.target) == len(request.target)
+    assert secret not in new.target
+    plain = name.lower().replace("%5f", "_")
+    assert places == (Redaction(f"request.query.{plain}", QUERY[plain]),)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask(),
+        ask(target="/x?limit=10&page_token=abc"),
+        ask(target="/x?monkey=abcdef"),
+        ask(target="/users:me@example.com/x"),
+        ask(target="//user:pass@host/x"),
+        ask(((b"Accept", b"*/*"), (b"X-Next-Page-Token", b"abc"), (b"Idempotency-Key", b"abc"))),
+        ask(((b"Referer", b"https://a.example/x?q=1"), (b"Sec-WebSocket-Key", b"abc="))),
+        ask(((b"x-ratelimit-remaining-tokens", b"12"), (b"authorization", b""))),
+    ],
+)
+def test_a_request_without_secrets_is_given_back(request_: Request) -> None:
+    """Nothing is copied where nothing is to hide."""
+    new, places = REDACTOR.request(request_)
+    assert new is request_
+    assert places == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "pattern"),
+    [
+        (b"authorization", b"Bearer sk-abc.DEF-123", rb"Bearer [a-z]{2}-[a-z]{3}\.[A-Z]{3}-\d{3}"),
+        (b"authorization", b"secret words", rb"[a-z]{6} [a-z]{5}"),
+        (
+            b"authorization",
+            b"AWS4-HMAC-SHA256 Credential=AK1/x, SignedHeaders=host, Signature=0a",
+            rb"AWS4-HMAC-SHA256 Credential=[A-Z]{2}\d/[a-z], SignedHeaders=[a-z]{4}, Signature=\d[a-z]",
+        ),
+        (b"authorization", b'Digest username="me", nc=01', rb'Digest username="[a-z]{2}", nc=\d\d'),
+        (b"authorization", b"Digest abc", rb"Digest [a-z]{3}"),
+        (b"cookie", b'a=12; b="x y"; c', rb'a=\d\d; b="[a-z] [a-z]"; [a-z]'),
+        (b"cookie", b"a=b=c%2Fd", rb"a=[a-z]=[a-z]%2F[a-z]"),
+        (
+            b"set-cookie",
+            b"sid=ab12; Expires=Thu, 01 Jan 2026 00:00:00 GMT; Path=/",
+            rb"sid=[a-z]{2}\d\d; Expires=Thu, 01 Jan 2026 00:00:00 GMT; Path=/",
+        ),
+        (b"referer", b"http://u:p%40w@h/?sig=a%2Fb", rb"http://[a-z]:[a-z]%40[a-z]@h/\?sig=[a-z]%2F[a-z]"),
+        (b"referer", b"http://u:p@w@h/", rb"http://[a-z]:[a-z]@[a-z]@h/"),
+    ],
+)
+def test_the_shape_of_a_value_stays(name: bytes, value: bytes, pattern: bytes) -> None:
+    """Schemes, names and attributes can still be read."""
+    left = redacted(name, value)
+    assert re.fullmatch(pattern, left), left
+    assert left != value
+
+
+def test_basic_credentials_stay_base64() -> None:
+    """A placeholder can be decoded where the secret could."""
+    secret = base64.b64encode(b"user:password?>")
+    left = redacted(b"authorization", b"Basic " + secret)
+    assert left != b"Basic " + secret
+    assert len(base64.b64decode(left.removeprefix(b"Basic "), validate=True)) == 15
+
+
+@given(st.text("abc019%/+ é", min_size=1, max_size=20), st.booleans())
+def test_percent_encodings_stay_valid(text: str, small: bool) -> None:
+    """Every encoding of a redacted value decodes, and stands where it stood."""
+    value = "".join(f"%{byte:02x}" if small else f"%{byte:02X}" for byte in text.encode())
+    new = REDACTOR.request(ask(target=f"/?token={value}"))[0].target
+    left = new.removeprefix("/?token=")
+    assert len(left) == len(value)
+    assert re.fullmatch(r"(?:%[0-9a-fA-F]{2})*", left)
+    plain, before = (bytes.fromhex(one.replace("%", "")) for one in (left, value))
+    assert alphabet(plain) == alphabet(before)
+
+
+def test_a_cookie_comes_back_as_it_was_set() -> None:
+    """What an answer sets and a request sends has one placeholder."""
+    answer, _ = REDACTOR.response_headers(((b"Set-Cookie", b"sid=abc123; Path=/"),))
+    assert redacted(b"cookie", b"x=1; sid=abc123").split(b"sid=")[1] == answer[0][1][4:10]
+
+
+def test_an_answer_keeps_what_the_agent_needs() -> None:
+    """Of a response the known secrets go, and nothing by the look of its name."""
+    headers = (
+        (b"Content-Type", b"a"),
+        (b"x-next-token", b"abc"),
+        (b"Set-Cookie", b"a=1; Secure"),
+        (b"set-cookie", b"b=2"),
+        (b"Location", b"/x?X-Amz-Signature=abc&X-Amz-Date=1"),
+    )
+    new, places = REDACTOR.response_headers(headers)
+    assert new[:2] == headers[:2]
+    assert re.fullmatch(rb"/x\?X-Amz-Signature=[a-z]{3}&X-Amz-Date=1", new[4][1])
+    assert places == (
+        Redaction("response.header.set-cookie", "cookie"),
+        Redaction("response.header.set-cookie", "cookie"),
+        Redaction("response.header.location", "signature"),
+    )
+    assert REDACTOR.response_headers(headers[:2])[0] is not None
+
+
+def test_configured_places_are_redacted() -> None:
+    """A rule adds a header field or query key; what the table knows keeps its kind."""
+    redactor = Redactor(
+        b"k", (RedactRule(header="X-Team"), RedactRule(query="Who"), RedactRule(header="Cookie"))
+    )
+    request = ask(((b"x-team", b"abc"), (b"cookie", b"a=1")), "/?who=me")
+    new, places = redactor.request(request)
+    assert (b"abc", b"me") not in ((new.headers[0][1], new.target[6:].encode()),)
+    assert new.headers[1][1].startswith(b"a=")
+    assert places == (
+        Redaction("request.header.x-team", "configured"),
+        Redaction("request.header.cookie", "cookie"),
+        Redaction("request.query.who", "configured"),
+    )
+    assert redactor.redacted_query(request) == {"who"}
+    assert redactor.response_headers(((b"X-Team", b"abc"),))[1]
+
+
+def test_trailers_are_redacted() -> None:
+    """A secret after the body is a secret too."""
+    new, places = REDACTOR.request(replace(ask(), trailers=((b"x-api-key", b"abc123"),)))
+    assert new.trailers[0][1] != b"abc123"
+    assert places == (Redaction("request.trailer.x-api-key", "key"),)
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "names"),
+    [
+        ("/", "a.example", set()),
+        ("/?limit=1", "a.example", set()),
+        ("/?Token=a&sig=b&q=1", "a.example", {"token", "sig"}),
+        ("/?api%5Fkey=a", "a.example", {"api_key"}),
+        # `key` is many things
+        ("/?key=dummy", "generativelanguage.googleapis.com", {"key"}),
+        ("/?key=dummy", "a.example", set()),
+        ("/?key=AbCdEfGhIjKlMnOp1234", "a.example", {"key"}),
+        ("/?key=some-long-name-without-digits", "a.example", set()),
+    ],
+)
+def test_query_secrets_count_by_kind(target: str, host: str, names: set[str]) -> None:
+    """Names are told alike for a request and its redacted copy."""
+    request = ask(target=target, host=host)
+    assert REDACTOR.redacted_query(request) == names
+    assert REDACTOR.redacted_query(REDACTOR.request(request)[0]) == names
+
+
+@given(st.text(max_size=30), st.binary(max_size=30))
+def test_no_request_makes_it_raise(target: str, value: bytes) -> None:
+    """Hostile targets and values keep their length."""
+    headers = tuple((name, value) for name in (b"authorization", b"cookie", b"referer"))
+    request = ask(headers, "/?" + target)
+    new, _ = REDACTOR.request(request)
+    assert [len(v) for _, v in new.headers] == [len(v) for _, v in headers]
+    assert len(new.target) == len(request.target)
+    REDACTOR.request(replace(request, target=target))
+
+
+def test_an_empty_key_is_refused() -> None:
+    """Placeholders without a key would give secrets away."""
+    with pytest.raises(ValueError, match="empty"):
+        Redactor(b"")
