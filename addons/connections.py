@@ -1,6 +1,8 @@
 """Acting on client connections: resets, waiting for them to take what was sent, closing a run's."""
 
+import asyncio
 import contextlib
+import logging
 import socket
 import struct
 from typing import Any
@@ -9,14 +11,33 @@ from mitmproxy import connection
 
 from .sessions import Session, Sessions
 
+logger = logging.getLogger(__name__)
+
+HEAD_S = 30.0
+"""Longest wait for a client's first request: who has not asked by then may come again."""
+
 
 class Connections:
     """Reach the transports below the flows."""
 
     def __init__(self, sessions: Sessions, handlers: dict[Any, Any]) -> None:
         """Act on the connection handlers that mitmproxy keeps, by client id."""
+        self._sessions = sessions
         self._handlers = handlers
         sessions.on_ended = self.close
+
+    def client_connected(self, client: connection.Client) -> None:
+        """Begin to wait for its first request."""
+        asyncio.get_running_loop().call_later(HEAD_S, self._expect_head, client)
+
+    def _expect_head(self, client: connection.Client) -> None:
+        if client.timestamp_end is not None or self._sessions.of(client) is not None:
+            return
+        writer = self._writer(client)
+        if writer is not None:
+            host, port = client.peername[:2]
+            logger.warning("client %s:%d: no request within %g s; closed", host, port, HEAD_S)
+            writer.close()
 
     def playhead_reset(self, client: connection.Client) -> None:
         """End a connection with RST: what is unsent is dropped, as the peer would see a crash."""

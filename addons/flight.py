@@ -163,6 +163,13 @@ def attach(flow: http.HTTPFlow, flight: Flight) -> None:
     flow.metadata[_KEY] = flight
 
 
+def detach(flow: http.HTTPFlow) -> Flight | None:
+    """Take the flight off its flow, if there is one."""
+    found = find_flight(flow)
+    flow.metadata.pop(_KEY, None)
+    return found
+
+
 def idempotency_key(request: Request) -> bytes | None:
     """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
     value = request.header(b"idempotency-key")

@@ -44,14 +44,7 @@ class Identify:
         self._strip(flow)
         outcome = await self._sessions.assign(flow.client_conn, parse_credentials(given))
         if isinstance(outcome, Rejected):
-            flow.response = make_answer(
-                407,
-                (
-                    (b"proxy-authenticate", b'Basic realm="playhead: RUN:TOKEN"'),
-                    (b"content-type", b"text/plain; charset=utf-8"),
-                ),
-                f"playhead: {outcome.reason}\n".encode(),
-            )
+            flow.response = _rejection(outcome)
             return
         self._seen[flow.client_conn.id] = given
 
@@ -70,6 +63,16 @@ class Leave:
     def client_disconnected(self, client: connection.Client) -> None:
         """Forget the client."""
         self._sessions.leave(client)
+
+
+def _rejection(rejected: Rejected) -> http.Response:
+    challenge = (b"proxy-authenticate", b'Basic realm="playhead: RUN:TOKEN"')
+    kind = (b"content-type", b"text/plain; charset=utf-8")
+    return make_answer(
+        rejected.status,
+        (challenge, kind) if rejected.status == 407 else (kind,),
+        f"playhead: {rejected.reason}\n".encode(),
+    )
 
 
 def parse_credentials(header: str | None) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Exhausted, Hit, Unknown
 from ..tape.model import Fingerprint, Seq
-from ..tape.policy import Action, Facts, decide
+from ..tape.policy import Action, Facts, Policy, decide
 from .flight import Flight, attach, find_flight
 from .refuse import refusal
 from .sessions import Session, Sessions
@@ -22,6 +22,9 @@ from .wire import read_request
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
+
+_NO_RULES = Policy((), (), stub=False)
+"""For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
 
 
 class Judge:
@@ -61,7 +64,7 @@ class Judge:
             flight.decision = decide(flight.facts, session.mode, session.policy, None)
             return None
         if session.tape is None:
-            flight.decision = decide(flight.facts, session.mode, session.policy, None)
+            flight.decision = decide(flight.facts, session.mode, _NO_RULES, None)
             return None
         flight.raw = raw_key(request, flight.request_class)
         known = None

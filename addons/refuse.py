@@ -16,7 +16,7 @@ from ..tape.events import EventKind
 from ..tape.model import Request, RequestClass, Seq, VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
-from .flight import Flight, find_flight, idempotency_key
+from .flight import Flight, detach, find_flight, idempotency_key
 from .sessions import Session
 from .wire import make_answer
 
@@ -59,17 +59,7 @@ class Refuse:
             body = refusal_body(request, divergence, reason)
             flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
             verdict = VerdictKind.REFUSED
-        session.note(
-            EventKind.VERDICT,
-            seq=flight.seq,
-            method=request.method,
-            url=request.url,
-            request_class=flight.request_class.value,
-            verdict=verdict.value,
-            reason=reason,
-            fingerprint=flight.fingerprint or b"",
-            key=idempotency_key(request),
-        )
+        _note(flight, request, verdict, reason)
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
 
@@ -79,6 +69,37 @@ def refusal(request: Request | None, divergence: Divergence | None, reason: str)
     asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
     body = refusal_body(asked, divergence, reason)
     return make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
+
+
+def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
+    """Answer a request whose deciding failed with a refusal.
+
+    Its flight ends here, so that nothing more is decided, played, recorded or let out.
+    """
+    reason = f"internal error: {type(error).__name__}"
+    flow.response = refusal(None, None, reason)
+    flight = detach(flow)
+    if flight is None:
+        return
+    facts = flight.facts
+    path = facts.target.partition("?")[0]  # its query may hold what was to be redacted
+    bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
+    _note(flight, flight.request or bare, VerdictKind.REFUSED, reason)
+    flight.finish()
+
+
+def _note(flight: Flight, request: Request, verdict: VerdictKind, reason: str) -> None:
+    flight.session.note(
+        EventKind.VERDICT,
+        seq=flight.seq,
+        method=request.method,
+        url=request.url,
+        request_class=flight.request_class.value,
+        verdict=verdict.value,
+        reason=reason,
+        fingerprint=flight.fingerprint or b"",
+        key=idempotency_key(request),
+    )
 
 
 def explain(session: Session, flight: Flight, request: Request) -> Divergence:

@@ -18,14 +18,17 @@ import asyncio
 import fnmatch
 import hmac
 import logging
+import re
 import time
+import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
-from ..config import Config, Mode
+from ..config import Config, Mode, parse_run_name
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint
 from ..tape.cursor import Cursor
@@ -45,6 +48,11 @@ SEAL = "seal"
 _SEALING_S = 30.0
 """Longest wait of a new playback for recordings that are just being sealed."""
 
+_MOST_LOOKS = 1000
+"""Clients of named runs that wait to have their group learnt; further ones are left unknown."""
+
+_SECOND_LOOK_S = 0.1
+
 
 class Group(Protocol):
     """A process group that was seen as a client; see `proxy/sockets.py`."""
@@ -55,7 +63,7 @@ class Group(Protocol):
 
     @property
     def started(self) -> float:
-        """Start time of its leader, seconds since the epoch."""
+        """Start time of its leader, to be compared only; 0 where the leader has gone."""
 
     @property
     def command(self) -> str:
@@ -77,6 +85,7 @@ class Rejected:
     """The client may not use the proxy."""
 
     reason: str
+    status: int = 407
 
 
 class Session:
@@ -113,8 +122,8 @@ class Session:
         self.flights: set[Flight] = set()
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
-        self.permits: dict[tuple[str, int], int] = {}
-        """Addresses that live requests in flight may connect to, with their number."""
+        self.permits: dict[Flight, tuple[str, str, int]] = {}
+        """Where live requests on their way may be connected to: client id, host, port."""
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
@@ -142,16 +151,23 @@ class Session:
     def finish(self, flight: "Flight") -> None:
         """Note that a request is done."""
         self.flights.discard(flight)
+        self.permits.pop(flight, None)
+        # An agent that waited long for an answer is not idle: its next request follows from it.
+        self.last_request = time.monotonic()
         if not self.flights:
             self._idle.set()
 
     async def settled(self, timeout_s: float) -> bool:
-        """Wait until no request is on its way; False when that took too long."""
+        """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
             return False
-        return True
+        return not self.flights
+
+    def hurry(self) -> None:
+        """Have `settled` wait no longer."""
+        self._idle.set()
 
     def note(self, kind: EventKind, **data: Any) -> None:
         """Append an event to the run's log; nobody waits."""
@@ -211,9 +227,13 @@ class Sessions:
         self._refresh = refresh
         self._by_key: dict[tuple[Any, ...], Session] = {}
         self._by_client: dict[str, Session] = {}
-        self._opening = asyncio.Lock()
-        self._sealing: set[asyncio.Task[None]] = set()
-        self._looking: set[asyncio.Task[None]] = set()
+        self._locks: weakref.WeakValueDictionary[tuple[Any, ...], asyncio.Lock]
+        self._locks = weakref.WeakValueDictionary()
+        """One a key, so that a run that takes long to open keeps nobody else waiting."""
+        self._sealing: dict[asyncio.Task[None], Session] = {}
+        self._to_look: deque[tuple[Session, connection.Client]] = deque()
+        self._looking: asyncio.Task[None] | None = None
+        self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
 
@@ -225,6 +245,8 @@ class Sessions:
         self, client: connection.Client, credentials: tuple[str, str] | None
     ) -> Session | Rejected:
         """Give a client connection its run, opening one where there is none."""
+        if self._closed:
+            return Rejected("the proxy is stopping", 503)
         rejected = self._check(credentials)
         if rejected is not None:
             return rejected
@@ -235,8 +257,8 @@ class Sessions:
             if name is not None and not self._sole and bound.keys and not _names(bound, name):
                 return Rejected(f"this connection belongs to another run than {name!r}")
             return bound
-        async with self._opening:
-            session = await self._find_or_open(client, name)
+        session = await self._find_or_open(client, name)
+        if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = session
             session.clients[client.id] = client
         return session
@@ -253,6 +275,11 @@ class Sessions:
         return list(dict.fromkeys(self._by_key.values()))
 
     def _check(self, credentials: tuple[str, str] | None) -> Rejected | None:
+        if credentials is not None:
+            try:
+                parse_run_name(credentials[0])
+            except ValueError as error:
+                return Rejected(str(error))
         tokens = self.config.runs.tokens
         if not tokens or self._sole:
             return None
@@ -268,65 +295,112 @@ class Sessions:
 
     async def _find_or_open(self, client: connection.Client, name: str | None) -> Session:
         if self._sole:
-            if self.sole_session is None or self.sole_session.ending:
-                self.sole_session = await self._open(("sole",), self._sole, None)
-            return self.sole_session
+            async with self._lock(("sole",)):
+                if self.sole_session is None or self.sole_session.ending:
+                    self.sole_session = await self._open(("sole",), self._sole, None)
+                return self.sole_session
         fresh = self._refresh()
         if fresh is not None:
             self.config = fresh
-        runs = self.config.runs
-        default = runs.default if runs.default != "per-process" else None
-        shared = name or default
+        default = self.config.runs.default
+        shared = name or (default if default != "per-process" else None)
         existing = self._by_key.get((shared,)) if shared else None
         if existing is not None and existing.mode is self.config.mode:
             # No need to know the process yet; it matters once the mode changes.
             self._look_later(existing, client)
             return existing
         group = await self._find_group(client)
-        who: tuple[Any, ...] = (group.pgid, group.started) if group else (client.peername[0],)
-        existing = existing or self._by_key.get((name, *who)) or self._by_key.get((None, *who))
-        if existing is not None and not await self._has_ended(existing, who if group else None):
+        who = self._who(group, client)
+        async with self._lock((shared,) if shared else who):
+            return await self._find_or_open_for(client, name, shared, group)
+
+    async def _find_or_open_for(
+        self, client: connection.Client, name: str | None, shared: str | None, group: Group | None
+    ) -> Session:
+        """Find or open the run of a client whose group was looked for. One at a time for a key."""
+        who = self._who(group, client)
+        # A name that comes with the request is never answered by the run that its group had without it.
+        existing = self._by_key.get((shared,)) if shared else None
+        existing = existing or self._by_key.get((name, *who))
+        if existing is not None and self._belongs(existing, who if group else None):
             if existing.named:
-                _add_group(existing, group)
+                self._add_group(existing, group)
             return existing
         if self.config.mode is Mode.PLAYBACK:
-            key: tuple[Any, ...] = (name, *who)
-            session = await self._open(key, name or self.config.playback.run, group)
+            session = await self._open((name, *who), name or self.config.playback.run, group)
         elif shared and self.config.mode is Mode.RECORD:
             session = await self._open((shared,), shared, group)
         else:
-            session = await self._open((None, *who), _run_name(group, client), group)
-        _add_group(session, group)
+            session = await self._open((name, *who), _run_name(group, client), group)
+        self._add_group(session, group)
         return session
+
+    def _lock(self, key: tuple[Any, ...]) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
 
     async def _find_group(self, client: connection.Client) -> Group | None:
         peer = (client.peername[0], client.peername[1])
         local = (client.sockname[0], client.sockname[1])
         return await asyncio.to_thread(self._processes.find, peer, local)
 
+    def _who(self, group: Group | None, client: connection.Client) -> tuple[Any, ...]:
+        """Say who a client is: its group, or its address where that cannot be seen."""
+        if group is None:
+            return (client.peername[0],)
+        return self._known(group)
+
+    def _known(self, group: Group) -> tuple[int, float]:
+        if group.started:
+            return (group.pgid, group.started)
+        # The leader has gone before the rest of its group: the group is known by the leader it had.
+        known = (who for session in self.open for who in session.groups if who[0] == group.pgid)
+        return next(known, (group.pgid, 0.0))
+
+    def _add_group(self, session: Session, group: Group | None) -> None:
+        if group is None:
+            session.groups_known = False
+        else:
+            session.groups.add(self._known(group))
+
     def _look_later(self, session: Session, client: connection.Client) -> None:
         """Learn the group of a named run's client without making it wait."""
-        if len(self._looking) > 4:
-            session.groups_known = False
-            return
+        if len(self._to_look) < _MOST_LOOKS:
+            self._to_look.append((session, client))
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
 
-        async def look() -> None:
-            _add_group(session, await self._find_group(client))
+    async def _look(self) -> None:
+        while self._to_look:
+            session, client = self._to_look.popleft()
+            group = None
+            for pause_s in (0.0, _SECOND_LOOK_S):
+                # Who has left cannot be found any more, which says nothing about who can be seen.
+                if session.ending or not client.connected:
+                    break
+                if pause_s:
+                    await asyncio.sleep(pause_s)
+                group = await self._find_group(client)
+                if group is not None:
+                    break
+            if group is not None or (client.connected and not session.ending):
+                self._add_group(session, group)
 
-        task = asyncio.get_running_loop().create_task(look())
-        self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
+    def _belongs(self, session: Session, who: tuple[Any, ...] | None) -> bool:
+        """Say whether a client stays in a run that was found by its name or group.
 
-    async def _has_ended(self, session: Session, who: tuple[Any, ...] | None) -> bool:
-        """Say whether a run that was found has ended already, and end it if so."""
+        who: its group, or None where that cannot be seen.
+        """
         if session.ending:
+            return False
+        if session.mode is self.config.mode or not session.named:
             return True
-        if session.mode is self.config.mode:
-            return False
-        if who in session.groups or not self._groups_ended(session):
-            return False
-        self.end(session, "its processes had ended when the mode was another")
-        return True
+        # The mode has changed: those whose run it was go on in it, and nobody joins them. Who cannot be
+        # seen may be one of them.
+        if who in session.groups or (who is None and not session.groups_known):
+            return True
+        if self._groups_ended(session):
+            self.end(session, "its processes had ended when the mode was another")
+        return False
 
     def _groups_ended(self, session: Session) -> bool:
         if not session.groups or not session.groups_known:
@@ -360,7 +434,7 @@ class Sessions:
     async def _open_playback(
         self, config: Config, redactor: Redactor, name: str, agent: str
     ) -> Session:
-        await self._settle_recordings()
+        await self._settle_recordings(name)
         try:
             tape = self._find_tape(name)
         except UnknownRun as error:
@@ -375,6 +449,10 @@ class Sessions:
         )
         logger.info("run %s: playing %s", run.id, tape.id)
         session = Session(config.mode, config, redactor, self._store, run, tape)
+        if session.policy.live:
+            # The receipt spares what may go live from being unused, also when it is printed again.
+            rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
+            session.note(EventKind.NOTED, live=rules)
         if tape.rules != session.rules.digest:
             logger.info("run %s: the match rules changed since it was recorded, indexing", tape.id)
             await asyncio.to_thread(session.reindex)
@@ -392,13 +470,29 @@ class Sessions:
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
 
-    async def _settle_recordings(self) -> None:
-        """Seal what has ended but was not noticed yet, so that it can be played."""
+    async def _settle_recordings(self, name: str) -> None:
+        """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
         for session in self.open:
-            if session.mode is Mode.RECORD and not session.named and self._groups_ended(session):
+            if session.mode is Mode.RECORD and self._has_run_out(session):
                 self.end(session, "its process group has ended")
-        if self._sealing:
-            await asyncio.wait(self._sealing, timeout=_SEALING_S)
+        waiting = [
+            task
+            for task, session in self._sealing.items()
+            if session.mode is Mode.RECORD
+            and session.run is not None
+            and name in ("latest", session.run.id)
+        ]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_SEALING_S)
+
+    def _has_run_out(self, session: Session) -> bool:
+        """Say whether nobody can come who belongs to a run.
+
+        A named run waits for others of its name for as long as the mode is its own.
+        """
+        if session.named and (self._sole or session.mode is self.config.mode):
+            return False
+        return self._groups_ended(session)
 
     # ---- ending --------------------------------------------------------------------------------
 
@@ -407,7 +501,7 @@ class Sessions:
         for session in self.open:
             if session.run is not None and self._store.asked(session.run, SEAL):
                 self.end(session, "asked for by playhead seal")
-            elif not session.named and not self._sole and self._groups_ended(session):
+            elif self._has_run_out(session):
                 self.end(session, "its process group has ended")
             elif session.mode is not self.config.mode and self._quiet(session):
                 self.end(session, f"the mode became {self.config.mode.value}")
@@ -424,8 +518,8 @@ class Sessions:
         for key in [key for key, value in self._by_key.items() if value is session]:
             del self._by_key[key]
         task = asyncio.get_running_loop().create_task(self._seal(session, reason))
-        self._sealing.add(task)
-        task.add_done_callback(self._sealing.discard)
+        self._sealing[task] = session
+        task.add_done_callback(self._sealing.pop)
         return task
 
     async def _seal(self, session: Session, reason: str) -> None:
@@ -444,28 +538,43 @@ class Sessions:
             del self.ended[:-100]
             logger.info("run %s: sealed, %d exchanges (%s)", run.id, run.exchanges, reason)
 
-    async def close(self, reason: str) -> None:
-        """End every run and wait until all are sealed."""
+    def hurry(self) -> None:
+        """Seal what is ending without waiting for what is in flight."""
+        for session in self._sealing.values():
+            session.hurry()
+
+    async def close(self, reason: str, patience_s: float | None = None) -> None:
+        """End every run and wait until all are sealed; no new one is opened from now on.
+
+        patience_s: longest wait for what is in flight; None waits as long as each run's grace allows.
+        """
+        self._closed = True
         for session in self.open:
             self.end(session, reason)
-        for task in list(self._looking):
-            task.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._sealing and patience_s is not None:
+            await asyncio.wait(list(self._sealing), timeout=patience_s)
+            self.hurry()
         if self._sealing:
-            await asyncio.wait(self._sealing)
+            await asyncio.wait(list(self._sealing))
 
 
 def _names(session: Session, name: str) -> bool:
-    return any(name in key for key in session.keys)
+    return any(key[0] == name for key in session.keys)
 
 
-def _add_group(session: Session, group: Group | None) -> None:
-    if group is None:
-        session.groups_known = False
-    else:
-        session.groups.add((group.pgid, group.started))
+def name_after(word: str, now: float | None = None) -> str:
+    """Make a name for a run that nobody has named, after a word and the time.
+
+    now: seconds since the epoch; None asks the clock.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    # A name stands on command lines and in credentials; an address or a process's own name may not.
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-.")[:60]
+    return f"{plain or 'run'}-{stamp}"
 
 
 def _run_name(group: Group | None, client: connection.Client) -> str:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    who = group.command.split(" ")[0].rpartition("/")[2] if group else client.peername[0]
-    return f"{who or 'run'}-{stamp}"
+    word = group.command.split(" ")[0].rpartition("/")[2] if group else client.peername[0]
+    return name_after(word)

@@ -23,6 +23,7 @@ from .schema import (
     Runs,
     UpstreamEncoding,
 )
+from .values import parse_run_name
 from .watch import Watcher
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "loads",
     "override",
     "parse_match",
+    "parse_run_name",
 ]

@@ -1,6 +1,7 @@
 """The command line: what to open, whom to ask, how to say what went wrong.
 
-Heavy parts are imported inside the commands that need them, so that `runs` and `show` are quick.
+Heavy parts are imported inside the commands that need them, once it is clear that they are needed: so `runs`
+and `show` are quick, and so is being told of a mistake.
 """
 
 import difflib
@@ -16,6 +17,7 @@ import click
 
 from .. import PlayheadError, __version__
 from ..config import Config, ConfigError, Mode, Watcher, load, override
+from .say import fill_standard_files, say
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -99,15 +101,15 @@ def cli(verbose: int) -> None:
 @_options("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca")
 def serve(config_file: Path | None, **flags: object) -> int:
     """Run the long-running proxy; edit the file to switch its mode."""
-    from .serve import serve as run_serve
-
     config, watcher = _settings(config_file, flags)
     if config.mode is Mode.PLAYBACK and flags.get("run") not in (None, "latest"):
         _require_run(config, str(flags["run"]))
+    from .serve import serve as run_serve
+
     return run_serve(config, watcher)
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
+@cli.command()
 @_options("config", "store", "run", "ca_dir", "upstream_ca", "json")
 @click.option(
     "--receipt",
@@ -116,7 +118,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     help="Write the receipt's JSON here.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
     command: tuple[str, ...],
@@ -126,16 +128,17 @@ def record(
     **flags: object,
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
+    config, _ = _settings(config_file, flags)
     from .launcher import Output
     from .launcher import record as run_record
     from .runtime import default_run_name
 
-    config, _ = _settings(config_file, flags)
-    run = str(flags["run"] or default_run_name(command[0]))
+    named = config.runs.default
+    run = named if named != "per-process" else default_run_name(command[0])
     return run_record(config, run, command, Output(as_json, receipt_file, quiet))
 
 
-@cli.command(context_settings={"ignore_unknown_options": True})
+@cli.command()
 @_options("config", "store", "ca_dir", "upstream_ca", "json")
 @click.option(
     "--receipt",
@@ -150,7 +153,7 @@ def record(
     help="Run the command outside a sandbox (the only way in this version).",
 )
 @click.argument("run")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def replay(
     config_file: Path | None,
     run: str,
@@ -162,12 +165,14 @@ def replay(
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    from .launcher import Output
-    from .launcher import replay as run_replay
-
     del no_sandbox  # accepted, so that scripts say what they mean
     try:
         config, _ = _settings(config_file, flags)
+        if run != "latest":
+            _require_run(config, run)  # before a mistyped store is made
+        from .launcher import Output
+        from .launcher import replay as run_replay
+
         return run_replay(config, run, command, Output(as_json, receipt_file, quiet))
     except PlayheadError as error:
         _complain(error)
@@ -232,7 +237,7 @@ def show(
             listed = rows(opened, info)
             _print_json(listed) if as_json else click.echo(render_run(info, listed))
             return 0
-        exchange = opened.find_exchange(info, seq)
+        exchange = opened.find_exchange(info, seq) if 0 < seq <= info.exchanges else None
         if exchange is None:
             raise StoreError(
                 f"run {run!r} holds no exchange {seq}",
@@ -314,16 +319,18 @@ def _print_json(value: Any) -> None:
 
 
 def _complain(error: PlayheadError) -> None:
-    click.echo(f"playhead: {error}", err=True)
+    say(f"playhead: {error}")
     if error.hint:
-        click.echo(f"  hint: {error.hint}", err=True)
+        say(f"  hint: {error.hint}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    fill_standard_files()
     try:
         code = cli.main(args=arguments, prog_name="playhead", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (ConfigError, PlayheadError) as error:
         _complain(error)
         code = USAGE

@@ -10,9 +10,9 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ..timeline import Receipt, build, exit_code, render_receipt
 from .engine.loop import new_event_loop
 from .errors import EngineError
 from .runtime import Runtime
+from .say import say
 from .sockets import SocketWatch
 from .trust import environment, proxy_url
 
@@ -35,6 +36,7 @@ _PASSED_ON = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+_STOPPED_AT_TERMINAL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-        child = _Child(command, variables)
+        child = _Child(command, variables, runtime.sessions.hurry)
         child.start()
         watch = SocketWatch(lambda: child.pid)
         watching = config.mode is Mode.PLAYBACK
@@ -87,7 +89,7 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             code = await child.wait()
         finally:
             if watching:
-                await asyncio.to_thread(watch.stop)
+                await asyncio.to_thread(_stop_watch, watch)
         session = runtime.sessions.sole_session
         if session is None:
             info = await _empty_run(runtime, config, run)
@@ -114,7 +116,7 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
         else:
             if session.flights:
-                print("playhead: waiting for late answers", file=sys.stderr, flush=True)
+                say("playhead: waiting for late answers")
             runtime.sessions.end(session, reason)
         await runtime.sessions.close(reason)
         receipt = await asyncio.to_thread(build, runtime.store, runtime.store.reload(info))
@@ -122,6 +124,14 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
     if config.mode is Mode.RECORD:
         return code
     return exit_code(receipt) or code
+
+
+def _stop_watch(watch: SocketWatch) -> None:
+    try:
+        watch.stop()
+    except Exception as error:
+        # Blind is not clean: nothing can be said about this replay.
+        raise EngineError(f"the command's sockets could not be watched: {error}") from error
 
 
 def _check_tape(runtime: Runtime, run: str) -> str:
@@ -160,25 +170,38 @@ def show(receipt: Receipt, output: Output) -> None:
         try:
             output.file.write_text(document + "\n")
         except OSError as error:
-            print(f"playhead: cannot write the receipt to {output.file}: {error}", file=sys.stderr)
-    if output.quiet:
-        return
-    print(document if output.as_json else render_receipt(receipt), file=sys.stderr, flush=True)
+            say(f"playhead: cannot write the receipt to {output.file}: {error}")
+    if not output.quiet:
+        say(document if output.as_json else render_receipt(receipt))
 
 
 class _Child:
     """The command, in a process group of its own."""
 
-    def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], variables: dict[str, str], hurry: Callable[[], None]
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        hurry: called on signals to end that come when the command has ended already.
+        """
         self._command = command
         self._variables = variables
+        self._hurry = hurry
         self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
+        """Start it. From now on signals are for the command."""
+        loop = asyncio.get_running_loop()
+        for number in _PASSED_ON:
+            loop.add_signal_handler(number, self._take, number)
+        # Some supervisors start us with it ignored: the kernel would keep the exit code for itself.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         try:
             # Not the loop's own: uvloop's cannot set a process group without a preexec function.
             self._process = subprocess.Popen(self._command, env=self._variables, process_group=0)
@@ -190,53 +213,87 @@ class _Child:
             ) from error
 
     async def wait(self) -> int:
-        """Wait for the command's end, passing signals on; give its exit code as a shell would."""
+        """Wait for the command's end, passing signals on; give its exit code as a shell would.
+
+        A command that is stopped at a terminal takes us with it, as any shell's job stops whole.
+        """
         process = self._process
         assert process is not None
-        loop = asyncio.get_running_loop()
-        with _terminal_for(process.pid):
-            for number in _PASSED_ON:
-                loop.add_signal_handler(number, self._pass_on, number)
-            try:
-                code = await asyncio.to_thread(process.wait)
-            finally:
-                for number in _PASSED_ON:
-                    loop.remove_signal_handler(number)
-        # A second Ctrl-C while the run is being sealed is not to cut the sealing short.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, lambda: None)
+        with _terminal_for(process.pid) as terminal:
+            while True:
+                _, status = await asyncio.to_thread(os.waitpid, process.pid, os.WUNTRACED)
+                if not os.WIFSTOPPED(status):
+                    break
+                if terminal is not None and os.WSTOPSIG(status) in _STOPPED_AT_TERMINAL:
+                    terminal.suspend()
+        self._ended = True
+        code = process.returncode = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
-    def _pass_on(self, number: int) -> None:
-        if self._process is not None:
+    def _take(self, number: int) -> None:
+        if self._process is not None and not self._ended:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
+        elif self._ended:
+            self._hurry()
+
+
+class _Terminal:
+    """The terminal that we were started at, in the foreground."""
+
+    def __init__(self, descriptor: int, ours: int, theirs: int) -> None:
+        self._descriptor = descriptor
+        self._ours = ours
+        self._theirs = theirs
+
+    def give(self) -> None:
+        """Let the child's group have it, and go on if it had asked for it too early."""
+        self._hand_over(self._ours, self._theirs)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._theirs, signal.SIGCONT)
+
+    def take(self) -> None:
+        """Have it back from the child's group, and from nobody else."""
+        self._hand_over(self._theirs, self._ours)
+
+    def suspend(self) -> None:
+        """Stop as the child has, and go on with it when we are told to. On the main thread only."""
+        self.take()
+        # First the rest of the job (`playhead record ... | tee`), then we, on this very thread: it runs on
+        # when we are continued, and not a moment before.
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        os.killpg(self._ours, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
+        # Here again: in the foreground (`fg`), or in the background (`bg`), where nothing is ours to give.
+        self.give()
+
+    def _hand_over(self, giver: int, taker: int) -> None:
+        with contextlib.suppress(OSError):
+            if os.tcgetpgrp(self._descriptor) == giver:
+                os.tcsetpgrp(self._descriptor, taker)
 
 
 @contextlib.contextmanager
-def _terminal_for(pgid: int) -> Iterator[None]:
-    """Let the child's group have the terminal, so that Ctrl-C and reading from it work as without us."""
-    try:
-        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-    except OSError:
-        yield
-        return
-    try:
-        ours = os.tcgetpgrp(descriptor)
-        foreground = ours == os.getpgrp()
+def _terminal_for(pgid: int) -> Iterator[_Terminal | None]:
+    """Let the child's group have the terminal, so that Ctrl-C and reading from it work as without us.
+
+    None where there is no terminal, or where it is not ours: in a shell's background.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+            stack.callback(os.close, descriptor)
+            ours = os.tcgetpgrp(descriptor)
+        except OSError:
+            ours = 0
+        if ours != os.getpgrp():
+            yield None
+            return
         # Writing to the terminal's settings from the background would stop us.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        try:
-            if foreground:
-                with contextlib.suppress(OSError):
-                    os.tcsetpgrp(descriptor, pgid)
-            yield
-        finally:
-            if foreground:
-                with contextlib.suppress(OSError):
-                    os.tcsetpgrp(descriptor, ours)
-            signal.signal(signal.SIGTTOU, before)
-    except OSError:
-        yield
-    finally:
-        os.close(descriptor)
+        stack.callback(signal.signal, signal.SIGTTOU, before)
+        terminal = _Terminal(descriptor, ours, pgid)
+        terminal.give()
+        stack.callback(terminal.take)
+        yield terminal

@@ -7,11 +7,10 @@ launcher differ only in what they ask of it.
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..addons.sessions import Processes, Sessions
+from ..addons.sessions import Processes, Sessions, name_after
 from ..config import Config, ConfigError, Listen, Watcher
 from ..store import Store
 from ..tape.redact import Redactor
@@ -110,8 +109,8 @@ class Runtime:
         self.on_config(found)
         if isinstance(found, ConfigError):
             return None
-        fixed = {"store": self.config.store, "listen": self.config.listen}
-        changed = [name for name, value in fixed.items() if getattr(found, name) != value]
+        fixed = ("store", "listen", "ca_dir", "upstream_ca")
+        changed = [name for name in fixed if getattr(found, name) != getattr(self.config, name)]
         if changed:
             logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))
         self.config = found
@@ -124,6 +123,7 @@ class Runtime:
                 fresh = self._poll()
                 if fresh is not None:
                     self.sessions.config = fresh
+                self.store.writer.flush()
                 await self.sessions.tick()
             except Exception:
                 logger.exception("a tick failed; the next one comes in %s s", _TICK_S)
@@ -137,6 +137,4 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
 
 def default_run_name(command: str, now: float | None = None) -> str:
     """Make a name for a run out of the command that it runs."""
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
-    word = Path(command).name or "run"
-    return f"{word}-{stamp}"
+    return name_after(Path(command).name, now)

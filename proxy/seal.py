@@ -15,6 +15,8 @@ def seal_run(config: Config, name: str) -> str:
     A run that another process writes is sealed by that process, which ends what is in flight first.
     Raises: UnknownRun; StoreError, when the owner does not answer.
     """
+    with Store.open(config.store, readonly=True) as store:
+        store.get_run(name)  # so that a mistyped store is not made
     with Store.open(config.store) as store:
         info = store.get_run(name)
         if info.status is not RunStatus.OPEN:

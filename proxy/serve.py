@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import signal
-import sys
 
 from ..config import Config, ConfigError, Watcher
 from .engine.loop import new_event_loop
 from .runtime import Runtime
+from .say import say
 
 logger = logging.getLogger(__name__)
 
@@ -42,10 +42,6 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
 
 def _tell(found: Config | ConfigError) -> None:
     if isinstance(found, ConfigError):
-        print(
-            f"playhead: the file is broken, the old settings stay:\n{found}",
-            file=sys.stderr,
-            flush=True,
-        )
+        say(f"playhead: the file is broken, the old settings stay:\n{found}")
     else:
-        print(f"playhead: new settings, mode {found.mode.value}", file=sys.stderr, flush=True)
+        say(f"playhead: new settings, mode {found.mode.value}")

@@ -54,7 +54,7 @@ class ClientProcess(NamedTuple):
     pid: int
     pgid: int
     started: float
-    """Of the group's leader, or of the process itself when the leader is gone; for `group_alive`."""
+    """Of the group's leader, or 0 when the leader is gone; for `group_alive`."""
     name: str
     """Command name, as the process calls itself."""
 
@@ -88,7 +88,8 @@ def find_client(peer: Address, local: Address, hint: Iterable[int] = ()) -> Clie
     process = None if pid is None else find_process(pid)
     if process is None:
         return None
-    started = (find_process(process.group) or process).started
+    leader = find_process(process.group)
+    started = leader.started if leader is not None else 0.0
     return ClientProcess(process.pid, process.group, started, process.name)
 
 

@@ -1,7 +1,7 @@
 """How an exchange's bytes lie on disk: a codec byte, then the value.
 
     0  as it is
-    1  one zstd frame that states its size
+    1  one zstd frame that states its size and ends with a checksum
 
 Small values are kept as they are: below some hundred bytes a frame gains nothing.
 """
@@ -29,7 +29,7 @@ def pack(value: bytes) -> bytes:
     try:
         compressor = _local.compressor
     except AttributeError:
-        compressor = _local.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        compressor = _local.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     return _ZSTD + bytes(compressor.compress(value))
 
 
@@ -48,10 +48,10 @@ def unpack(data: bytes | memoryview) -> bytes:
     except AttributeError:
         decompressor = _local.decompressor = zstandard.ZstdDecompressor()
     try:
-        frame = data[1:]
+        frame = memoryview(data)[1:]
         size = zstandard.frame_content_size(frame)
         if not 0 <= size <= MAX_BYTES:
             raise BadRecord(f"a frame of {size} bytes; at most {MAX_BYTES} are read")
         return bytes(decompressor.decompress(frame))
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, MemoryError) as error:
         raise BadRecord(f"broken frame: {error}") from error

@@ -2,7 +2,7 @@
 
     meta          b"format" -> version; b"next-run" -> number
     runs          run -> RunInfo
-    names         name -> run
+    names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
@@ -15,6 +15,8 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours.
 """
 
 FORMAT = 1
+MAX_NAME_BYTES = 400
+"""Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
     "meta",
     "runs",
@@ -46,4 +48,5 @@ def fingerprint_key(run: int, fingerprint: bytes, seq: int) -> bytes:
 
 def origin_key(run: int, host: str, port: int, offers: tuple[bytes, ...]) -> bytes:
     """Give the key under which a negotiated protocol is kept; cut to LMDB's key length."""
-    return run.to_bytes(8, "big") + b"\0".join([f"{host}:{port}".encode()[:255], *offers])[:400]
+    origin = f"{host}:{port}".encode("utf-8", "surrogatepass")
+    return run.to_bytes(8, "big") + b"\0".join([origin[:255], *offers])[:400]

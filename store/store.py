@@ -9,13 +9,14 @@ process), `metasync=False` (a power cut loses at most the last commit, never the
 import asyncio
 import contextlib
 import difflib
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import lmdb
 import psutil
@@ -25,11 +26,24 @@ from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_even
 from ..tape.model import Exchange, Fingerprint, RunId, Seq
 from . import bodies
 from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
-from .layout import FORMAT, TABLES, fingerprint_key, number_key, origin_key, pair_key
+from .layout import (
+    FORMAT,
+    MAX_NAME_BYTES,
+    TABLES,
+    fingerprint_key,
+    number_key,
+    origin_key,
+    pair_key,
+)
 from .runs import Owner, RunInfo, RunStatus
 from .writer import Operation, Writer
 
+logger = logging.getLogger(__name__)
+
 _MAP_BYTES = 1 << 40
+_SPARED_BYTES = 1 << 20
+_KEY_BYTES = 511
+_DIED = "its process died"
 _FINGERPRINT_BYTES = 16
 
 
@@ -42,6 +56,16 @@ class Record:
     """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
     outcome: Event | None
     """None writes what has passed so far, to be written again when the outcome is known."""
+
+
+class _Linked(NamedTuple):
+    """An event, ready to be put."""
+
+    key: bytes
+    value: bytes
+    next: int
+    """Number of the event after it."""
+    link: bytes
 
 
 class Store:
@@ -68,11 +92,11 @@ class Store:
         Raises: StoreError (no store there), StoreTooNew, StoreUnwritable.
         """
         folder = path / "log.lmdb"
-        if readonly and not (folder / "data.mdb").exists():
-            raise StoreError(
-                f"no store at {path}", "name another with --store, or record a run first"
-            )
         try:
+            if readonly and not _holds_data(folder):
+                raise StoreError(
+                    f"no store at {path}", "name another with --store, or record a run first"
+                )
             if not readonly:
                 folder.mkdir(parents=True, exist_ok=True)
             environment = lmdb.open(
@@ -82,16 +106,20 @@ class Store:
                 metasync=False,
                 readonly=readonly,
                 max_readers=1024,
-                # A store on a read-only disk has no lock file to write to and no writer beside us.
-                lock=not readonly or os.access(folder / "lock.mdb", os.W_OK),
+                lock=not readonly or _may_lock(folder),
             )
+        except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+            raise StoreError(
+                f"{str(folder / 'data.mdb')!r} is not a store: {error}",
+                "move it away, or name another store with --store",
+            ) from error
         except (lmdb.Error, OSError) as error:
             raise StoreUnwritable(
-                f"cannot open the store at {path}: {error}",
-                "is the folder writable and not full? --store names another",
+                f"cannot open the store at {path}: {error}", _advice(error)
             ) from error
         store = cls(path, environment, writable=not readonly)
         try:
+            store._check_size()
             store._check_format(readonly)
         except BaseException:
             store.close()
@@ -116,6 +144,30 @@ class Store:
         assert self._writer is not None, "the store was opened for reading"
         return self._writer
 
+    @contextlib.contextmanager
+    def _reading(self) -> "Iterator[lmdb.Transaction[bytes]]":
+        """Give a read transaction; what LMDB says of it becomes an error that a person can act on."""
+        try:
+            with self._environment.begin() as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise _unreadable(self.path, error) from error
+
+    def _check_size(self) -> None:
+        """Refuse a file that was cut short: touching what is missing would kill the process (SIGBUS).
+
+        Pages that were allocated and freed in one transaction need never be written, so a few may be
+        missing at the end of a sound file.
+        """
+        psize = self._environment.stat()["psize"]
+        needed = (self._environment.info()["last_pgno"] + 1) * psize
+        size = (self.path / "log.lmdb" / "data.mdb").stat().st_size
+        if needed - size > min(_SPARED_BYTES, needed // 2):
+            raise StoreError(
+                f"the store at {self.path} was cut short: {size} of {needed} bytes are there",
+                "copy it again while nothing writes to it, or name another with --store",
+            )
+
     def _check_format(self, readonly: bool) -> None:
         try:
             found = self._read_format()
@@ -134,16 +186,26 @@ class Store:
                 self._environment.reader_check()
                 self.writer.call(self._recover)
         except (lmdb.Error, OSError) as error:
-            raise StoreError(f"the store at {self.path} cannot be read: {error}") from error
+            raise _unreadable(self.path, error) from error
 
     def _read_format(self) -> int | None:
         try:
             meta = self._environment.open_db(b"meta", create=False)
         except (lmdb.NotFoundError, lmdb.ReadonlyError):
+            found = None
+        else:
+            with self._environment.begin(db=meta) as transaction:
+                found = transaction.get(b"format")
+        if found is None:
+            if self._environment.stat()["entries"]:
+                raise StoreError(
+                    f"the database at {self.path / 'log.lmdb'} is not a store of Playhead",
+                    "name another folder with --store",
+                )
             return None
-        with self._environment.begin(db=meta) as transaction:
-            found = transaction.get(b"format")
-            return int(found) if found else None
+        if not found.isdigit():
+            raise StoreError(f"the store at {self.path} has no format version, but {found[:20]!r}")
+        return int(found)
 
     def _make(self, transaction: lmdb.Transaction) -> None:
         for name in TABLES:
@@ -155,24 +217,25 @@ class Store:
         with transaction.cursor(self._tables["open"]) as cursor:
             numbers = [int.from_bytes(key, "big") for key, _ in cursor]
         for number in numbers:
-            info = self._load_run(transaction, number)
+            try:
+                info = self._load_run(transaction, number)
+            except LogCorrupt as error:  # the other runs are sound
+                logger.error("%s", error)
+                continue
             if info is None or _alive(info.owner):
                 continue
-            events = list(self._events(transaction, number, 0, None))
-            done = {event.seq for event in events if event.kind is EventKind.OUTCOME}
-            unknown = [
-                event.seq
-                for event in events
-                if event.kind is EventKind.INTENT and event.seq not in done
-            ]
-            self._end(
-                transaction,
-                info,
-                RunStatus.RECOVERED,
-                "its process died",
-                time.time_ns(),
-                {"unknown": unknown},
-            )
+            unknown: set[Seq] = set()
+            reason = _DIED
+            try:
+                for event in self._events(transaction, number, 0, None):
+                    if event.kind is EventKind.INTENT:
+                        unknown.add(event.seq)
+                    elif event.kind is EventKind.OUTCOME:
+                        unknown.discard(event.seq)
+            except LogCorrupt as error:
+                reason += f"; {error}"
+            data = {"unknown": sorted(unknown)}
+            self._end(transaction, info, RunStatus.RECOVERED, reason, time.time_ns(), data)
 
     # ---- runs ----------------------------------------------------------------------------------
 
@@ -190,13 +253,20 @@ class Store:
 
         wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
             where `parent` is given and `wanted` is the tape's name).
+        Raises: StoreError, when it cannot be a name: a key that LMDB refuses would fail the whole batch.
         """
+        # A tape's name may be longer by the number that it got itself.
+        if _name_key(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40) is None:
+            raise StoreError(
+                f"{wanted[:60]!r} cannot be the name of a run",
+                f"a name is text of 1 to {MAX_NAME_BYTES} bytes",
+            )
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
             meta = self._tables["meta"]
             number = int(transaction.get(b"next-run", db=meta) or b"1")
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
             run_id = RunId(self._free_name(transaction, wanted, parent is not None))
+            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
             info = RunInfo(
                 number=number,
                 id=run_id,
@@ -239,13 +309,14 @@ class Store:
 
     def find_run(self, name: str) -> RunInfo | None:
         """Find a run by its name."""
-        if not name or len(name.encode()) > 500:
+        key = _name_key(name, _KEY_BYTES)
+        if key is None:
             return None
-        with self._environment.begin() as transaction:
-            key = transaction.get(name.encode(), db=self._tables["names"])
-            if key is None or name.startswith("\0"):
+        with self._reading() as transaction:
+            number = transaction.get(key, db=self._tables["names"])
+            if number is None:
                 return None
-            return self._load_run(transaction, int.from_bytes(key, "big"))
+            return self._shown(self._load_run(transaction, int.from_bytes(number, "big")))
 
     def get_run(self, name: str) -> RunInfo:
         """Get a run by its name.
@@ -260,19 +331,24 @@ class Store:
         return info
 
     def runs(self) -> list[RunInfo]:
-        """List all runs, oldest first, without reading a tape."""
-        with self._environment.begin() as transaction:
+        """List all runs, oldest first, without reading a tape.
+
+        A store opened for reading shows a run as recovered whose process has died, though nobody has
+        closed it yet.
+        Raises: LogCorrupt.
+        """
+        with self._reading() as transaction:
             found = []
             with transaction.cursor(self._tables["runs"]) as cursor:
                 for key, value in cursor:
-                    number = int.from_bytes(key, "big")
-                    found.append(self._current(transaction, _run(number, bytes(value))))
+                    info = _run(int.from_bytes(key, "big"), bytes(value))
+                    found.append(self._shown(self._current(transaction, info)))
             return found
 
     def find_latest(self) -> RunInfo | None:
         """Find the newest recording that has ended."""
         with (
-            self._environment.begin() as transaction,
+            self._reading() as transaction,
             transaction.cursor(self._tables["runs"]) as cursor,
         ):
             for key, value in cursor.iterprev():
@@ -283,12 +359,25 @@ class Store:
 
     def reload(self, info: RunInfo) -> RunInfo:
         """Read a run's row again."""
-        with self._environment.begin() as transaction:
-            return self._load_run(transaction, info.number) or info
+        with self._reading() as transaction:
+            return self._shown(self._load_run(transaction, info.number) or info)
+
+    @overload
+    def _shown(self, info: RunInfo) -> RunInfo: ...
+
+    @overload
+    def _shown(self, info: None) -> None: ...
+
+    def _shown(self, info: RunInfo | None) -> RunInfo | None:
+        if self._writer is not None or info is None or info.status is not RunStatus.OPEN:
+            return info
+        if _alive(info.owner):
+            return info
+        return info.ended(RunStatus.RECOVERED, 0, info.exchanges, _DIED)
 
     def _load_run(self, transaction: lmdb.Transaction, number: int) -> RunInfo | None:
         value = transaction.get(number_key(number), db=self._tables["runs"])
-        return self._current(transaction, _run(number, value)) if value is not None else None
+        return self._current(transaction, _run(number, bytes(value))) if value else None
 
     def _current(self, transaction: lmdb.Transaction, info: RunInfo) -> RunInfo:
         if info.status is not RunStatus.OPEN:
@@ -360,7 +449,7 @@ class Store:
 
     def asked(self, info: RunInfo, what: str) -> bool:
         """Say whether somebody left a message for the owner of a run."""
-        with self._environment.begin() as transaction:
+        with self._reading() as transaction:
             key = number_key(info.number) + what.encode()
             return transaction.get(key, db=self._tables["mail"]) is not None
 
@@ -395,10 +484,23 @@ class Store:
         return self.writer.submit(make)
 
     def _append(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
+        self._put_event(transaction, run, self._link(transaction, run, event))
+
+    def _link(self, transaction: lmdb.Transaction, run: int, event: Event) -> "_Linked":
+        """Put an event behind the last one; raises what it raises before anything is written."""
         number, before = self._chain(transaction, run)
+        key = pair_key(run, number)
+        if transaction.get(key, db=self._tables["events"]) is not None:
+            # Another process took us for dead and wrote on: nothing of either is lost.
+            del self._chains[run]
+            number, before = self._chain(transaction, run)
+            key = pair_key(run, number)
         value, link = encode_event(event, before)
-        transaction.put(pair_key(run, number), value, db=self._tables["events"])
-        self._chains[run] = (number + 1, link)
+        return _Linked(key, value, number + 1, link)
+
+    def _put_event(self, transaction: lmdb.Transaction, run: int, linked: "_Linked") -> None:
+        transaction.put(linked.key, linked.value, db=self._tables["events"], overwrite=False)
+        self._chains[run] = (linked.next, linked.link)
 
     def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
         try:
@@ -418,7 +520,7 @@ class Store:
         limit: most events returned; a shorter list means the end of the log *now*.
         Raises: LogCorrupt.
         """
-        with self._environment.begin() as transaction:
+        with self._reading() as transaction:
             return list(self._events(transaction, info.number, after, limit))
 
     def _events(
@@ -443,7 +545,7 @@ class Store:
         """Find the first event of a run that does not follow the one before it."""
         before = CHAIN_START
         with (
-            self._environment.begin() as transaction,
+            self._reading() as transaction,
             transaction.cursor(self._tables["events"]) as cursor,
         ):
             more = cursor.set_range(pair_key(info.number, 1))
@@ -477,25 +579,30 @@ class Store:
     ) -> None:
         tables = self._tables
         exchange = record.exchange
-        transaction.put(pair_key(run, exchange.seq), value, db=tables["exchanges"])
-        key = fingerprint_key(run, exchange.fingerprint, exchange.seq)
-        transaction.put(key, b"", db=tables["fingerprints"])
-        transaction.put(
-            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
-        )
+        # Everything that may raise comes first: an exchange is written with all its rows or not at all.
+        key = pair_key(run, exchange.seq)
+        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
+        origin = None
         if exchange.alpn_offers:
             request = exchange.request
             origin = origin_key(run, request.host, request.port, exchange.alpn_offers)
+        linked = self._link(transaction, run, record.outcome) if record.outcome else None
+        transaction.put(key, value, db=tables["exchanges"])
+        transaction.put(used, b"", db=tables["fingerprints"])
+        transaction.put(
+            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
+        )
+        if origin is not None:
             transaction.put(origin, exchange.alpn or b"", db=tables["origins"], overwrite=False)
-        if record.outcome is not None:
-            self._append(transaction, run, record.outcome)
+        if linked is not None:
+            self._put_event(transaction, run, linked)
 
     def find_exchange(self, info: RunInfo, seq: int) -> Exchange | None:
         """Find an exchange by its seq.
 
         Raises: LogCorrupt.
         """
-        with self._environment.begin(buffers=True) as transaction:
+        with self._reading() as transaction:
             value = transaction.get(pair_key(info.number, seq), db=self._tables["exchanges"])
             if value is None:
                 return None
@@ -518,7 +625,7 @@ class Store:
         """List the seqs that a run holds."""
         found = []
         with (
-            self._environment.begin() as transaction,
+            self._reading() as transaction,
             transaction.cursor(self._tables["exchanges"]) as cursor,
         ):
             more = cursor.set_range(pair_key(info.number, after + 1))
@@ -531,14 +638,14 @@ class Store:
 
     def find_fingerprint(self, info: RunInfo, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint that bytes seen before were given."""
-        with self._environment.begin() as transaction:
+        with self._reading() as transaction:
             found = transaction.get(number_key(info.number) + raw, db=self._tables["raws"])
             return Fingerprint(found) if found is not None else None
 
     def next_use(self, info: RunInfo, fingerprint: Fingerprint, after: int) -> Seq | None:
         """Find the first exchange with a fingerprint whose seq is above `after`."""
         with (
-            self._environment.begin() as transaction,
+            self._reading() as transaction,
             transaction.cursor(self._tables["fingerprints"]) as cursor,
         ):
             if not cursor.set_range(fingerprint_key(info.number, fingerprint, after + 1)):
@@ -555,7 +662,7 @@ class Store:
 
         Gives b"" where the origin chose none, None where it was never asked so.
         """
-        with self._environment.begin() as transaction:
+        with self._reading() as transaction:
             key = origin_key(info.number, host, port, offers)
             return transaction.get(key, db=self._tables["origins"])
 
@@ -565,6 +672,49 @@ def _run(number: int, value: bytes) -> RunInfo:
         return RunInfo.decode(number, value)
     except BadRecord as error:
         raise LogCorrupt(f"run {number}: {error}") from error
+
+
+def _name_key(name: str, limit: int) -> bytes | None:
+    """Give a run's name as a key, or None where it cannot be one."""
+    try:
+        key = name.encode()
+    except UnicodeEncodeError:
+        return None
+    # Keys that begin with a zero byte are counters.
+    return key if 0 < len(key) <= limit and not key.startswith(b"\0") else None
+
+
+def _holds_data(folder: Path) -> bool:
+    try:
+        return (folder / "data.mdb").stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _may_lock(folder: Path) -> bool:
+    """Say whether a reader can hold its place in the lock file.
+
+    On a read-only disk it cannot, and needs not: no writer is beside it.
+    """
+    file = folder / "lock.mdb"
+    return os.access(
+        file if file.exists() else folder,
+        os.W_OK,
+        effective_ids=os.access in os.supports_effective_ids,
+    )
+
+
+def _advice(error: Exception) -> str:
+    if "already open" in str(error):
+        return "this process has it open: use that one"
+    return "is the folder writable and not full? --store names another"
+
+
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"the store at {path} cannot be read: {error}",
+        "if the disk is sound the file is damaged: put back a copy of it",
+    )
 
 
 def _alive(owner: Owner | None) -> bool:

@@ -29,6 +29,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 
+from blake3 import blake3
+
 from ..config.match import parse_match
 from ..config.schema import IgnoreRule
 from ..config.values import parse_json_path
@@ -236,17 +238,17 @@ def canonical(
 
 
 def fingerprint(form: Canonical) -> Fingerprint:
-    """Give the 16 bytes that stand for a canonical form: BLAKE2b over its parts, each with its length."""
+    """Give the 16 bytes that stand for a canonical form: BLAKE3 over its parts, each with its length."""
     parts = [form.method, form.scheme, form.authority, form.path, str(len(form.query)), *form.query]
     told = [part.encode("utf-8", "surrogatepass") for part in parts]
     for name, value in form.headers:
         told += (name, value)
     told.append(form.kind.encode())
     start = b"playhead canonical %d\n%d\n" % (CANONICAL_VERSION, len(told))
-    digest = blake2b(start, digest_size=16)
+    digest = blake3(start)
     digest.update(b"".join([b"%d:%b" % (len(part), part) for part in told]))
     digest.update(form.body)
-    return Fingerprint(digest.digest())
+    return Fingerprint(digest.digest(16))
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
@@ -264,10 +266,10 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
     ]
     for name, value in _head(request.headers):
         told += (name, value)
-    digest = blake2b(b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told)), digest_size=16)
+    digest = blake3(b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told)))
     digest.update(b"".join([b"%d:%b" % (len(part), part) for part in told]))
     digest.update(request.body)
-    return digest.digest()
+    return digest.digest(16)
 
 
 def find_content_type(head: Headers, body: bytes) -> ContentType | None:
@@ -404,10 +406,9 @@ def _body(
         return BodyKind.BYTES, body, False
     if kind is BodyKind.JSON:
         try:
-            text = canonical_json(body.decode(), masks.json)
+            return kind, canonical_json(body, masks.json), False
         except (ValueError, RecursionError):
             return BodyKind.BYTES, body, False
-        return kind, text.encode("utf-8", "surrogatepass"), False
     if kind is BodyKind.FORM:
         if body.count(b"&") > MAX_PAIRS:
             return BodyKind.BYTES, body, False

@@ -28,6 +28,8 @@ from .model import (
 )
 
 EXCHANGE_VERSION = 1
+_UNICODE_ERRORS = "surrogatepass"
+"""Text may hold lone surrogates, out of JSON or a command line; they come back as they were."""
 
 
 class BadRecord(Exception):
@@ -67,7 +69,7 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["redactions"] = exchange.redactions
     if exchange.warnings:
         meta["warnings"] = exchange.warnings
-    if exchange.alpn_offers:
+    if exchange.alpn_offers or exchange.alpn is not None:
         meta["alpn"] = (exchange.alpn_offers, exchange.alpn)
     return _pack(
         [EXCHANGE_VERSION, meta, response.body if response else b"", exchange.request.body]
@@ -91,26 +93,26 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
         gone = meta.get("gone")
         offers, alpn = meta.get("alpn", ((), None))
         return Exchange(
-            seq=Seq(meta["seq"]),
+            seq=Seq(_int(meta["seq"])),
             request_class=RequestClass(meta["class"]),
             verdict=VerdictKind(meta["verdict"]),
-            reason=meta["reason"],
+            reason=_text(meta["reason"]),
             request=decode_request_head(meta["request"], request_body),
-            started_ns=meta["started_ns"],
-            end_us=meta["end_us"],
-            fingerprint=Fingerprint(meta["fingerprint"]),
+            started_ns=_int(meta["started_ns"]),
+            end_us=_int(meta["end_us"]),
+            fingerprint=Fingerprint(_bytes(meta["fingerprint"])),
             response=_response(response, response_body) if response is not None else None,
-            fault=Fault(FaultKind(fault[0]), Phase(fault[1]), fault[2], fault[3])
-            if fault
-            else None,
-            gone=Gone(*gone) if gone else None,
-            redactions=tuple(Redaction(*item) for item in meta.get("redactions", ())),
-            warnings=tuple(meta.get("warnings", ())),
-            alpn_offers=tuple(offers),
-            alpn=alpn,
+            fault=_fault(fault) if fault is not None else None,
+            gone=_gone(gone) if gone is not None else None,
+            redactions=tuple(
+                Redaction(_text(place), _text(kind)) for place, kind in meta.get("redactions", ())
+            ),
+            warnings=tuple(_text(warning) for warning in meta.get("warnings", ())),
+            alpn_offers=tuple(_bytes(offer) for offer in offers),
+            alpn=_bytes(alpn) if alpn is not None else None,
         )
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-        raise BadRecord(f"not an exchange: {error!r}") from error
+        raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
 
 
 def encode_request_head(request: Request) -> list[Any]:
@@ -134,7 +136,15 @@ def decode_request_head(value: Any, body: bytes = b"") -> Request:
     """
     method, scheme, host, port, target, http_version, headers, trailers = value
     return Request(
-        method, scheme, host, port, target, http_version, _pairs(headers), body, _pairs(trailers)
+        method=_text(method),
+        scheme=_text(scheme),
+        host=_text(host),
+        port=_int(port),
+        target=_text(target),
+        http_version=_text(http_version),
+        headers=_pairs(headers),
+        body=_bytes(body),
+        trailers=_pairs(trailers),
     )
 
 
@@ -149,29 +159,76 @@ def unpack(data: bytes | memoryview) -> Any:
     Raises: BadRecord on anything that is not exactly one value.
     """
     try:
-        return msgpack.unpackb(data, use_list=False, strict_map_key=False)
-    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        return msgpack.unpackb(
+            data, use_list=False, strict_map_key=False, unicode_errors=_UNICODE_ERRORS
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException) as error:
         raise BadRecord(f"not a msgpack value: {error}") from error
 
 
 def _pack(value: Any) -> bytes:
-    packed: bytes = msgpack.packb(value, unicode_errors="surrogateescape")
+    packed: bytes = msgpack.packb(value, unicode_errors=_UNICODE_ERRORS)
     return packed
 
 
 def _response(value: Any, body: bytes) -> Response:
+    chunks = tuple(Chunk(_int(at_us), _int(size)) for at_us, size in value["chunks"])
+    if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
+        raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
     return Response(
-        status=value["status"],
-        reason=value["reason"],
-        http_version=value["http_version"],
+        status=_int(value["status"]),
+        reason=_bytes(value["reason"]),
+        http_version=_text(value["http_version"]),
         headers=_pairs(value["headers"]),
-        body=body,
-        head_us=value["head_us"],
-        chunks=tuple(Chunk(*item) for item in value["chunks"]),
+        body=_bytes(body),
+        head_us=_int(value["head_us"]),
+        chunks=chunks,
         trailers=_pairs(value["trailers"]),
-        complete=value["complete"],
+        complete=_flag(value["complete"]),
     )
 
 
+def _fault(value: Any) -> Fault:
+    kind, phase, text, at_us = value
+    return Fault(FaultKind(kind), Phase(phase), _text(text), _int(at_us))
+
+
+def _gone(value: Any) -> Gone:
+    at_us, chunks, head = value
+    return Gone(_int(at_us), _int(chunks), _flag(head))
+
+
+def _sum(chunks: tuple[Chunk, ...]) -> int:
+    return sum(chunk.size for chunk in chunks)
+
+
 def _pairs(value: Any) -> Headers:
-    return tuple((bytes(name), bytes(text)) for name, text in value)
+    return tuple((_bytes(name), _bytes(text)) for name, text in value)
+
+
+# A value of another type is told of here, not where somebody computes with it later. Never converted:
+# bytes(2**40) is a number that became a terabyte.
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {value!r:.80}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"expected text, found {value!r:.80}")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise TypeError(f"expected bytes, found {value!r:.80}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"expected true or false, found {value!r:.80}")
+    return value

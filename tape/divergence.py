@@ -21,9 +21,9 @@ from typing import Any
 from .canonical import (
     BOUNDARY,
     MARK,
-    MAX_PARSED,
     BodyKind,
     Canonical,
+    ContentType,
     Rules,
     canonical,
     form_pairs,
@@ -184,6 +184,9 @@ def differences(
         if len(found) >= limit:
             break
         found.append(one)
+    if not found and old != new and limit > 0:
+        # The same bytes, read in two ways.
+        found.append(Difference("body", f"(as {old.kind})", f"(as {new.kind})"))
     return tuple(found)
 
 
@@ -263,7 +266,6 @@ def _header_pairs(form: Canonical) -> _Pairs:
 
 def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
     """Compare pairs by name: the values of a name are sorted for a query, in order for the rest."""
-    before = len(old), len(new)
     names = dict.fromkeys([name for name, _ in old] + [name for name, _ in new])
     told = False
     for name in names:
@@ -276,7 +278,7 @@ def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
             if first != second:
                 told = True
                 yield _difference(f"{what} {name}", _show_value(first), _show_value(second))
-    if not told and before:
+    if not told:
         # The same values of the same names, in another order of the names.
         yield _difference(what, _show_names(old), _show_names(new))
 
@@ -316,15 +318,17 @@ def _body_differences(
             form_pairs(open_body(recorded)[0], rules.of(recorded).masks),
             form_pairs(open_body(asked)[0], rules.of(asked).masks),
         )
-    elif BodyKind.NONE in (old.kind, new.kind):
-        yield _difference("body", _show_body(old), _show_body(new))
     elif old.kind is new.kind is BodyKind.MULTIPART:
         at = _common_prefix(old.body, new.body)
         # Either side's count serves: up to here they are the same.
         part = max(1, old.body.count(b"--" + BOUNDARY, 0, at))
         yield _at_byte(f"body part {part}", old.body, new.body, at)
     else:
-        yield from _byte_difference(old.body, new.body, "body byte ")
+        first, second = open_body(recorded)[0], open_body(asked)[0]
+        if not first or not second:
+            yield Difference("body", _show_body(first), _show_body(second))
+        elif first != second:
+            yield from _byte_difference(first, second, "body byte ")
 
 
 def _byte_difference(old: bytes, new: bytes, place: str) -> Iterator[Difference]:
@@ -342,10 +346,8 @@ def _at_byte(place: str, old: bytes, new: bytes, at: int) -> Difference:
     return Difference(place, one_line(shown[0]), one_line(shown[1]))
 
 
-def _show_body(form: Canonical) -> str:
-    if form.kind is BodyKind.NONE:
-        return ABSENT
-    return f"({form.kind}, {len(form.body)} bytes)"
+def _show_body(body: bytes) -> str:
+    return one_line(body[: 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")) or ABSENT
 
 
 def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Difference]:
@@ -459,22 +461,18 @@ def _media(value: bytes | None) -> bytes:
 
 
 def _body_distance(recorded: Request, asked: Request) -> float:
-    bodies, trees = [], []
-    for one in (recorded, asked):
-        body, content = open_body(one)
-        bodies.append(body)
-        if content and content.kind is BodyKind.JSON and len(body) <= min(_CLOSE_BODY, MAX_PARSED):
-            try:
-                trees.append(light_tree(body.decode()))
-            except (ValueError, RecursionError):
-                break
-    if len(trees) == 2:
+    (old, old_type), (new, new_type) = open_body(recorded), open_body(asked)
+    if _is_close_json(old, old_type) and _is_close_json(new, new_type):
         try:
-            return _tree_distance(trees[0], trees[1], 0)
-        except RecursionError:
-            # Comparing goes as deep as reading, and starts lower.
+            return _tree_distance(light_tree(old.decode()), light_tree(new.decode()), 0)
+        except (ValueError, RecursionError):
+            # Broken, or nested too deep: as bytes.
             pass
-    return _text_distance(bodies[0], bodies[1])
+    return _text_distance(old, new)
+
+
+def _is_close_json(body: bytes, content: ContentType | None) -> bool:
+    return content is not None and content.kind is BodyKind.JSON and len(body) <= _CLOSE_BODY
 
 
 def _text_distance(old: Any, new: Any) -> float:
@@ -492,6 +490,8 @@ def _text_distance(old: Any, new: Any) -> float:
 
 
 _CLOSE_DEPTH = 6
+_HEAVY = 100
+"""Members beyond which a value weighs no more."""
 
 
 def _tree_distance(old: Any, new: Any, depth: int) -> float:
@@ -502,7 +502,8 @@ def _tree_distance(old: Any, new: Any, depth: int) -> float:
         total, far = 0.0, 0.0
         for name in dict.fromkeys([*old, *new]):
             one, other = old.get(name, MASKED), new.get(name, MASKED)
-            weight = 3.0 if isinstance(one, dict | list) or isinstance(other, dict | list) else 1.0
+            # What holds more weighs more: one setting is less than a conversation.
+            weight = 1.0 + max(_size(one), _size(other))
             total += weight
             far += weight * _tree_distance(one, other, depth + 1)
         return far / total
@@ -518,6 +519,10 @@ def _tree_distance(old: Any, new: Any, depth: int) -> float:
     if isinstance(old, str) and isinstance(new, str) and not is_number(old) and not is_number(new):
         return _text_distance(old, new)
     return 1.0
+
+
+def _size(value: Any) -> int:
+    return min(len(value), _HEAVY) if isinstance(value, dict | list) else 0
 
 
 def _count(old: list[Any], new: list[Any], indexes: range) -> int:

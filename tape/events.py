@@ -10,6 +10,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     noted     text                            for people: a warning, a loss, a reload
+              child_exit, contained           from the launcher
+              live                            the live rules of a playback: pattern, class or None
     sealed    reason, exchanges, unfinished   the run ended; nothing follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
 
@@ -76,9 +78,14 @@ def decode_event(data: bytes | memoryview, number: int) -> Event:
     try:
         if value["v"] != EVENT_VERSION:
             raise BadRecord(f"event of format {value['v']!r}; this version reads {EVENT_VERSION}")
-        return Event(EventKind(value["k"]), value["t"], value["d"], number)
+        kind, at_ns, told = EventKind(value["k"]), value["t"], value["d"]
     except (TypeError, KeyError, ValueError) as error:
-        raise BadRecord(f"not an event: {error!r}") from error
+        raise BadRecord(f"not an event: {str(error)[:200]}") from error
+    if type(at_ns) is not int or type(told) is not dict or type(told.get("seq", 0)) is not int:
+        raise BadRecord(
+            f"not an event: a time, a map or a seq is of another type in {kind.value!r}"
+        )
+    return Event(kind, at_ns, told, number)
 
 
 def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:

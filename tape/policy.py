@@ -102,7 +102,7 @@ def decide(
 
     found: what the cursor says; None where there is no tape to ask, which refuses.
     """
-    if facts.host == CONTROL_HOST:
+    if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself")
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough")

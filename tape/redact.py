@@ -246,6 +246,8 @@ _WITH_PARAMETERS = frozenset(
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 
 _DELIMITER = re.compile(rb"([?#&])")
+_LONG_NAME = 20
+"""Bytes from which the name of an empty cookie is taken for a value."""
 _UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
 """The last `@` ends it: a password may hold one that nobody encoded."""
@@ -315,8 +317,10 @@ class Redactor:
         if "?" in target or not target.startswith("/"):
             # Surrogates stand for bytes that were no UTF-8; they pass through.
             raw = target.encode("utf-8", "surrogatepass")
-            new, names = self._url(raw)
-            target = new.decode("utf-8", "surrogatepass")
+            # A target that begins with two slashes is a path; a URL that does names a host.
+            extra = max(0, len(raw) - len(raw.lstrip(b"/")) - 1)
+            new, names = self._url(raw[extra:])
+            target = (raw[:extra] + new).decode("utf-8", "surrogatepass")
             found += [Redaction(f"request.query.{name}", kind) for name, kind in names]
         if not found:
             return request, ()
@@ -396,8 +400,7 @@ class Redactor:
     def _url(self, url: bytes) -> tuple[bytes, list[tuple[str, str]]]:
         """Replace the secrets of a URL or target; give the names and kinds of what was replaced."""
         found: dict[tuple[str, str], None] = {}
-        # A target that begins with two slashes is a path, and so are all that begin with one.
-        user = None if url.startswith(b"/") else _USER.match(url)
+        user = _USER.match(url)
         if user:
             names = user[2].split(b":")
             url = (
@@ -433,8 +436,9 @@ class Redactor:
 
     def _pair(self, part: bytes) -> bytes:
         name, eq, value = part.partition(b"=")
-        if not eq:
-            return self._in_url(COOKIE, name)
+        # Without a name it is all value; so it is where the sign is only the padding of one.
+        if not eq or (len(name) >= _LONG_NAME and not value.strip(b"= ")):
+            return self._in_url(COOKIE, part)
         return name + eq + self._in_url(COOKIE, value)
 
     def _stream(self, kind: str, value: bytes) -> bytes:

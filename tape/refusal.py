@@ -44,8 +44,11 @@ def refusal_body(request: Request, divergence: Divergence | None, reason: str) -
             message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
         if divergence.differences:
             first = divergence.differences[0]
-            param = first.place
-            message += f"; it differs at {first}"
+            param = one_line(first.place)
+            message += (
+                f"; it differs at {param}: recorded {one_line(first.recorded)},"
+                f" asked {one_line(first.asked)}"
+            )
     body = {
         "type": "error",
         "error": {

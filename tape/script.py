@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from .model import Exchange, FaultKind, Response
+from .model import Exchange, FaultKind, Gone, Response
 
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
@@ -41,27 +41,31 @@ def script(exchange: Exchange, pace: float) -> list[Step]:
     gone = exchange.gone
     steps: list[Step] = []
     if response is not None:
-        late = gone is not None and not gone.head
-        steps.append(_step(StepKind.HEAD, response.head_us, b"", pace, late))
+        unseen = gone if gone is not None and not gone.head else None
+        steps.append(_step(StepKind.HEAD, response.head_us, b"", pace, unseen))
         for index, (at_us, data) in enumerate(_pieces(response)):
-            late = gone is not None and index >= gone.chunks
-            steps.append(_step(StepKind.DATA, at_us, data, pace, late))
+            unseen = gone if gone is not None and index >= gone.chunks else None
+            steps.append(_step(StepKind.DATA, at_us, data, pace, unseen))
     if exchange.fault is not None:
         # Until a fault's transport form is recorded, one before the head is a reset and one in the
         # body is the end of the stream: that is what the client was given while recording.
         kind = StepKind.FIN if response is not None else StepKind.RST
         if response is not None and exchange.fault.kind is FaultKind.RESET:
             kind = StepKind.RST
-        steps.append(_step(kind, exchange.fault.at_us, b"", pace, gone is not None))
+        steps.append(_step(kind, exchange.fault.at_us, b"", pace, gone))
     elif response is not None and response.complete:
-        steps.append(_step(StepKind.END, exchange.end_us, b"", pace, gone is not None))
+        steps.append(_step(StepKind.END, exchange.end_us, b"", pace, gone))
     else:
         steps.append(Step(0, StepKind.HANG))
     return steps
 
 
-def _step(kind: StepKind, at_us: int, data: bytes, pace: float, late: bool) -> Step:
-    return Step(at_us + LATE_MARGIN_US if late else int(at_us * pace), kind, data)
+def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone | None) -> Step:
+    if unseen_by is None:
+        return Step(int(at_us * pace), kind, data)
+    # Not before the client left, nor before what it had been sent is played at a slower pace.
+    late_us = max(int(at_us * max(pace, 1)), unseen_by.at_us)
+    return Step(late_us + LATE_MARGIN_US, kind, data)
 
 
 def _pieces(response: Response) -> Iterator[tuple[int, bytes]]:

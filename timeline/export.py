@@ -22,6 +22,7 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
             "url": request.url,
             "http_version": request.http_version,
             "headers": _headers(request.headers),
+            "trailers": _headers(request.trailers),
             **_body(request.body),
         },
         "response": None,

@@ -2,15 +2,19 @@
 
 What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
-left over, nothing tried to leave, and at least one request was made. Exit codes and their order are the
-design's (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
+left over, nothing tried to leave, at least one request was made, and its log was closed by its own
+process: of one that died the last events may be missing. Exit codes and their order are the design's
+(section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
+import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.events import Event, EventKind
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
@@ -20,6 +24,7 @@ LEAKED = 123
 DIVERGED = 121
 UNUSED = 122
 
+_PAGE = 1000
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 
@@ -132,7 +137,7 @@ def exit_code(receipt: Receipt) -> int:
     """Give the code that `replay` ends with on account of a playback; 0 lets the child's own through."""
     if receipt.mode != "playback":
         return 0
-    if not receipt.requests:
+    if not receipt.requests or receipt.status == RunStatus.RECOVERED.value:
         return UNTESTABLE
     if receipt.egress or receipt.foreign:
         return LEAKED
@@ -148,10 +153,18 @@ def build(store: Store, info: RunInfo) -> Receipt:
     """
     receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
     fold = _Fold(receipt, store, info)
-    for event in store.events(info):
+    for event in _log(store, info):
         fold.take(event)
     fold.close()
     return receipt
+
+
+def _log(store: Store, info: RunInfo) -> Iterator[Event]:
+    """Read a log page by page, so that memory does not grow with it."""
+    page = store.events(info, 0, _PAGE)
+    while page:
+        yield from page
+        page = store.events(info, page[-1].number, _PAGE)
 
 
 class _Fold:
@@ -162,9 +175,9 @@ class _Fold:
         self.store = store
         self.info = info
         self.served: set[int] = set()
-        self.intents: dict[int, Mapping[str, Any]] = {}
-        self.keys: dict[bytes, list[tuple[int, bytes | None, bool]]] = {}
-        self.outcomes: dict[int, Mapping[str, Any]] = {}
+        self.live: list[tuple[Match, str | None]] = []
+        """The run's live rules, each with the class it is limited to."""
+        self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
         self.tape: RunInfo | None = None
         if info.parent is not None:
@@ -181,17 +194,18 @@ class _Fold:
             case EventKind.VERDICT:
                 self._verdict(data)
             case EventKind.OUTCOME:
-                self.outcomes[data["seq"]] = data
                 self._outcome(data)
             case EventKind.DIVERGED:
                 _bounded(receipt.divergences, data["divergence"])
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
-                receipt.foreign += [dict(item) for item in data["sockets"]]
+                for item in data["sockets"]:
+                    _bounded(receipt.foreign, dict(item))
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
+                self.live += _rules(data.get("live", ()))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -203,7 +217,6 @@ class _Fold:
 
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.receipt.requests += 1
-        self.intents[data["seq"]] = data
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
         if live:
@@ -245,13 +258,13 @@ class _Fold:
         earlier = self.keys.setdefault(fingerprint, [])
         note = ""
         if earlier:
-            same = next((other for other, used, _ in earlier if key is not None and used == key), 0)
+            same = next((other for other, used in earlier if key is not None and used == key), 0)
             note = (
                 f"safe retry of seq {same}"
                 if same
                 else f"possible duplicate of seq {earlier[-1][0]}"
             )
-        earlier.append((seq, key, False))
+        earlier.append((seq, key))
         return note
 
     def _outcome(self, data: Mapping[str, Any]) -> None:
@@ -286,21 +299,43 @@ class _Fold:
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
-        known: dict[int, Mapping[str, Any]] = {}
-        finished: set[int] = set()
-        for event in self.store.events(tape):
+        unused: list[dict[str, Any]] = []
+        begun: dict[int, Mapping[str, Any]] = {}
+        for event in _log(self.store, tape):
             if event.kind is EventKind.INTENT:
-                known[event.data["seq"]] = event.data
-            elif event.kind is EventKind.OUTCOME:
-                finished.add(event.data["seq"])
-        for seq in sorted(known):
-            data = known[seq]
-            spared = data["request_class"] == RequestClass.TELEMETRY.value
-            if seq in self.served or seq not in finished or spared:
-                continue
-            self.receipt.counts["unused"] += 1
-            row = {"seq": seq, "method": data["method"], "url": data["url"]}
-            _bounded(self.receipt.unused, row)
+                begun[event.seq] = event.data
+            elif event.kind is EventKind.OUTCOME and event.seq in begun:
+                data = begun.pop(event.seq)
+                if event.seq not in self.served and not self._spared(data):
+                    self.receipt.counts["unused"] += 1
+                    row = {"seq": event.seq, "method": data["method"], "url": data["url"]}
+                    _bounded(unused, row)
+        self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
+
+    def _spared(self, data: Mapping[str, Any]) -> bool:
+        """Say whether a recorded exchange need not be used: telemetry, and what goes live instead."""
+        kind = data["request_class"]
+        if kind == RequestClass.TELEMETRY.value:
+            return True
+        if not self.live:
+            return False
+        try:
+            url = urlsplit(data["url"])
+            port = url.port or (443 if url.scheme == "https" else 80)
+        except ValueError:
+            return False
+        target = urlunsplit(("", "", url.path, url.query, "")) or "/"
+        return any(
+            rule.matches(data["method"], url.scheme, url.hostname or "", port, target)
+            for rule, only in self.live
+            if only is None or only == kind
+        )
+
+
+def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
+    for text, only in noted:
+        with contextlib.suppress(ValueError):
+            yield parse_match(text), only
 
 
 def summarise(request: Request, limit: int = 120) -> str:

@@ -4,19 +4,22 @@ Recorded text comes from models and strangers: everything that could move a curs
 shown as an escape, and every line is bounded.
 """
 
+import codecs
 import contextlib
 import json
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..store import RunInfo
+from ..store import RunInfo, RunStatus
 from ..tape.model import Exchange, Headers, Request, Response
 from .receipt import Receipt, describe_outcome, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
+_HEADERS = 200
 _ROWS = 12
+_utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 def plain(text: str, limit: int = _WIDTH) -> str:
@@ -41,7 +44,7 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
     rows += [
         (
             plain(run.id, 60),
-            run.mode,
+            plain(run.mode, 20),
             run.status.value,
             str(run.exchanges),
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
@@ -64,17 +67,17 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
     """Show a run: one line an exchange; `rows` come from `exchange_row`."""
-    head = f"run {plain(info.id)}: {info.mode}, {info.status.value}"
+    head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
     if info.parent:
         head += f", plays {plain(info.parent)}"
     lines = [("SEQ", "CLASS", "VERDICT", "REQUEST", "OUTCOME")]
     lines += [
         (
             str(row["seq"]),
-            row["class"],
-            row["verdict"],
+            plain(str(row["class"]), 20),
+            plain(str(row["verdict"]), 20),
             plain(f"{row['method']} {row['url']}", 100),
-            plain(row["outcome"], 70),
+            plain(str(row["outcome"]), 70),
         )
         for row in rows
     ]
@@ -106,32 +109,40 @@ def render_exchange(exchange: Exchange) -> str:
             _body(response),
         ]
     if exchange.redactions:
-        parts.append("redacted: " + ", ".join(plain(item.place) for item in exchange.redactions))
-    parts += [f"warning: {plain(text)}" for text in exchange.warnings]
+        parts.append(
+            plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
+        )
+    parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
 
 
 def _headers(headers: Headers) -> str:
-    return "\n".join(
+    shown = [
         plain(f"  {name.decode('latin-1')}: {value.decode('latin-1')}", 500)
-        for name, value in headers
-    )
+        for name, value in headers[:_HEADERS]
+    ]
+    if len(headers) > _HEADERS:
+        shown.append(f"  … and {len(headers) - _HEADERS} more")
+    return "\n".join(shown)
 
 
 def _body(message: Request | Response) -> str:
     if not message.body:
         return ""
     coded = message.header(b"content-encoding")
+    more = len(message.body) - _BODY_CHARS
     try:
-        text = message.body[:_BODY_CHARS].decode("utf-8")
+        # Not final: the limit may fall into the middle of a character.
+        text = _utf8().decode(message.body[:_BODY_CHARS], final=more <= 0)
     except UnicodeDecodeError:
         kind = f" ({coded.decode('latin-1')})" if coded else ""
         return f"\n  <{len(message.body)} bytes{plain(kind)}: {message.body[:32].hex()}…>"
     media = message.header(b"content-type") or b""
-    if b"json" in media and len(message.body) <= _BODY_CHARS:
+    if b"json" in media and more <= 0:
         with contextlib.suppress(ValueError, RecursionError):
-            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    more = len(message.body) - _BODY_CHARS
+            indented = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+            # Deep nesting is mostly indentation: then the body as it is says more.
+            text = indented if len(indented) <= 4 * _BODY_CHARS else text
     return "\n" + plain_lines(text) + (f"\n… {more} bytes more" if more > 0 else "")
 
 
@@ -142,7 +153,7 @@ def render_receipt(receipt: Receipt) -> str:
     if receipt.mode == "playback":
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
-        how = ", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items()))
+        how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
             f"served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
             f"live {counts['live']}, refused {counts['refused']}, unused {counts['unused']}, "
@@ -193,7 +204,11 @@ def render_receipt(receipt: Receipt) -> str:
         contained = "contained" if receipt.contained else "not contained (no sandbox)"
         lines.append(f"{contained}; level {receipt.level}")
         code = exit_code(receipt)
-        if code:
+        if receipt.status == RunStatus.RECOVERED.value:
+            lines.append(
+                f"exit code {code}: its process died, so the end of its log may be missing"
+            )
+        elif code:
             lines.append(f"exit code {code}: {_CODES[code]}")
     return "\n".join(lines)
 
@@ -212,7 +227,7 @@ def _effects(receipt: Receipt) -> list[str]:
     title = "effects" if receipt.mode == "record" else "effects, answered instead of executed"
     lines = [f"{title}:"]
     for effect in receipt.effects[:_ROWS]:
-        note = f"  ← {effect.note.upper()}" if effect.note else ""
+        note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
         lines.append(f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}")
         if effect.summary:
             lines.append(f"         {plain(effect.summary, 120)}")
@@ -228,7 +243,7 @@ def _divergences(receipt: Receipt) -> list[str]:
     lines = ["diverged:"]
     for row in receipt.divergences[:_ROWS]:
         lines.append(
-            f"  seq {row['seq']}  {plain(str(row['kind']))}: "
+            f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
             f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}"
         )
         lines.append(f"         {plain(str(row['text']))}")

@@ -6,6 +6,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     dispatch.py   hooks by table; an exception in a hook refuses instead of forwarding
     guard.py      the two places that all egress passes, and the resolver; default deny
     streams.py    streams that record, hold back the last byte, play a tape, read on
+    messages.py   trailers and interim answers of HTTP/1
     tls.py        our CA instead of a generated one
     loop.py       an event loop on which eager tasks work
     engine.py     all of it started, tested against itself, and stopped cleanly

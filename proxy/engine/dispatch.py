@@ -10,12 +10,12 @@ Test: tests/proxy/engine/test_dispatch.py.
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mitmproxy import addonmanager, flow, hooks, http
 
-from ...addons.refuse import refusal
+from ...addons.refuse import refuse_failed
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class TableAddonManager(addonmanager.AddonManager):
         """Manage the addons of a master."""
         super().__init__(master)  # type: ignore[no-untyped-call]  # mitmproxy's
         self._table: dict[str, tuple[Callable[[Any], Any], ...]] = {}
+        self._arguments: dict[type[hooks.Hook], str] = {}
 
     def add(self, *addons: Any) -> None:
         """Add addons at the end of the chain."""
@@ -44,6 +45,44 @@ class TableAddonManager(addonmanager.AddonManager):
             found = [getattr(addon, name, None) for addon in addonmanager.traverse(self.chain)]
             handlers = self._table[name] = tuple(func for func in found if callable(func))
             return handlers
+
+    def start(self, hook: hooks.Hook) -> Awaitable[None] | None:
+        """Run a hook as far as it goes without waiting; give the rest, or None when there is none.
+
+        For hooks with one argument, which all hooks of a connection are.
+        """
+        handlers = self.handlers(hook.name)
+        if not handlers:
+            return None
+        kind = type(hook)
+        name = self._arguments.get(kind)
+        if name is None:
+            name = self._arguments[kind] = next(iter(kind.__dataclass_fields__))  # type: ignore[attr-defined]  # every hook is a dataclass
+        subject = getattr(hook, name)
+        try:
+            for place, handler in enumerate(handlers):
+                result = handler(subject)
+                if result is not None and inspect.isawaitable(result):
+                    return self._finish(hook.name, subject, result, handlers[place + 1 :])
+        except Exception as error:
+            fail(hook.name, [subject], error)
+        return None
+
+    async def _finish(
+        self,
+        name: str,
+        subject: Any,
+        waiting: Awaitable[Any],
+        handlers: tuple[Callable[[Any], Any], ...],
+    ) -> None:
+        try:
+            await waiting
+            for handler in handlers:
+                result = handler(subject)
+                if result is not None and inspect.isawaitable(result):
+                    await result
+        except Exception as error:
+            fail(name, [subject], error)
 
     async def handle_lifecycle(self, event: hooks.Hook) -> None:
         """Run a hook."""
@@ -69,6 +108,6 @@ def fail(name: str, arguments: list[Any], error: Exception) -> None:
     if not isinstance(message, http.HTTPFlow):
         return
     if name in _DECIDING:
-        message.response = refusal(None, None, f"internal error: {type(error).__name__}")
+        refuse_failed(message, error)
     elif name in _KEEPING and message.error is None:
         message.error = flow.Error(flow.Error.KILLED_MESSAGE)

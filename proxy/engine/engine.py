@@ -17,13 +17,13 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 
 from ...addons.chain import chain
 from ...addons.connections import Connections
-from ...addons.flight import find_flight
+from ...addons.flight import Flight, find_flight
 from ...addons.sessions import Session, Sessions
 from ...config import Listen, Mode
 from ...tape.events import EventKind
 from ...tape.policy import Action
 from ..errors import EngineError
-from . import guard, streams
+from . import guard, handler, heads, lean, messages, selftest, streams
 from .dispatch import TableAddonManager
 from .loop import eager_task
 from .tls import PlayheadTlsConfig
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 _IDLE_S = 7 * 24 * 3600
 """mitmproxy's idle watchdog now and then kills flows that wait in a hook; it is set out of reach."""
 _DRAIN_S = 5.0
+_PATIENCE_S = 1.0
+"""Longest wait for what is in flight when the proxy is stopped: whoever stops it waits too."""
 
 
 class _Master(master.Master):
@@ -69,11 +71,19 @@ class Engine:
         """Destinations that something tried to reach and was denied, with their number."""
 
     async def __aenter__(self) -> "Engine":
+        """Start; nothing is listened on yet.
+
+        Raises: EngineError, when the guard does not hold.
+        """
         loop = asyncio.get_running_loop()
         self._factory, self._handler = loop.get_task_factory(), loop.get_exception_handler()
         loop.set_task_factory(eager_task)
         guard.install()
+        heads.install()
+        messages.install()
         streams.install()
+        handler.install()
+        lean.install()
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
@@ -99,6 +109,11 @@ class Engine:
         )
         loop.set_exception_handler(self._master._asyncio_exception_handler)
         await self._master.running()
+        try:
+            await selftest.check_guard(self._master)
+        except BaseException:
+            await self._release()
+            raise
         self._instance: ServerInstance[Any] = ServerInstance.make("regular@0", self._proxyserver)
         self._started = True
         return self
@@ -132,16 +147,19 @@ class Engine:
         self._started = False
         for server in self._servers:
             server.close()
-        await self.sessions.close("the proxy was stopped")
+        await self.sessions.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())
         tasks = []
-        for handler in handlers:
-            entry = handler.transports.get(handler.client)
+        for client_handler in handlers:
+            entry = client_handler.transports.get(client_handler.client)
             if entry is not None and entry.handler is not None:
                 entry.handler.cancel("the proxy was stopped")
                 tasks.append(entry.handler)
         if tasks:
             await asyncio.wait(tasks, timeout=_DRAIN_S)
+        await self._release()
+
+    async def _release(self) -> None:
         await self._master.done()
         guard.GUARD.policy = None
         loop = asyncio.get_running_loop()
@@ -164,15 +182,12 @@ class Engine:
             return False
         if session.mode in (Mode.RECORD, Mode.PASSTHROUGH):
             return True
-        flight = find_flight(flow) if flow is not None else None
+        target = (address[0], address[1])
         if flow is None:
-            allowed = (address[0], address[1]) in session.permits
+            # Asked for a new connection: one request of this very client has been let out to there.
+            allowed = (client.id, *target) in session.permits.values()
         else:
-            decision = flight.decision if flight is not None else None
-            allowed = decision is not None and decision.action is Action.LIVE
-            if allowed:
-                key = (address[0], address[1])
-                session.permits[key] = session.permits.get(key, 0) + 1
+            allowed = _is_live(find_flight(flow), session, target)
         if not allowed:
             self._deny(session, address, "playback: no live rule names it")
         return allowed
@@ -191,6 +206,21 @@ class Engine:
                 if address[1] == port and address[0] in (host, "localhost", "127.0.0.1", "::1"):
                     return True
         return False
+
+
+def _is_live(flight: Flight | None, session: Session, target: tuple[str, int]) -> bool:
+    """Say whether a request was decided to go live to `target`; if so it has the permit to connect.
+
+    The permit ends with the flight.
+    """
+    if flight is None or flight.decision is None or flight.finished:
+        return False
+    if flight.session is not session or flight.decision.action is not Action.LIVE:
+        return False
+    if target != (flight.facts.host, flight.facts.port):
+        return False
+    session.permits[flight] = (flight.flow.client_conn.id, *target)
+    return True
 
 
 def _listen_error(address: Listen, error: Exception) -> EngineError:

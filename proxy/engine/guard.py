@@ -58,9 +58,10 @@ async def guarded_open_connection(
         await _open_connection(self, command)
         return
     command.connection.error = DENIED
-    # The handler awaits every transport it knows; this one never came to be.
-    self.transports.pop(command.connection, None)
     await self.server_event(events.OpenConnectionCompleted(command, DENIED))
+    # The handler keeps every transport it knows; this one never came to be. It was entered there while
+    # this coroutine, an eager task, waited for the event to be taken.
+    self.transports.pop(command.connection, None)
 
 
 def guarded_make_server_connection(self: http_layer.HttpStream) -> Any:

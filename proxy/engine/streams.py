@@ -23,7 +23,7 @@ from typing import Any
 from mitmproxy import flow as mflow
 from mitmproxy import http
 from mitmproxy.connection import Client
-from mitmproxy.net.http import status_codes
+from mitmproxy.net.http import status_codes, validate
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
@@ -91,9 +91,37 @@ class PlayheadStream(HttpStream):
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.Wakeup) and self.child_layer is None:
             if self._playing:
-                yield from self._play()
+                yield from self._inline(self._play())
             return
-        yield from super()._handle_event(event)
+        yield from self._inline(super()._handle_event(event))
+
+    def _inline(self, generator: Commands) -> Commands:
+        """Run hooks where they stand instead of sending them up through ten layers to wait for the echo.
+
+        A hook that has to wait is sent up as before, with what is left of it.
+        """
+        addons = getattr(self.context.client, "hooks", None)  # put there by our handler
+        if addons is None:
+            return (yield from generator)
+        reply = None
+        while True:
+            try:
+                command = generator.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(command, commands.StartHook):
+                waiting = addons.start(command)
+                if waiting is None:
+                    reply = None
+                    continue
+                command.waiting = waiting  # type: ignore[attr-defined]  # read by the handler
+            reply = yield command
+
+    def handle_connect_finish(self) -> Commands:
+        """Make the tunnel, and let the handler know what is inside it."""
+        yield from super().handle_connect_finish()
+        if self.flow.response is not None and 200 <= self.flow.response.status_code < 300:
+            self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
 
     # ---- recording -----------------------------------------------------------------------------
 
@@ -109,6 +137,22 @@ class PlayheadStream(HttpStream):
         )
         self.server_state = self.state_stream_response_body
 
+    def check_invalid(self, request: bool) -> Commands:
+        """Take an answer that can be read in two ways for a failure of the upstream."""
+        flight = None if request else self._flight
+        if flight is None or self.flow.response is None:
+            return (yield from super().check_invalid(request))
+        try:
+            validate.validate_headers(self.flow.response)
+        except ValueError as error:
+            yield commands.CloseConnection(self.flow.server_conn)
+            failure = ResponseProtocolError(
+                self.stream_id, f"received {error}", ErrorCode.RESPONSE_VALIDATION_FAILED
+            )
+            yield from self._upstream_failed(flight, failure)
+            return True
+        return False
+
     def state_stream_response_body(self, event: events.Event) -> Commands:
         """Note each piece, and hold back the last."""
         flight = self._flight
@@ -121,6 +165,9 @@ class PlayheadStream(HttpStream):
             return
         if is_terminal(event.data) and flight.recording:
             yield PlayheadReleaseHook(flight)
+            if self.flow.error is not None:  # it could not be made durable
+                yield from self.check_killed(True)
+                return
         yield SendHttp(ResponseData(self.stream_id, event.data), self.context.client)
 
     def send_response(self, already_streamed: bool = False) -> Commands:

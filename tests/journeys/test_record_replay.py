@@ -31,10 +31,15 @@ def test_what_was_recorded_is_served_when_the_upstream_is_gone(
         assert len(origin.requests) == 3
         origin.stop()
         with Serve("--mode", "playback", "--run", "tape", *flags) as proxy:
-            again = [curl(f"{origin.url}/x", proxy=proxy.url_for("tape"), ca=ca).stdout for _ in range(1)]
+            again = [
+                curl(f"{origin.url}/x", proxy=proxy.url_for("tape"), ca=ca).stdout for _ in range(1)
+            ]
     assert first == [b'{"count": 1}', b'{"count": 2}', b'{"count": 3}']
     assert again == first[:1]
     assert len(origin.requests) == 3
     runs = read_json("runs", "--store", store_dir)
-    assert [(run["id"], run["status"]) for run in runs] == [("tape", "sealed"), ("tape@1", "sealed")]
+    assert [(run["id"], run["status"]) for run in runs] == [
+        ("tape", "sealed"),
+        ("tape@1", "sealed"),
+    ]
     assert playhead("show", "tape", "2", "--store", store_dir).returncode == 0

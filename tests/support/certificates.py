@@ -21,7 +21,9 @@ class Certificates:
     """PEM of the leaf's key and certificate."""
 
 
-def make_certificates(folder: Path, names: tuple[str, ...] = ("localhost", "*.test")) -> Certificates:
+def make_certificates(
+    folder: Path, names: tuple[str, ...] = ("localhost", "*.test")
+) -> Certificates:
     """Make a root and a leaf for 127.0.0.1, ::1 and `names`."""
     folder.mkdir(parents=True, exist_ok=True)
     root_key = ec.generate_private_key(ec.SECP256R1())
@@ -43,7 +45,24 @@ def make_certificates(folder: Path, names: tuple[str, ...] = ("localhost", "*.te
     root = (
         builder(root_name, root_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(root_key.public_key()), critical=False)
+        # Python 3.13's clients want to see it (VERIFY_X509_STRICT).
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=True,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                key_cert_sign=True,
+                crl_sign=True,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            critical=True,
+        )
+        .add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(root_key.public_key()), critical=False
+        )
         .sign(root_key, hashes.SHA256())
     )
     addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
@@ -56,7 +75,8 @@ def make_certificates(folder: Path, names: tuple[str, ...] = ("localhost", "*.te
             critical=False,
         )
         .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), critical=False
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()),
+            critical=False,
         )
         .sign(root_key, hashes.SHA256())
     )

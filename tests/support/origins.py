@@ -19,7 +19,9 @@ class Origin:
     routes: path -> handler; every method. `requests` lists "METHOD path" in order of arrival.
     """
 
-    def __init__(self, routes: dict[str, Handler], certificates: Certificates | None = None) -> None:
+    def __init__(
+        self, routes: dict[str, Handler], certificates: Certificates | None = None
+    ) -> None:
         self.routes = routes
         self.certificates = certificates
         self.requests: list[str] = []

@@ -37,7 +37,9 @@ class Serve:
     def __enter__(self) -> Self:
         verbose = ["-v"] if self.verbose else []
         self.process = subprocess.Popen(
-            [*COMMAND, *verbose, "serve", *self.flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*COMMAND, *verbose, "serve", *self.flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         line = self._read_line(20)
         found = _READY.search(line)

@@ -317,14 +317,14 @@ def test_the_canonical_form_reads_as_expected() -> None:
         ("a=1", "b=2"),
         ((b"accept", b"*/*"), (b"content-type", JSON)),
         BodyKind.JSON,
-        b'{"a"\x01"x","b"\x01["\\u00001.0"]}',
+        b'{"a":"x","b":[1.0]}',
     )
 
 
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "a6e2008453925468748b7720b0fdffeb"
+    assert print_of(request).hex() == "82e48866f8df91dd325cfe5d483b2430"
 
 
 _token = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=12)

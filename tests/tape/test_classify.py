@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 import pytest
+
 from playhead.config import Classes, parse_match
 from playhead.tape.classify import classify
 from playhead.tape.model import RequestClass

@@ -1,14 +1,22 @@
 """JSON as it is compared."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config.values import parse_json_path
-from playhead.tape import json_form
-from playhead.tape.json_form import canonical_json, json_tree, show_json
+from playhead.tape.json_form import JsonPath, canonical_json, encode_tree, json_tree, show_json
+
+
+def _form(text: str, masks: Sequence[JsonPath] = ()) -> str:
+    """Give the form of a text, which may hold half a surrogate pair."""
+    return canonical_json(text.encode("utf-8", "surrogatepass"), masks).decode(
+        "utf-8", "surrogatepass"
+    )
+
 
 SAME = [
     # Order of keys, at any depth
@@ -71,27 +79,27 @@ _values = st.recursive(
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_what_means_the_same_has_one_text(one: str, other: str) -> None:
     """How a value is written does not matter."""
-    assert canonical_json(one) == canonical_json(other)
+    assert _form(one) == _form(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_differs_has_two_texts(one: str, other: str) -> None:
     """Number texts, kinds, list order and repeated keys matter."""
-    assert canonical_json(one) != canonical_json(other)
+    assert _form(one) != _form(other)
 
 
 @given(_values, st.booleans())
 def test_the_quick_way_and_the_exact_way_agree(value: object, escape: bool) -> None:
     """Which way a text is read makes no difference to what comes out."""
     text = json.dumps(value, ensure_ascii=escape)
-    assert canonical_json(text) == json_form._encode(json_tree(text))
+    assert _form(text) == encode_tree(json_tree(text))
 
 
 @given(_values, _values)
 def test_only_equal_values_share_a_text(one: object, other: object) -> None:
     """Two values have one canonical text exactly when sorted JSON says so."""
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (canonical_json(json.dumps(one)) == canonical_json(json.dumps(other))) is same
+    assert (_form(json.dumps(one)) == _form(json.dumps(other))) is same
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c:d"]), st.integers(0, 2)), max_size=5))
@@ -100,10 +108,10 @@ def test_a_repeated_key_is_always_seen(pairs: list[tuple[str, int]]) -> None:
     text = "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in pairs) + "}"
     kept = [(name, value) for name, value in sorted(pairs, key=lambda pair: pair[0])]
     again = "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in kept) + "}"
-    assert canonical_json(text) == canonical_json(again)
+    assert _form(text) == _form(again)
     changed = [*kept[:-1], (kept[-1][0], kept[-1][1] + 1)] if kept else [("a", 1)]
     other = "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in changed) + "}"
-    assert canonical_json(text) != canonical_json(other)
+    assert _form(text) != _form(other)
 
 
 MASKED = [
@@ -133,15 +141,15 @@ NOT_MASKED = [
 def test_a_masked_value_does_not_count(path: str, one: str, other: str) -> None:
     """Two texts that differ in masked values alone are one."""
     masks = (parse_json_path(path),)
-    assert canonical_json(one, masks) == canonical_json(other, masks)
-    assert canonical_json(one) != canonical_json(other)
+    assert _form(one, masks) == _form(other, masks)
+    assert _form(one) != _form(other)
 
 
 @pytest.mark.parametrize(("path", "one", "other"), NOT_MASKED)
 def test_a_mask_hides_its_place_and_no_other(path: str, one: str, other: str) -> None:
     """That a masked place is there counts, and so does everything beside it."""
     masks = (parse_json_path(path),)
-    assert canonical_json(one, masks) != canonical_json(other, masks)
+    assert _form(one, masks) != _form(other, masks)
 
 
 @given(_values)
@@ -149,14 +157,14 @@ def test_masks_do_not_change_which_way_is_right(value: object) -> None:
     """The quick way counts what a mask took away."""
     text = json.dumps({"a": value, "b": [value, 1], ":": ":"})
     masks = (("a",), ("b", None), ("a", "a"))
-    assert canonical_json(text, masks) == json_form._encode(json_tree(text, masks))
+    assert _form(text, masks) == encode_tree(json_tree(text, masks))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{'a': 1}", "\ufeff{}", "nan", '"\x01"', "1 2"])
 def test_what_is_no_json_is_refused(text: str) -> None:
     """No text is read as something it is not."""
     with pytest.raises(ValueError, match=r"."):
-        canonical_json(text)
+        _form(text)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 def test_what_is_nested_too_deep_is_refused(text: str) -> None:
     """Depth ends in an error that can be caught."""
     with pytest.raises(RecursionError):
-        canonical_json(text)
+        _form(text)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from playhead.config import RedactRule
 from playhead.tape.model import Headers, Redaction, Request
 from playhead.tape.redact import HEADERS, QUERY, Redactor
@@ -68,11 +69,7 @@ VALUES = [
     (b"cookie", b"sid=%b", "cookie"),
     (b"cookie", b"theme=; sid=%b; x=", "cookie"),
     (b"set-cookie", b"sid=%b; Path=/; HttpOnly", "cookie"),
-    *[
-        (name.encode(), b"%b", kind)
-        for name, kind in HEADERS.items()
-        if "cookie" not in name
-    ],
+    *[(name.encode(), b"%b", kind) for name, kind in HEADERS.items() if "cookie" not in name],
     # By the end of the name
     (b"X-Acme-Api-Key", b"%b", "key"),
     (b"acme-apikey", b"%b", "key"),
@@ -86,6 +83,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("name", "form", "kind"), VALUES)
+@settings(max_examples=20)
 @given(secret=_secrets)
 def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secret: str) -> None:
     """What stands round a secret stays, the secret does not, and its place is told."""
@@ -106,6 +104,7 @@ def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secre
 
 
 @pytest.mark.parametrize("name", [*QUERY, "API_KEY", "Token", "X-Amz-Signature", "api%5Fkey"])
+@settings(max_examples=20)
 @given(secret=_secrets)
 def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
     """A known query key keeps its name and its neighbours, and loses its value."""
@@ -127,6 +126,7 @@ def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
         ask(target="/x?monkey=abcdef"),
         ask(target="/users:me@example.com/x"),
         ask(target="//user:pass@host/x"),
+        ask(target="//user:pass@host/x?q=1"),
         ask(((b"Accept", b"*/*"), (b"X-Next-Page-Token", b"abc"), (b"Idempotency-Key", b"abc"))),
         ask(((b"Referer", b"https://a.example/x?q=1"), (b"Sec-WebSocket-Key", b"abc="))),
         ask(((b"x-ratelimit-remaining-tokens", b"12"), (b"authorization", b""))),
@@ -152,13 +152,19 @@ def test_a_request_without_secrets_is_given_back(request_: Request) -> None:
         (b"authorization", b'Digest username="me", nc=01', rb'Digest username="[a-z]{2}", nc=\d\d'),
         (b"authorization", b"Digest abc", rb"Digest [a-z]{3}"),
         (b"cookie", b'a=12; b="x y"; c', rb'a=\d\d; b="[a-z] [a-z]"; [a-z]'),
+        (b"cookie", b"c2VjcmV0LXNlY3JldC1zZQ==", rb"[a-z]\d[a-zA-Z0-9]{20}=="),
+        (b"location", b"//u:p@h/", rb"//[a-z]:[a-z]@h/"),
         (b"cookie", b"a=b=c%2Fd", rb"a=[a-z]=[a-z]%2F[a-z]"),
         (
             b"set-cookie",
             b"sid=ab12; Expires=Thu, 01 Jan 2026 00:00:00 GMT; Path=/",
             rb"sid=[a-z]{2}\d\d; Expires=Thu, 01 Jan 2026 00:00:00 GMT; Path=/",
         ),
-        (b"referer", b"http://u:p%40w@h/?sig=a%2Fb", rb"http://[a-z]:[a-z]%40[a-z]@h/\?sig=[a-z]%2F[a-z]"),
+        (
+            b"referer",
+            b"http://u:p%40w@h/?sig=a%2Fb",
+            rb"http://[a-z]:[a-z]%40[a-z]@h/\?sig=[a-z]%2F[a-z]",
+        ),
         (b"referer", b"http://u:p@w@h/", rb"http://[a-z]:[a-z]@[a-z]@h/"),
     ],
 )
@@ -212,7 +218,8 @@ def test_an_answer_keeps_what_the_agent_needs() -> None:
         Redaction("response.header.set-cookie", "cookie"),
         Redaction("response.header.location", "signature"),
     )
-    assert REDACTOR.response_headers(headers[:2])[0] is not None
+    harmless = headers[:2]
+    assert REDACTOR.response_headers(harmless)[0] is harmless
 
 
 def test_configured_places_are_redacted() -> None:
@@ -222,7 +229,8 @@ def test_configured_places_are_redacted() -> None:
     )
     request = ask(((b"x-team", b"abc"), (b"cookie", b"a=1")), "/?who=me")
     new, places = redactor.request(request)
-    assert (b"abc", b"me") not in ((new.headers[0][1], new.target[6:].encode()),)
+    assert new.headers[0][1] != b"abc"
+    assert new.target != request.target
     assert new.headers[1][1].startswith(b"a=")
     assert places == (
         Redaction("request.header.x-team", "configured"),

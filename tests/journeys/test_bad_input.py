@@ -1,0 +1,386 @@
+"""Bad input gets one clear sentence and a hint, or is closed and logged; nobody else is disturbed."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lmdb
+import pytest
+from aiohttp import web
+
+from playhead.addons import connections
+from playhead.config import Config, Mode
+from playhead.proxy.ca import open_ca
+from playhead.store import Store
+from playhead.tests.support.client import Connection
+from playhead.tests.support.engine import running_engine
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import COMMAND, Serve, playhead, wait_until
+from playhead.tests.support.settings import Settings
+
+# ---- the command line ------------------------------------------------------------------------------
+
+FAULTS = "mode: replay\nlisten: nowhere\nruns:\n  grace: soon\n  tokens: [1]\nstorage: x\n"
+
+
+def _store(folder: Path) -> Path:
+    """A store with one empty run `tape`."""
+    path = folder / "store"
+    done = playhead("record", "-q", "--run", "tape", "--store", path, "--", "true")
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def _newer(folder: Path) -> Path:
+    """A store of a version that does not exist yet."""
+    path = folder / "newer"
+    Store.open(path).close()
+    with lmdb.open(str(path / "log.lmdb"), max_dbs=20) as environment:
+        meta = environment.open_db(b"meta")
+        with environment.begin(write=True) as transaction:
+            transaction.put(b"format", b"99", db=meta)
+    return path
+
+
+def _with_ca(folder: Path, name: str, pem: bytes) -> Path:
+    path = folder / name
+    (path / "private").mkdir(parents=True)
+    (path / "private" / "ca.pem").write_bytes(pem)
+    return path
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Stores and files that something is wrong with, by name."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "faults.yaml").write_text(FAULTS)
+    (folder / "garbage.pem").write_bytes(b"\0garbage")
+    (folder / "file").write_text("no folder")
+    taken = folder / "taken"
+    open_ca(taken, taken / "ca")
+    key, _, certificate = (taken / "private" / "ca.pem").read_bytes().partition(b"-----BEGIN CERT")
+    return {
+        "good": _store(folder),
+        "newer": _newer(folder),
+        "none": folder / "none",
+        "file": folder / "file",
+        "garbage.pem": folder / "garbage.pem",
+        "faults.yaml": folder / "faults.yaml",
+        "missing.yaml": folder / "missing.yaml",
+        "garbage CA": _with_ca(folder, "garbage", b"\0garbage"),
+        "half a CA": _with_ca(folder, "half", key),
+        "folder CA": _with_ca(folder, "keyless", b"-----BEGIN CERT" + certificate),
+    }
+
+
+@pytest.fixture(scope="module")
+def said(places: dict[str, Path]) -> dict[str, subprocess.CompletedProcess[str]]:
+    """What every command line of `WRONG` ends with, some at a time."""
+    with Origin({}) as origin:
+
+        def run(line: str) -> subprocess.CompletedProcess[str]:
+            words = []
+            for word in line.split():
+                named = re.fullmatch(r"\{(.*)\}", word.replace("_", " "))
+                words.append(str(places[named[1]]) if named else word)
+            words = [word.replace("PORT", str(origin.port)) for word in words]
+            return playhead(*words, cwd=places["good"].parent)
+
+        with ThreadPoolExecutor(4) as pool:
+            return dict(zip(WRONG, pool.map(run, WRONG), strict=True))
+
+
+WRONG: dict[str, tuple[int, str, str]] = {
+    # command line: (exit code, the sentence, the hint)
+    # usage
+    "recrod": (2, "No such command 'recrod'", "Did you mean 'record'"),
+    "serve --mod record": (2, "No such option '--mod'", "Did you mean '--mode'"),
+    "record --rum x -- true": (2, "No such option '--rum'", "Did you mean '--run'"),
+    "record": (2, "Missing argument", "record --help"),
+    "replay tape": (125, "Missing argument", "replay --help"),
+    "replay --no-sandbx tape -- true": (125, "No such option", "--no-sandbox"),
+    "show --store {good} tape first": (2, "'first' is not a valid integer", "show --help"),
+    # runs
+    "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
+    "receipt --store {good} tap": (2, "unknown run 'tap'", "nearest: tape"),
+    "seal --store {good} xtape": (2, "unknown run 'xtape'", "nearest: tape"),
+    "show --store {good} tape 999": (2, "run 'tape' holds no exchange 999", "show tape"),
+    "show --store {good} tape 0": (2, "run 'tape' holds no exchange 0", "show tape"),
+    f"show --store {{good}} tape {10**30}": (2, "holds no exchange 1000000", "show tape"),
+    "show --store {good} -- tape -1": (2, "run 'tape' holds no exchange -1", "show tape"),
+    "serve --store {good} --mode playback --run tabe": (2, "unknown run 'tabe'", "nearest: tape"),
+    "replay tabe --store {good} -- true": (125, "unknown run 'tabe'", "nearest: tape"),
+    "record --store {good} --run a:b -- true": (2, "--run: 'a:b' is no run name", "colon"),
+    # stores
+    "show --store {none} tape": (2, "no store at", "--store"),
+    "seal --store {none} tape": (2, "no store at", "--store"),
+    "replay tape --store {none} -- true": (125, "no store at", "--store"),
+    "serve --store {newer} --listen 127.0.0.1:0": (2, "has format 99", "newer Playhead"),
+    "runs --store {newer}": (2, "has format 99", "newer Playhead"),
+    "replay tape --store {newer} -- true": (125, "has format 99", "newer Playhead"),
+    "serve --store {file} --listen 127.0.0.1:0": (2, "Not a directory", "--store"),
+    # the CA
+    "serve --store {garbage_CA} --listen 127.0.0.1:0": (2, "does not hold a private key", "Move"),
+    "ca --store {half_a_CA}": (2, "does not hold a private key and the certificate", "Move"),
+    "record --store {folder_CA} -- true": (2, "does not hold a private key", "Move"),
+    "record --store {good} --upstream-ca {garbage.pem} -- true": (2, "hold no cert", "PEM file"),
+    "replay tape --store {good} --upstream-ca {none} -- true": (125, "cannot read the up", "PEM"),
+    # the port
+    "serve --store {good} --listen 127.0.0.1:PORT": (2, "port PORT on 127.0.0.1 is in", "--listen"),
+    "serve --store {good} --listen 0.0.0.0:0": (2, "runs.tokens is empty", "listen on 127.0.0.1"),
+    "serve --store {good} --listen 127.0.0.1:99999": (2, "--listen: ", "65535"),
+    # the file
+    "serve -c {missing.yaml}": (2, "no such file", ""),
+    "runs -c {faults.yaml}": (2, "faults.yaml:1:7: mode: ", ""),
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_command_line_gets_one_sentence_and_a_hint(
+    said: dict[str, subprocess.CompletedProcess[str]], line: str
+) -> None:
+    """Exit code 2, or 125 from replay; nothing on stdout and never a traceback."""
+    code, sentence, hint = WRONG[line]
+    done = said[line]
+    shown = re.sub(r"port \d+ on", "port PORT on", done.stderr)
+    assert (done.returncode, done.stdout) == (code, ""), shown
+    assert sentence in shown
+    assert hint in shown
+    assert "Traceback" not in shown
+    assert len(shown.splitlines()) < 8
+
+
+def test_a_wrong_command_line_makes_no_store(
+    said: dict[str, subprocess.CompletedProcess[str]], places: dict[str, Path]
+) -> None:
+    """Reading, sealing and replaying where there is no store leave nothing behind."""
+    assert not places["none"].exists()
+
+
+@pytest.mark.parametrize("command", ["serve", "record", "replay"])
+def test_all_faults_of_a_file_are_told_at_once(places: dict[str, Path], command: str) -> None:
+    """Each with file, line, column, key, what is wrong and what would be right, in file order."""
+    words = {"serve": [], "record": ["--", "true"], "replay": ["tape", "--", "true"]}[command]
+    done = playhead(command, "-c", places["faults.yaml"], *words)
+    assert done.returncode == (125 if command == "replay" else 2)
+    file = re.escape(str(places["faults.yaml"]))
+    lines = done.stderr.removeprefix("playhead: ").splitlines()
+    found = [re.match(rf"{file}:(\d+):(\d+): ([a-z.]+): .+", line) for line in lines]
+    assert [match and match.groups() for match in found] == [
+        ("1", "7", "mode"),
+        ("2", "9", "listen"),
+        ("4", "10", "runs.grace"),
+        ("5", "11", "runs.tokens"),
+        ("6", "1", "storage"),
+    ]
+
+
+READONLY = """
+import ctypes, os, subprocess, sys
+uid, gid = os.geteuid(), os.getegid()
+try:
+    os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNS)
+    for name, text in ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    libc = ctypes.CDLL(None, use_errno=True)
+    def mount(source, target, kind, flags):
+        if libc.mount(source, target.encode(), kind, ctypes.c_ulong(flags), None):
+            raise OSError(ctypes.get_errno(), "mount")
+    mount(b"none", "/", None, 0x4000 | 0x40000)
+    mount(b"tmpfs", sys.argv[1], b"tmpfs", 0)
+    subprocess.run([*sys.argv[2:], "record", "-q", "--run", "tape", "--store", sys.argv[1], "--", "true"], check=True)
+    mount(b"none", sys.argv[1], None, 0x20 | 1)
+except OSError as error:
+    sys.exit(f"not here: {error}")
+for words in ["serve", "--listen", "127.0.0.1:0"], ["record", "--", "true"], ["runs"], ["show", "tape"], ["seal", "tape"]:
+    print(subprocess.run([*sys.argv[2:], words[0], "--store", sys.argv[1], *words[1:]], capture_output=True, text=True))
+"""
+
+
+def test_a_read_only_disk_is_read_and_not_written(tmp_path: Path) -> None:
+    """Listing works on it; recording, serving and sealing say so in a sentence with a hint."""
+    if not hasattr(os, "unshare"):
+        pytest.skip("no namespaces on this system or Python")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = [sys.executable, "-c", READONLY, str(folder), *COMMAND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        pytest.skip(f"no mount namespace: {done.stderr.strip().splitlines()[-1]}")
+    outcomes = done.stdout.splitlines()
+    assert len(outcomes) == 5
+    for outcome in outcomes:
+        assert "Traceback" not in outcome
+    for outcome in (*outcomes[:2], outcomes[4]):
+        assert "returncode=2, stdout=''" in outcome
+        assert "stderr='playhead: " in outcome
+        assert "Read-only file system" in outcome
+        assert "\\n  hint: " in outcome
+    for outcome in outcomes[2:4]:
+        assert "returncode=0" in outcome
+        assert "tape" in outcome
+
+
+# ---- the port --------------------------------------------------------------------------------------
+
+GARBAGE: dict[str, tuple[bytes, int | None, str]] = {
+    # what it is: (bytes, status of the answer or None, what is logged)
+    "noise": (b"\x80\x00\xff" * 100, None, "no request of HTTP"),
+    "zeros": (b"\0" * 64, None, "no request of HTTP"),
+    "SOCKS5": (b"\x05\x01\x00", None, "SOCKS"),
+    "SOCKS4": (b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00", None, "SOCKS"),
+    "SSH": (b"SSH-2.0-OpenSSH_9.9\r\n", 400, "SSH"),
+    "SMTP": (b"EHLO example.com\r\n", 400, "no request of HTTP"),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 400, "this is a proxy"),
+    "broken TLS": (b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", None, ""),
+    "no proxy request": (b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", 400, "this is a proxy"),
+    "no host": (b"GET / HTTP/1.0\r\n\r\n", 400, "this is a proxy"),
+    "endless header": (
+        b"GET http://x/ HTTP/1.1\r\nx: " + b"a" * 300_000,
+        431,
+        "longer than 262144",
+    ),
+    "endless line": (b"GET http://x/" + b"a" * 300_000, 431, "longer than 262144"),
+    "bad header": (b"GET http://x/ HTTP/1.1\r\n: x\r\nhost : y\r\n\r\n", 400, "malformed"),
+    "bad length": (b"POST http://x/ HTTP/1.1\r\ncontent-length: x\r\n\r\n", 400, "malformed"),
+    "bad port": (b"CONNECT x:99999 HTTP/1.1\r\n\r\n", 400, "malformed"),
+    "bad scheme": (b"GET ftp://x/ HTTP/1.1\r\nhost: x\r\n\r\n", 400, "malformed"),
+    "late newline": (b"\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n", 400, "this is a proxy"),
+}
+
+
+async def test_garbage_on_the_port_is_closed_and_logged_and_disturbs_nobody(tmp_path: Path) -> None:
+    """Each is answered with an error or closed, at once, and logged once; meanwhile others are served."""
+
+    async def say(_: web.Request) -> web.Response:
+        return web.Response(text="fine")
+
+    settings = Settings(tmp_path, "mode: record\n")
+    answers: dict[str, bytes] = {}
+    ports: dict[str, int] = {}
+
+    async def send(name: str) -> None:
+        connection = await Connection.open(proxy.address)
+        ports[name] = connection.writer.get_extra_info("sockname")[1]
+        connection.writer.write(GARBAGE[name][0])
+        try:
+            answers[name] = await connection.reader.read()
+        except ConnectionResetError:  # what we had still to say was not wanted
+            answers[name] = b""
+        await connection.close()
+
+    with Origin({"/x": say}) as origin, Serve(*settings.flags) as proxy:
+        busy = [await Connection.open(proxy.address) for _ in range(3)]
+        half = await Connection.open(proxy.address)
+        half.writer.write(b"GET http://127.0.0.1/ HTTP/1.1\r\nhost")
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            for name in GARBAGE:
+                tasks.create_task(send(name))
+            for number, connection in enumerate(busy * 10):
+                answer = await connection.ask(f"{origin.url}/x", credentials=f"run-{number % 3}:x")
+                assert (answer.status, answer.body) == (200, b"fine")
+        for connection in (*busy, half):
+            await connection.close()
+        code, _, logged = proxy.stop()
+    assert code == 0
+    assert "Traceback" not in logged
+    for name, (_, status, text) in GARBAGE.items():
+        found = re.match(rb"HTTP/1\.\d (\d+) ", answers[name])
+        assert (name, found and int(found[1])) == (name, status)
+        lines = [line for line in logged.splitlines() if f":{ports[name]}: " in line]
+        assert (name, len(lines)) == (name, 1 if text else len(lines) and 1)
+        assert (name, text in "".join(lines)) == (name, True)
+    assert settings.statuses() == {f"run-{number}": "sealed" for number in range(3)}
+
+
+async def test_a_client_that_never_asks_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silence, or half a request and then silence, ends after a while; who has asked may be idle."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+
+    async def say(_: web.Request) -> web.Response:
+        return web.Response(text="fine")
+
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store")
+    with Origin({"/x": say}) as origin:
+        async with running_engine(config) as running, asyncio.timeout(10):
+            idle, silent, half, tunnel = [
+                await Connection.open(str(running.address)) for _ in range(4)
+            ]
+            assert (await idle.ask(f"{origin.url}/x")).body == b"fine"
+            await tunnel.tunnel(f"127.0.0.1:{origin.port}")
+            half.writer.write(b"GET http://127.0.0.1/x HTTP/1.1\r\nhost")
+            for connection in (silent, half):
+                assert await connection.reader.read() == b""
+            for connection in (idle, tunnel):
+                url = f"{origin.url}/x" if connection is idle else "/x"
+                assert (await connection.ask(url)).body == b"fine"
+            for connection in (idle, silent, half, tunnel):
+                await connection.close()
+    logged = [record.getMessage() for record in caplog.records if "no request" in record.message]
+    assert len(logged) == 2
+
+
+async def test_what_is_no_http_in_a_tunnel_is_ended(tmp_path: Path) -> None:
+    """A client that speaks another protocol through CONNECT is told so, not kept waiting."""
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store")
+    with Origin({}) as origin:
+        async with running_engine(config) as running, asyncio.timeout(10):
+            for data, answered in ((b"SSH-2.0-x\r\n", True), (b"\0\0\0\x08\4\xd2\x16\x2f", False)):
+                connection = await Connection.open(str(running.address))
+                await connection.tunnel(f"127.0.0.1:{origin.port}")
+                connection.writer.write(data)
+                assert bool(await connection.reader.read()) is answered
+                await connection.close()
+
+
+def test_a_port_that_is_the_proxys_own_is_not_asked(tmp_path: Path) -> None:
+    """A request for the proxy through the proxy ends at once, instead of going round in circles."""
+
+    async def ask(address: str) -> None:
+        for target in (f"http://{address}/", f"http://localhost:{address.partition(':')[2]}/"):
+            connection = await Connection.open(address)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await connection.ask(target)
+            await connection.close()
+
+    settings = Settings(tmp_path, "mode: record\n")
+    with Serve(*settings.flags) as proxy:
+        asyncio.run(asyncio.wait_for(ask(proxy.address), 10))
+        _, _, logged = proxy.stop()
+    assert logged.count("it is the proxy itself") == 2
+
+
+def test_a_broken_file_at_the_start_and_a_good_one_later(tmp_path: Path) -> None:
+    """A file that is broken at the start keeps serve from starting, with every fault."""
+    settings = Settings(tmp_path, FAULTS)
+    done = playhead("serve", *settings.flags)
+    assert done.returncode == 2
+    assert done.stderr.count(f"{settings.path}:") == 5
+    settings.write("mode: record\n")
+    with Serve(*settings.flags) as proxy:
+        assert _seen(proxy, lambda: settings.write(FAULTS)).count(f"{settings.path}:") == 5
+
+
+def _seen(proxy: Serve, act: Callable[[], None]) -> str:
+    """Give what serve says on stderr until it has reported what `act` did, and ends."""
+    assert proxy.process.stderr is not None
+    os.set_blocking(proxy.process.stderr.fileno(), False)
+    act()
+    seen: list[bytes] = []
+
+    def reported() -> bool:
+        assert proxy.process.stderr is not None
+        seen.append(proxy.process.stderr.read() or b"")
+        return b"storage" in b"".join(seen)
+
+    wait_until(reported)
+    os.set_blocking(proxy.process.stderr.fileno(), True)
+    return b"".join(seen).decode()

@@ -1,0 +1,444 @@
+"""`playhead record` and `playhead replay` around real commands: exit codes, signals, terminals, receipts."""
+
+import contextlib
+import json
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pytest
+from aiohttp import web
+
+from playhead.store import RunStatus, Store
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
+
+PRELUDE = """
+import os, signal, socket, sys, urllib.request
+def ask(path, data=None):
+    try:
+        with urllib.request.urlopen(os.environ["ORIGIN"] + path, data) as answer:
+            return answer.read().decode()
+    except OSError as error:
+        return str(error)
+def ready():
+    ask("/a")
+    print("ready", flush=True)
+"""
+PLAY = "ask('/a'); ask('/b'); ask('/pay', b'amount=5')"
+"""What the tape holds."""
+FOREIGN = "socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
+
+
+def child(code: str) -> list[str]:
+    """A Python program as a command line."""
+    return ["--", sys.executable, "-c", PRELUDE + code]
+
+
+@dataclass
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+    receipt: dict[str, object] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[Origin]:
+    """Says which path was asked for, and lets one be slow."""
+
+    async def say(request: web.Request) -> web.Response:
+        return web.Response(text=request.path)
+
+    with Origin(dict.fromkeys(("/a", "/b", "/c", "/pay"), say)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def env(origin: Origin) -> dict[str, str]:
+    """What the children are told."""
+    return {**os.environ, "ORIGIN": origin.url}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store for the module."""
+    return tmp_path_factory.mktemp("launcher") / "store"
+
+
+@contextlib.contextmanager
+def launched(
+    env: Mapping[str, str], *arguments: str | Path, **options: int
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a launcher until its command is ready. Its command's stdin is ours to close."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        **options,  # type: ignore[call-overload]
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == "ready\n", (line, process.communicate())
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# ---- record ----------------------------------------------------------------------------------------
+
+RECORDED = {
+    # name of the run: (code, exit code, stdout, exchanges)
+    "three": ("ask('/a'); sys.exit(3)", 3, "", 1),
+    "two-hundred": ("ask('/a'); sys.exit(200)", 200, "", 1),
+    "crash": ("ask('/a'); os.kill(os.getpid(), signal.SIGSEGV)", 139, "", 1),
+    "abort": ("ask('/a'); os.abort()", 134, "", 1),
+    "streams": ("print(sys.stdin.read()[::-1]); print('aside', file=sys.stderr)", 0, "olleh\n", 0),
+    "tape": (PLAY, 0, "", 3),
+}
+
+
+@pytest.fixture(scope="module")
+def recorded(env: dict[str, str], store: Path) -> dict[str, Done]:
+    """All of `RECORDED`, some at a time."""
+
+    def run(name: str) -> Done:
+        done = subprocess.run(
+            [*COMMAND, "record", "--run", name, "--store", store, *child(RECORDED[name][0])],
+            input="hello",
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=60,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(RECORDED, pool.map(run, RECORDED), strict=True))
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_record_is_transparent_and_seals_however_the_command_ends(
+    recorded: dict[str, Done], store: Path, name: str
+) -> None:
+    """Exit code, stdin and stdout are the command's own; the receipt is on stderr; the run is sealed."""
+    _, code, out, exchanges = RECORDED[name]
+    done = recorded[name]
+    assert (done.code, done.out) == (code, out)
+    assert f"receipt of {name} " in done.err
+    assert f"sealed: {exchanges} exchanges recorded" in done.err
+    assert "Traceback" not in done.err
+    receipt = read_json("receipt", name, "--store", store)
+    assert (receipt["status"], receipt["child_exit"]) == ("sealed", code)
+    assert receipt["end"] == f"the command ended with {code}"
+    assert ("aside" in done.err) == (name == "streams")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_launcher_is_the_commands(
+    env: dict[str, str], store: Path, number: signal.Signals
+) -> None:
+    """It is passed on; the exit code is that of the signal, the run is sealed and the receipt printed."""
+    name = number.name
+    arguments = ["record", "--run", name, "--store", store, *child("ready(); sys.stdin.read()")]
+    with launched(env, *arguments, process_group=0) as process:
+        process.send_signal(number)
+        code = process.wait(10)
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert code == 128 + number
+    assert f"receipt of {name} " in said
+    assert ("KeyboardInterrupt" in said) == (number is signal.SIGINT)
+    with Store.open(store, readonly=True) as opened:
+        assert opened.get_run(name).status is RunStatus.SEALED
+
+
+def test_a_command_may_ignore_a_signal(env: dict[str, str], store: Path) -> None:
+    """The launcher waits for it, whatever it was sent itself, and its run goes on."""
+    code = (
+        "signal.signal(signal.SIGTERM, lambda *_: print('not now', flush=True)); ready();"
+        "sys.stdin.readline(); ask('/b')"
+    )
+    with launched(env, "record", "--run", "stubborn", "--store", store, *child(code)) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.readline() == "not now\n"
+        out, err = process.communicate("go on\n", timeout=10)
+    assert (process.returncode, out) == (0, "")
+    assert "sealed: 2 exchanges" in err
+
+
+def test_a_run_whose_launcher_was_killed_is_recovered(env: dict[str, str], store: Path) -> None:
+    """After kill -9 what was answered is there, and can be replayed."""
+    arguments = ["record", "--run", "orphan", "--store", store, *child("ready(); sys.stdin.read()")]
+    with launched(env, *arguments) as process:
+        process.kill()
+        process.communicate(timeout=10)
+    done = playhead("replay", "orphan", "--store", store, *child("print(ask('/a'))"), env=env)
+    assert (done.returncode, done.stdout) == (0, "/a\n")
+    runs = {run["id"]: run["status"] for run in read_json("runs", "--store", store)}
+    assert runs["orphan"] == "recovered"
+
+
+def test_no_stderr_is_no_reason_to_fail(env: dict[str, str], store: Path) -> None:
+    """With stderr closed or without a reader: the command's exit code, and nothing of ours on its stdout."""
+    code = child("ask('/a'); print('out'); sys.exit(4)")
+    shut = ["sh", "-c", 'exec "$@" 2>&-', "sh"]
+    gone, ours = os.pipe()
+    os.close(gone)
+    try:
+        for prefix, stderr in ((shut, None), ([], ours)):
+            done = subprocess.run(
+                [*prefix, *COMMAND, "record", "--run", "mute", "--store", str(store), *code],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=env,
+                timeout=30,
+                check=False,
+            )
+            assert (done.returncode, done.stdout) == (4, "out\n")
+    finally:
+        os.close(ours)
+
+
+# ---- a terminal ------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A terminal with a session of its own; what is typed goes to whoever is in its foreground."""
+
+    def __init__(self, command: list[str], env: Mapping[str, str]) -> None:
+        self.ours, theirs = os.openpty()
+        become = (
+            "import fcntl, os, sys, termios; os.setsid();"
+            "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", become, *command],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**env, "TERM": "dumb"},
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        """Type."""
+        os.write(self.ours, text.encode())
+
+    def expect(self, text: str) -> None:
+        """Wait until something is shown, and forget what came before."""
+        deadline = time.monotonic() + 15
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.ours, selectors.EVENT_READ)
+            while text not in self.seen:
+                assert selector.select(deadline - time.monotonic()), (text, self.seen)
+                try:
+                    self.seen += os.read(self.ours, 65536).decode()
+                except OSError as error:  # everybody has left
+                    raise AssertionError((text, self.seen)) from error
+        self.seen = self.seen.partition(text)[2]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+
+def test_ctrl_c_is_the_commands_and_the_launcher_seals(env: dict[str, str], store: Path) -> None:
+    """At a terminal the command reads what is typed, gets Ctrl-C, and its run is sealed all the same."""
+    code = child("ready(); print('got ' + input(), flush=True); sys.stdin.read()")
+    words = [*COMMAND, "record", "--run", "typed", "--store", str(store), *code]
+    with Terminal(words, env) as terminal:
+        terminal.expect("ready")
+        terminal.type("hello\n")
+        terminal.expect("got hello")
+        terminal.type("\x03")
+        terminal.expect("KeyboardInterrupt")
+        terminal.expect("receipt of typed ")
+        assert terminal.process.wait(10) == 130
+    with Store.open(store, readonly=True) as opened:
+        assert opened.get_run("typed").status is RunStatus.SEALED
+
+
+def test_ctrl_z_gives_the_terminal_back_to_the_shell(env: dict[str, str], store: Path) -> None:
+    """The command and the launcher stop together, and go on together in the foreground."""
+    words = " ".join(map(_quoted, [*COMMAND, "record", "--run", "paused", "--store", str(store)]))
+    code = " ".join(map(_quoted, child("ready(); print('got ' + input(), flush=True); ask('/b')")))
+    script = f'{words} {code} | cat; echo "shell $?"; read word; fg; echo "end $word $?"'
+    with Terminal(["bash", "-mc", script], env) as terminal:
+        terminal.expect("ready")
+        terminal.type("\x1a")
+        terminal.expect("shell 148")
+        terminal.type("word\n")
+        terminal.type("hello\n")
+        terminal.expect("got hello")
+        terminal.expect("sealed: 2 exchanges")
+        terminal.expect("end word 0")
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+# ---- replay ----------------------------------------------------------------------------------------
+
+STUB = (
+    "effects: [{match: 'POST http://127.0.0.1:*/refund', answer: {status: 201, text: stubbed}}]\n"
+)
+REPLAYED = {
+    # case: (code, exit code, what the receipt or the message says)
+    "faithful": (PLAY, 0, "FAITHFUL"),
+    "the command's own code": (f"{PLAY}; sys.exit(7)", 7, "FAITHFUL"),
+    "changed": (PLAY.replace("5", "6"), 121, "recorded '5', asked '6'"),
+    "extra": (f"{PLAY}; ask('/c')", 121, "refused 1"),
+    "stub": (f"{PLAY}; print(ask('/refund', b'x'))", 121, "stubbed 1"),
+    "unused": ("ask('/a'); ask('/b')", 122, "left on the tape"),
+    "unused, its own code": ("ask('/a'); sys.exit(3)", 122, "unused 2"),
+    "unused and extra": ("ask('/a'); ask('/c')", 121, "unused 2"),
+    "no request": ("sys.exit(9)", 125, "made no request"),
+    "killed": (f"{PLAY}; os.kill(os.getpid(), signal.SIGTERM)", 143, "FAITHFUL"),
+    "foreign": (f"{PLAY}; {FOREIGN}; ask('/a')", 123, "udp 192.0.2.1:9"),
+    "foreign and changed": (f"{FOREIGN}; ask('/c')", 123, "udp 192.0.2.1:9"),
+    "foreign, no request": (FOREIGN, 125, "udp 192.0.2.1:9"),
+}
+
+
+@pytest.fixture(scope="module")
+def replayed(
+    env: dict[str, str], store: Path, recorded: dict[str, Done], origin: Origin
+) -> dict[str, Done]:
+    """All of `REPLAYED`, some at a time; nothing reaches the origin."""
+    file = store.parent / "stub.yaml"
+    file.write_text(STUB)
+    before = len(origin.requests)
+
+    def run(case: str) -> Done:
+        written = store.parent / f"{case}.json"
+        where = ["--store", store, "-c", file, "--receipt", written]
+        done = playhead("replay", "tape", *where, *child(_held(REPLAYED[case][0])), env=env)
+        return Done(done.returncode, done.stdout, done.stderr, json.loads(written.read_text()))
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = dict(zip(REPLAYED, pool.map(run, REPLAYED), strict=True))
+    assert len(origin.requests) == before
+    return outcomes
+
+
+def _held(code: str) -> str:
+    """Keep foreign sockets open long enough to be sampled, which is what sampling promises."""
+    if FOREIGN not in code:
+        return code
+    held = "peer = socket.socket(type=socket.SOCK_DGRAM); peer.connect(('192.0.2.1', 9))"
+    return f"import time; {code.replace(FOREIGN, held)}; time.sleep(0.5)"
+
+
+@pytest.mark.parametrize("case", REPLAYED)
+def test_replay_says_whether_it_was_faithful(
+    replayed: dict[str, Done], store: Path, case: str
+) -> None:
+    """Exit codes 125, 123, 121, 122 in this precedence, else the command's own; the receipt agrees."""
+    if "foreign" in case and not _has_route():
+        pytest.skip("this machine has no route off itself")
+    _, code, said = REPLAYED[case]
+    done = replayed[case]
+    assert done.code == code, done.err
+    assert said in done.err
+    assert "not contained" in done.err
+    receipt = done.receipt
+    assert receipt["exit_code"] == (code if code in (121, 122, 123, 125) else 0)
+    assert receipt["faithful"] == (receipt["exit_code"] == 0)
+    assert receipt["parent"] == "tape"
+    again = playhead("receipt", str(receipt["run"]), "--store", store, "--json")
+    assert json.loads(again.stdout) == receipt
+
+
+def _has_route() -> bool:
+    with socket.socket(type=socket.SOCK_DGRAM) as probe:
+        return probe.connect_ex(("192.0.2.1", 9)) == 0
+
+
+def test_the_receipt_as_json_and_not_at_all(
+    env: dict[str, str], store: Path, recorded: dict[str, Done], tmp_path: Path
+) -> None:
+    """`--json` prints JSON instead of text, `-q` nothing; a receipt that cannot be written is said."""
+    nowhere = tmp_path / "missing" / "receipt.json"
+    done = playhead("replay", "--json", "tape", "--store", store, *child(PLAY), env=env)
+    assert json.loads(done.stderr)["faithful"] is True
+    quiet = ["replay", "-q", "tape", "--receipt", nowhere, "--store", store]
+    done = playhead(*quiet, *child(f"{PLAY}; print('out')"), env=env)
+    assert (done.returncode, done.stdout) == (0, "out\n")
+    assert re.fullmatch(
+        r"playhead: cannot write the receipt to .*: \[Errno 2\].*\n", done.stderr
+    ), done.stderr
+
+
+def test_what_cannot_be_replayed_is_untestable(
+    env: dict[str, str], store: Path, recorded: dict[str, Done], replayed: dict[str, Done]
+) -> None:
+    """125 and a sentence: unknown run with the nearest names, a run still open, a playback, no such command."""
+    arguments = ["record", "--run", "busy", "--store", store, *child("ready(); sys.stdin.read()")]
+    rows = {
+        ("tabe", "true"): ("unknown run 'tabe'", "nearest: tape"),
+        ("busy", "true"): ("'busy' is still being recorded", "playhead seal busy"),
+        ("tape@1", "true"): ("'tape@1' is a playback of 'tape'", "replay 'tape' instead"),
+        ("tape", "no-such-command"): ("cannot start 'no-such-command': No such file", "--"),
+    }
+    with launched(env, *arguments), ThreadPoolExecutor(4) as pool:
+        commands = [("replay", run, "--store", store, "--", command) for run, command in rows]
+        outcomes = list(pool.map(lambda words: playhead(*words, env=env), commands))
+    for (problem, hint), done in zip(rows.values(), outcomes, strict=True):
+        assert (done.returncode, done.stdout) == (125, "")
+        first, second, *more = done.stderr.splitlines()
+        assert problem in first
+        assert hint in second
+        assert not more
+
+
+def test_a_command_that_cannot_be_started_is_no_run(env: dict[str, str], tmp_path: Path) -> None:
+    """`record` says so and ends with 2."""
+    store = tmp_path / "store"
+    done = playhead("record", "--store", store, "--", "no-such-command", env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("playhead: cannot start 'no-such-command': No such file")
+    assert read_json("runs", "--store", store) == []
+
+
+def test_a_launcher_may_be_sealed_from_outside(env: dict[str, str], store: Path) -> None:
+    """`playhead seal` ends its run while the command lives; what the command asks then is another run."""
+    code = child("ready(); sys.stdin.readline(); print(ask('/b'), flush=True)")
+    with launched(env, "record", "--run", "outside", "--store", store, *code) as process:
+        done = playhead("seal", "outside", "--store", store)
+        assert done.stdout == "run outside: sealed, 1 exchanges\n"
+        out, _ = process.communicate("go on\n", timeout=10)
+    assert (process.returncode, out) == (0, "/b\n")
+    wait_until(lambda: _status(store, "outside~2") is RunStatus.SEALED)
+
+
+def _status(store: Path, name: str) -> RunStatus:
+    with Store.open(store, readonly=True) as opened:
+        return opened.get_run(name).status

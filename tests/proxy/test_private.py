@@ -1,0 +1,120 @@
+"""The key that placeholders are made with: made once, private, and never half written."""
+
+import concurrent.futures
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy import private
+from playhead.proxy.errors import EngineError
+from playhead.proxy.private import KEY_FILE, open_redaction_key
+from playhead.tests.support.unprivileged import own_folder, unprivileged
+
+
+def key_file(store: Path) -> Path:
+    return store / "private" / KEY_FILE
+
+
+def test_the_key_is_made_once(tmp_path: Path) -> None:
+    """The same secret gets the same placeholder for as long as the store lives."""
+    key = open_redaction_key(tmp_path / "store")
+    assert len(key) == 32
+    assert open_redaction_key(tmp_path / "store") == key
+    assert key_file(tmp_path / "store").read_bytes() == key
+
+
+def test_every_store_has_its_own(tmp_path: Path) -> None:
+    """Placeholders of one say nothing about those of another."""
+    assert open_redaction_key(tmp_path / "a") != open_redaction_key(tmp_path / "b")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids=oct)
+def test_nobody_else_may_read_it(tmp_path: Path, umask: int) -> None:
+    """Whatever the umask says."""
+    before = os.umask(umask)
+    try:
+        open_redaction_key(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o700
+    assert stat.S_IMODE(key_file(tmp_path).stat().st_mode) == 0o600
+
+
+def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
+    """No temporary file that holds a key."""
+    open_redaction_key(tmp_path)
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+
+
+def test_of_many_that_start_at_once_one_wins(tmp_path: Path) -> None:
+    """And the others use its key."""
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        keys = set(pool.map(open_redaction_key, [tmp_path] * 64))
+    assert len(keys) == 1
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+
+
+def test_one_that_was_made_meanwhile_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking and linking: neither overwritten nor an error."""
+    theirs = b"t" * 32
+
+    def write_and_lose(path: Path, content: bytes, mode: int) -> None:
+        key_file(tmp_path).write_bytes(theirs)
+        path.write_bytes(content)
+
+    monkeypatch.setattr(private, "write_new", write_and_lose)
+    assert open_redaction_key(tmp_path) == theirs
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 31, b"x" * 33], ids=len)
+def test_a_key_of_another_length_is_refused(tmp_path: Path, content: bytes) -> None:
+    """And left as it is: what it made must not change unseen."""
+    open_redaction_key(tmp_path)
+    key_file(tmp_path).write_bytes(content)
+    with pytest.raises(EngineError, match=f"holds {len(content)} bytes; expected 32") as caught:
+        open_redaction_key(tmp_path)
+    assert "Move it away" in caught.value.hint
+    assert str(key_file(tmp_path)) in str(caught.value)
+    assert key_file(tmp_path).read_bytes() == content
+    assert "xxxx" not in str(caught.value)
+
+
+def test_what_cannot_be_read_or_made_is_a_sentence() -> None:
+    """A read-only folder, a key of somebody else, a file in place of the folder."""
+    with own_folder() as folder, unprivileged():
+        store = folder / "store"
+        store.mkdir()
+        store.chmod(0o500)
+        check_refused(store)
+        assert list(store.iterdir()) == []
+        store.chmod(0o700)
+        open_redaction_key(store)
+        key_file(store).chmod(0o000)
+        check_refused(store)
+        (store / "private").chmod(0o000)
+        check_refused(store)
+        file = folder / "a file"
+        file.touch()
+        check_refused(file)
+
+
+def check_refused(store: Path) -> None:
+    with pytest.raises(EngineError, match="cannot read or make the redaction key") as caught:
+        open_redaction_key(store)
+    assert "--store" in caught.value.hint
+    assert "\n" not in str(caught.value)
+
+
+def test_a_read_only_store_with_a_key_is_read() -> None:
+    """Nothing has to be written then."""
+    with own_folder() as folder, unprivileged():
+        key = open_redaction_key(folder)
+        key_file(folder).chmod(0o400)
+        (folder / "private").chmod(0o500)
+        folder.chmod(0o500)
+        assert open_redaction_key(folder) == key

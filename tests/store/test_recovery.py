@@ -1,0 +1,312 @@
+"""Several processes and one store, and what is left of a process that was killed."""
+
+import contextlib
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import psutil
+import pytest
+
+from playhead.proxy.cli import main
+from playhead.store import Owner, RunInfo, RunStatus, Store
+from playhead.store.layout import pair_key
+from playhead.tape.events import Event, EventKind
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.process import read_json
+from playhead.tests.support.store_child import nth
+
+KILLS = 100 if os.environ.get("PLAYHEAD_FULL") else 10
+PROCESSES, RUNS, EXCHANGES = 8, 5, 20
+
+
+class Child:
+    """A process that writes; it begins when told to."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "playhead.tests.support.store_child", *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.lines: list[str] = []
+        """What it was told is durable."""
+
+    def begin(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.flush()
+
+    def read(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.endswith(b"\n"), "the process ended"
+        self.lines.append(line.decode().strip())
+        return self.lines[-1]
+
+    def kill(self) -> None:
+        """End it as a power switch would, and read what it had still said."""
+        self.process.send_signal(signal.SIGKILL)
+        rest, _ = self.process.communicate(timeout=20)
+        assert rest.endswith(b"\n") or not rest
+        self.lines += rest.decode().splitlines()
+
+    def told(self, what: str) -> set[int]:
+        return {int(line.split()[1]) for line in self.lines if line.startswith(what + " ")}
+
+    @property
+    def run(self) -> str:
+        return self.lines[0].removeprefix("open ")
+
+
+@contextlib.contextmanager
+def children(*all_arguments: tuple[object, ...]) -> Iterator[list[Child]]:
+    """Start processes at once; none is left behind."""
+    started = [Child(*arguments) for arguments in all_arguments]
+    try:
+        yield started
+    finally:
+        for child in started:
+            with contextlib.suppress(ProcessLookupError):
+                child.process.kill()
+            with contextlib.suppress(ValueError):
+                child.process.communicate(timeout=20)
+
+
+def check_recovered(store: Store, child: Child) -> list[int]:
+    """Nothing that was acknowledged is lost or torn; give the seqs that are unknown."""
+    info = store.get_run(child.run)
+    events = store.events(info)
+    intents = {event.seq for event in events if event.kind is EventKind.INTENT}
+    outcomes = [event.seq for event in events if event.kind is EventKind.OUTCOME]
+    assert child.told("intent") <= intents
+    assert child.told("outcome") <= set(outcomes) <= set(store.seqs(info))
+    assert len(outcomes) == len(set(outcomes))
+    for exchange in store.exchanges(info):
+        assert exchange == nth(info.id, exchange.seq)
+    assert store.find_broken_link(info) is None
+    assert info.status is RunStatus.RECOVERED
+    assert info.end == "its process died"
+    assert info.exchanges == max(store.seqs(info), default=0)
+    last = events[-1]
+    assert last.kind is EventKind.RECOVERED
+    assert [event.kind for event in events].count(EventKind.RECOVERED) == 1
+    assert list(last.data["unknown"]) == sorted(intents - set(outcomes))
+    return sorted(intents - set(outcomes))
+
+
+@pytest.mark.timeout(30 + 3 * KILLS)
+def test_a_killed_process_loses_nothing_that_was_acknowledged(store_dir: Path) -> None:
+    """kill -9 anywhere; the run is recovered at the next opening, what was in flight is unknown."""
+    random_points = random.Random(20)
+    unknown = 0
+    for start in range(0, KILLS, 10):
+        count = min(10, KILLS - start)
+        with children(*[("endless", store_dir, "r")] * count) as started:
+            for child in started:
+                child.begin()
+                for _ in range(random_points.randrange(1, 120)):
+                    child.read()
+                child.kill()
+                with Store.open(store_dir) as store:
+                    unknown += len(check_recovered(store, child))
+    assert unknown > 0, "no process was killed with something in flight"
+    with Store.open(store_dir) as store:
+        runs = store.runs()
+        assert [run.id for run in runs] == ["r", *(f"r~{n}" for n in range(2, KILLS + 1))]
+        assert {run.status for run in runs} == {RunStatus.RECOVERED}
+
+
+def test_readers_see_what_is_committed_while_a_process_writes(store_dir: Path) -> None:
+    """Every acknowledged exchange at once; and after a kill the run is shown for what it is."""
+    with children(("endless", store_dir, "r")) as (child,):
+        child.begin()
+        assert child.read() == "open r"
+        with Store.open(store_dir, readonly=True) as reader:
+            info = reader.get_run("r")
+            assert info.status is RunStatus.OPEN
+            assert reader.owner_alive(info)
+            for _ in range(150):
+                what, seq = child.read().split()
+                if what == "outcome":
+                    assert reader.find_exchange(info, int(seq)) == nth("r", int(seq))
+            assert reader.find_latest() is None
+            assert reader.find_broken_link(info) is None
+            assert reader.reload(info).exchanges >= max(child.told("outcome"))
+            child.kill()
+            assert not reader.owner_alive(info)
+            assert reader.reload(info).status is RunStatus.RECOVERED
+            assert [run.status for run in reader.runs()] == [RunStatus.RECOVERED]
+            # Shown, and not written: a reader writes nothing.
+            assert all(event.kind is not EventKind.RECOVERED for event in reader.events(info))
+        # Each command that reads says so too, and none of them falls over an unfinished log.
+        listed = read_json("runs", "--store", store_dir)
+        assert [run["status"] for run in listed] == ["recovered"]
+        assert read_json("receipt", "r", "--store", store_dir)["status"] == "recovered"
+        with Store.open(store_dir) as store:
+            check_recovered(store, child)
+
+
+def test_many_processes_write_one_store_at_once(store_dir: Path) -> None:
+    """No run and no exchange is lost, no number and no name is given twice."""
+    arguments = ("runs", store_dir, "run", RUNS, EXCHANGES)
+    with children(*[arguments] * PROCESSES) as started:
+        for child in started:
+            child.begin()
+        outputs = [child.process.communicate(timeout=60)[0].decode().split() for child in started]
+        assert [child.process.returncode for child in started] == [0] * PROCESSES
+    names = list(itertools.chain.from_iterable(outputs))
+    assert len(names) == PROCESSES * RUNS
+    with Store.open(store_dir) as store:
+        runs = store.runs()
+        assert sorted(run.id for run in runs) == sorted(names)
+        assert set(names) == {"run", *(f"run~{n}" for n in range(2, PROCESSES * RUNS + 1))}
+        assert [run.number for run in runs] == list(range(1, PROCESSES * RUNS + 1))
+        for info in runs:
+            assert info.status is RunStatus.SEALED
+            assert list(store.exchanges(info)) == [
+                nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
+            ]
+            assert len(store.events(info)) == 2 + 2 * EXCHANGES
+            assert store.find_broken_link(info) is None
+
+
+# ---- runs of a process that is not there any more ----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nobody() -> Owner:
+    """A process that has died."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    started = psutil.Process(gone.pid).create_time()
+    gone.wait()
+    return Owner(gone.pid, started)
+
+
+@contextlib.contextmanager
+def opened_by(owner: Owner, store_dir: Path) -> Iterator[Store]:
+    """A store whose runs belong to another process."""
+    with Store.open(store_dir) as store:
+        store._owner = owner
+        yield store
+
+
+async def write_run(store: Store, name: str) -> RunInfo:
+    """Two exchanges with an outcome, a read and an effect without, one with what had passed."""
+    run = await store.create_run(name, mode="record", at_ns=1)
+    for seq in (1, 2, 3, 4, 5):
+        store.append(run.number, make_intent(make_exchange(seq)))
+    for seq in (4, 1):
+        await store.save(run.number, lambda seq=seq: make_record(make_exchange(seq)))
+    await store.save(run.number, lambda: make_record(make_exchange(5), final=False))
+    return run
+
+
+async def test_what_was_in_flight_is_unknown(store_dir: Path, nobody: Owner) -> None:
+    """Never `not sent`: in order, with a reason, also where something had passed already."""
+    with opened_by(nobody, store_dir) as store:
+        await write_run(store, "r")
+    with Store.open(store_dir) as store:
+        info = store.get_run("r")
+        assert (info.status, info.exchanges, info.end) == (
+            RunStatus.RECOVERED,
+            5,
+            "its process died",
+        )
+        last = store.events(info)[-1]
+        assert last.data == {"reason": "its process died", "exchanges": 5, "unknown": (2, 3, 5)}
+        assert store.find_latest() == info
+        before = store.events(info)
+    with Store.open(store_dir) as store:
+        assert store.events(info) == before, "recovering twice is recovering once"
+        assert (await store.seal(info, reason="late", at_ns=9)).status is RunStatus.RECOVERED
+        assert store.events(info) == before
+
+
+async def test_runs_of_living_processes_are_left_alone(store_dir: Path, nobody: Owner) -> None:
+    """Only what nobody writes any more is closed."""
+    with opened_by(nobody, store_dir) as store:
+        await write_run(store, "dead")
+    with Store.open(store_dir) as store:
+        await write_run(store, "mine")
+    with Store.open(store_dir) as store:
+        statuses = {run.id: run.status for run in store.runs()}
+        assert statuses == {"dead": RunStatus.RECOVERED, "mine": RunStatus.OPEN}
+        await store.save(2, lambda: make_record(make_exchange(6)))
+        assert store.find_broken_link(store.get_run("mine")) is None
+
+
+async def test_a_damaged_log_does_not_keep_the_store_from_opening(
+    store_dir: Path, nobody: Owner
+) -> None:
+    """The run is closed all the same, and says where reading ended."""
+    with opened_by(nobody, store_dir) as store:
+        await write_run(store, "bad")
+        await write_run(store, "good")
+    with lmdb.open(str(store_dir / "log.lmdb"), max_dbs=20) as environment:
+        events = environment.open_db(b"events", create=False)
+        with environment.begin(write=True, db=events) as transaction:
+            transaction.put(pair_key(1, 4), b"\0" * 16 + b"garbage")
+    with Store.open(store_dir) as store:
+        bad, good = store.runs()
+        assert bad.status is good.status is RunStatus.RECOVERED
+        assert "event 4" in bad.end
+        assert store.events(bad, after=4)[-1].data["unknown"] == (1, 2)
+        assert store.events(good)[-1].data["unknown"] == (2, 3, 5)
+
+
+async def test_a_process_that_was_taken_for_dead_loses_nothing(store_dir: Path) -> None:
+    """Another process ended its run (as one in another container may): what both wrote stands in the chain."""
+    with Store.open(store_dir) as store:
+        info = await write_run(store, "r")
+        told = Event(EventKind.RECOVERED, 2, {"reason": "its process died", "unknown": ()})
+        number = len(store.events(info)) + 1
+
+        def from_elsewhere(transaction: "lmdb.Transaction[bytes]") -> None:
+            known = store._chains.pop(info.number)
+            store._append(transaction, info.number, told)
+            store._chains[info.number] = known
+
+        store.writer.call(from_elsewhere)
+        await store.save(info.number, lambda: make_record(make_exchange(2)))
+        store.append(info.number, Event(EventKind.NOTED, 3, {"text": "still here"}))
+        await store.save(info.number, lambda: make_record(make_exchange(3)))
+        events = store.events(info)[number - 1 :]
+        kinds = [event.kind.value for event in events]
+        assert kinds == ["recovered", "outcome", "noted", "outcome"]
+        assert [event.number for event in events] == list(range(number, number + 4))
+        assert store.find_broken_link(info) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("runs",), 2),
+        (("show", "r", "1"), 2),
+        (("receipt", "r"), 2),
+        (("seal", "r"), 2),
+        (("serve", "--listen", "127.0.0.1:0"), 2),
+        (("record", "--", "true"), 2),
+        (("replay", "--no-sandbox", "r", "--", "true"), 125),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_store_that_is_none_is_a_sentence_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], code: int
+) -> None:
+    """Never a traceback, whatever the command; a replay says 125."""
+    (tmp_path / "log.lmdb").mkdir()
+    (tmp_path / "log.lmdb" / "data.mdb").write_bytes(b"garbage " * 2000)
+    with pytest.raises(SystemExit) as caught:
+        main([command[0], "--store", str(tmp_path), *command[1:]])
+    assert caught.value.code == code
+    told = capsys.readouterr().err
+    assert "is not a store" in told
+    assert "hint: " in told
+    assert "Traceback" not in told

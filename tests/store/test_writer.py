@@ -1,0 +1,339 @@
+"""The one writer: a batch is on disk whole or not at all, and nobody is told before it is."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Record, RunInfo, Store, StoreUnwritable
+from playhead.store import store as store_module
+from playhead.tape.events import Event, EventKind
+from playhead.tests.support.exchanges import make_exchange, make_record, make_response
+from playhead.tests.support.process import wait_until
+
+
+@pytest.fixture
+async def store(store_dir: Path) -> AsyncIterator[Store]:
+    with Store.open(store_dir) as opened:
+        yield opened
+
+
+def noted(text: object) -> Event:
+    return Event(EventKind.NOTED, 1, {"text": text})
+
+
+async def open_run(store: Store, name: str = "r") -> RunInfo:
+    return await store.create_run(name, mode="record", at_ns=1)
+
+
+@contextlib.asynccontextmanager
+async def held(store: Store) -> AsyncIterator[None]:
+    """Hold a commit open meanwhile; what is handed over becomes the next batch."""
+    begun, released = threading.Event(), threading.Event()
+
+    def wait(_: object) -> None:
+        begun.set()
+        assert released.wait(20)
+
+    done = store.writer.submit(lambda: wait)
+    assert begun.wait(20)
+    try:
+        yield
+    finally:
+        released.set()
+        await done
+
+
+def transactions(store: Store) -> int:
+    return int(store._environment.info()["last_txnid"])
+
+
+# ---- batches -----------------------------------------------------------------------------------
+
+
+async def test_what_queued_while_a_commit_ran_is_one_batch(store: Store) -> None:
+    """No timer: an idle writer commits at once, a busy one takes all that has come."""
+    run = await open_run(store)
+    before = transactions(store)
+    await store.append_durably(run.number, noted("alone"))
+    assert transactions(store) == before + 1
+    async with held(store):
+        futures = [store.append_durably(run.number, noted(number)) for number in range(50)]
+    await asyncio.gather(*futures)
+    assert transactions(store) <= before + 3
+    assert [event.data["text"] for event in store.events(run)[1:]] == ["alone", *range(50)]
+
+
+async def test_what_nobody_waits_for_begins_no_commit_by_itself(store: Store) -> None:
+    """It goes with the next that is waited for, on a flush, or when there is much of it."""
+    run = await open_run(store)
+    before = transactions(store)
+    store.append(run.number, noted("unwaited"))
+    assert transactions(store) == before
+    await store.append_durably(run.number, noted("waited"))
+    assert [event.data["text"] for event in store.events(run)[1:]] == ["unwaited", "waited"]
+    assert transactions(store) == before + 1
+    store.append(run.number, noted("flushed"))
+    store.writer.flush()
+    wait_until(lambda: len(store.events(run)) == 4)
+    for number in range(1000):
+        store.append(run.number, noted(number))
+    wait_until(lambda: len(store.events(run)) > 500)
+
+
+async def test_nobody_is_told_before_the_commit(store: Store) -> None:
+    """A future that is done means that a reader sees it."""
+    run = await open_run(store)
+    seen = []
+    for number in range(20):
+        future = store.append_durably(run.number, noted(number))
+        future.add_done_callback(lambda _: seen.append(len(store.events(run))))
+        await future
+    await asyncio.sleep(0)
+    assert seen == list(range(2, 22))
+
+
+async def test_a_waiter_that_was_cancelled_harms_nobody(store: Store) -> None:
+    """What it handed over is written all the same."""
+    run = await open_run(store)
+    async with held(store):
+        gone = store.append_durably(run.number, noted("gone"))
+        waiting = store.append_durably(run.number, noted("waiting"))
+        gone.cancel()
+    await waiting
+    assert [event.data["text"] for event in store.events(run)[1:]] == ["gone", "waiting"]
+
+
+async def test_closing_writes_what_is_left(store_dir: Path) -> None:
+    """Also what nobody waits for."""
+    store = Store.open(store_dir)
+    run = await open_run(store)
+    for number in range(100):
+        store.append(run.number, noted(number))
+    store.close()
+    with Store.open(store_dir) as again:
+        assert len(again.events(run)) == 101
+
+
+async def test_records_are_made_before_the_transaction_begins(store: Store) -> None:
+    """So that other processes do not wait for packing."""
+    run = await open_run(store)
+    before = transactions(store)
+    at: list[int] = []
+
+    def make() -> Record:
+        at.append(transactions(store))
+        return make_record(make_exchange())
+
+    await store.save(run.number, make)
+    assert at == [before]
+
+
+# ---- the caller's own fault --------------------------------------------------------------------
+
+
+async def test_a_record_that_cannot_be_made_is_told_to_its_caller_alone(store: Store) -> None:
+    """The rest of the batch is written, and so is what comes later."""
+    run = await open_run(store)
+
+    def broken() -> Record:
+        raise RuntimeError("cannot be made")
+
+    async with held(store):
+        bad = store.save(run.number, broken)
+        good = store.save(run.number, lambda: make_record(make_exchange(2)))
+    with pytest.raises(RuntimeError, match="cannot be made"):
+        await bad
+    await good
+    await store.save(run.number, lambda: make_record(make_exchange(3)))
+    assert store.seqs(run) == [2, 3]
+
+
+@pytest.mark.parametrize("part", ["outcome", "fingerprint", "seq"])
+async def test_nothing_of_a_record_that_failed_is_written(store: Store, part: str) -> None:
+    """An exchange stands there with all its rows or not at all."""
+    run = await open_run(store)
+    exchange = make_exchange(1, alpn_offers=(b"h2",))
+    outcome: Event | None = None
+    if part == "outcome":
+        outcome = Event(EventKind.OUTCOME, 1, {"seq": 1, "status": object()})
+    elif part == "fingerprint":
+        exchange = make_exchange(1, fingerprint=None)
+    else:
+        exchange = make_exchange(-1)
+    with pytest.raises((TypeError, OverflowError)):
+        await store.save(run.number, lambda: Record(exchange, b"r" * 16, outcome))
+    assert store.seqs(run) == []
+    assert len(store.events(run)) == 1
+    assert store.find_fingerprint(run, b"r" * 16) is None
+    await store.append_durably(run.number, noted("the next one"))
+    assert store.find_broken_link(run) is None
+
+
+async def test_an_event_that_is_lost_unwaited_is_logged(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A recorder that loses data silently is worse than one that is down."""
+    run = await open_run(store)
+    with caplog.at_level(logging.ERROR):
+        store.append(run.number, noted(object()))
+        store.append_made(run.number, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+        await store.append_durably(run.number, noted("after"))
+    told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert len(told) == 2
+    assert "division by zero" in told[1]
+    assert [event.data.get("text") for event in store.events(run)[1:]] == ["after"]
+
+
+# ---- the disk's fault --------------------------------------------------------------------------
+
+
+async def fill(store: Store, run: RunInfo, rounds: int = 200) -> tuple[list[int], list[int]]:
+    """Save until the store refuses; give the seqs that were acknowledged, and those that failed."""
+    acknowledged: list[int] = []
+    failed: list[int] = []
+    for start in range(1, rounds * 10, 10):
+        exchanges = [
+            make_exchange(seq, response=make_response(_noise(seq)))
+            for seq in range(start, start + 10)
+        ]
+        futures = []
+        for exchange in exchanges:
+            try:
+                futures.append(
+                    store.save(run.number, lambda exchange=exchange: make_record(exchange))
+                )
+            except StoreUnwritable:
+                break
+        outcomes = await asyncio.gather(*futures, return_exceptions=True)
+        for exchange, outcome in zip(exchanges, outcomes, strict=False):
+            (failed if outcome else acknowledged).append(exchange.seq)
+            if outcome is not None:
+                assert isinstance(outcome, StoreUnwritable)
+                assert outcome.hint
+        if failed:
+            return acknowledged, failed
+    raise AssertionError("the store took everything")
+
+
+def check_whole(store: Store, run: RunInfo, acknowledged: list[int], failed: list[int]) -> None:
+    """Everything that was acknowledged is there, nothing of what failed is."""
+    assert store.seqs(run) == acknowledged
+    outcomes = [event.seq for event in store.events(run) if event.kind is EventKind.OUTCOME]
+    assert outcomes == acknowledged
+    assert not set(failed) & set(acknowledged)
+    assert store.find_broken_link(run) is None
+    for exchange in store.exchanges(run):
+        assert exchange.response is not None
+        assert exchange.response.body == _noise(exchange.seq)
+
+
+async def test_a_full_map_fails_the_batch_and_all_that_follows(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting futures get StoreUnwritable with a hint, later operations are refused, reading goes on."""
+    monkeypatch.setattr(store_module, "_MAP_BYTES", 512 * 1024)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        acknowledged, failed = await fill(store, run)
+        assert acknowledged
+        assert store.writer.failed is not None
+        for refused in (
+            lambda: store.append(run.number, noted("x")),
+            lambda: store.append_durably(run.number, noted("x")),
+            lambda: store.save(run.number, lambda: make_record(make_exchange())),
+            lambda: store.seal(run, reason="x", at_ns=1),
+            lambda: store.ask(run, "seal"),
+        ):
+            with pytest.raises(StoreUnwritable, match="cannot write the store") as caught:
+                refused()  # type: ignore[no-untyped-call]
+            assert "free space" in caught.value.hint
+        check_whole(store, run, acknowledged, failed)
+    monkeypatch.undo()
+    with Store.open(store_dir) as again:
+        check_whole(again, again.get_run("r"), acknowledged, failed)
+        more = await open_run(again, "more")
+        await again.save(more.number, lambda: make_record(make_exchange()))
+
+
+async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
+    store_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A limit on the size of files stands in for the disk: a write ends with an error in the middle."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600 * 1024, hard))
+        try:
+            with caplog.at_level(logging.CRITICAL):
+                acknowledged, failed = await fill(store, run)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert acknowledged
+        check_whole(store, run, acknowledged, failed)
+        with pytest.raises(StoreUnwritable):  # room again, but its owner has to start anew
+            store.append(run.number, noted("x"))
+    with Store.open(store_dir) as again:
+        check_whole(again, again.get_run("r"), acknowledged, failed)
+
+
+async def test_a_store_that_cannot_be_written_keeps_no_frames(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that is raised for every request must not grow with them."""
+    monkeypatch.setattr(store_module, "_MAP_BYTES", 512 * 1024)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        await fill(store, run)
+        errors = []
+        for _ in range(3):
+            with pytest.raises(StoreUnwritable) as caught:
+                store.append(run.number, noted("x"))
+            errors.append(caught.value)
+        assert len({id(error) for error in errors}) == 3
+
+
+async def test_a_closed_store_refuses(store_dir: Path) -> None:
+    """With a sentence and a hint, for every way of writing; closing twice is closing once."""
+    store = Store.open(store_dir)
+    run = await open_run(store)
+    store.close()
+    store.close()
+    for refused in (
+        lambda: store.append(run.number, noted("x")),
+        lambda: store.append_durably(run.number, noted("x")),
+        lambda: store.seal_blocking(run, reason="x", at_ns=1),
+    ):
+        with pytest.raises(StoreUnwritable, match="closed") as caught:
+            refused()  # type: ignore[no-untyped-call]
+        assert caught.value.hint
+
+
+async def test_blocking_calls_have_a_deadline(store: Store) -> None:
+    """A disk that hangs, or another process that was stopped in a commit, is told of."""
+    async with held(store):
+        with pytest.raises(StoreUnwritable, match="took no write for") as caught:
+            store.writer.call(lambda _: None, timeout_s=0.05)
+    assert caught.value.hint
+
+
+def test_settings_are_those_that_were_measured(store_dir: Path) -> None:
+    """Never writemap (a full disk would kill the process), never unsynced; the meta page may lag."""
+    with Store.open(store_dir) as store:
+        flags = store._environment.flags()
+        assert (flags["sync"], flags["metasync"], flags["writemap"], flags["lock"]) == (
+            True,
+            False,
+            False,
+            True,
+        )
+        assert store._environment.info()["map_size"] >= 1 << 40
+
+
+def _noise(seq: int) -> bytes:
+    return b"".join(hash((seq, index)).to_bytes(8, "big", signed=True) for index in range(400))

@@ -1,0 +1,84 @@
+"""An engine inside the test's own loop, so that a test can reach its parts."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead.addons.sessions import Processes, Session, Sessions
+from playhead.config import Config, Listen, Mode
+from playhead.proxy.ca import certificate_store, open_ca
+from playhead.proxy.engine import Engine
+from playhead.store import Store
+from playhead.tape.redact import Redactor
+
+NOBODY = Processes(lambda _peer, _local: None, lambda _pgid, _started: False)
+"""No client process can be seen: runs are told apart by name and client address."""
+
+
+@dataclass
+class Running:
+    """A listening engine and what it stands on."""
+
+    engine: Engine
+    sessions: Sessions
+    store: Store
+    address: Listen
+    ca: Path
+    """PEM file of the CA that clients have to trust."""
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}"
+
+    def url_for(self, run: str) -> str:
+        return f"http://{run}:x@{self.address}"
+
+    def session(self, run: str) -> Session:
+        """The open session of a run."""
+        return next(found for found in self.sessions.open if found.run and found.run.id == run)
+
+    async def end(self, run: str) -> None:
+        """Seal a run."""
+        task = self.sessions.end(self.session(run), "the test asked for it")
+        if task is not None:
+            await task
+
+    def change(self, **changes: object) -> None:
+        """Change settings, for the runs that open from now on."""
+        self.sessions.config = dataclasses.replace(self.sessions.config, **changes)  # type: ignore[arg-type]
+
+    def play(self) -> None:
+        """Have new runs played."""
+        self.change(mode=Mode.PLAYBACK)
+
+
+@asynccontextmanager
+async def running_engine(config: Config) -> AsyncIterator[Running]:
+    """Run an engine on a free port of 127.0.0.1 with the store, mode and rules in `config`."""
+    ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
+    store = Store.open(config.store)
+    try:
+        sessions = Sessions(
+            store, config, lambda now: Redactor(b"a test's key", now.redact), NOBODY
+        )
+        engine = Engine(sessions, certificate_store(ca), upstream_ca=str(ca.bundle_file))
+        async with engine:
+            address = await engine.listen(Listen("127.0.0.1", 0))
+            yield Running(engine, sessions, store, address, ca.certificate_file)
+        await _closed(engine)
+    finally:
+        store.close()
+
+
+async def _closed(engine: Engine) -> None:
+    """Wait until the sockets of a stopped engine are closed, before the test's loop is."""
+    deadline = time.monotonic() + 10
+    while engine._proxyserver.connections and time.monotonic() < deadline:  # noqa: ASYNC110  # mitmproxy tells nobody
+        await asyncio.sleep(0.005)
+    # A transport is closed in the next turn of the loop, one with TLS in the one after.
+    for _ in range(3):
+        await asyncio.sleep(0)

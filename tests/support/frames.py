@@ -1,0 +1,123 @@
+"""An HTTP/2 origin over TLS that sends exactly the frames a test gives it."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, RequestReceived, StreamEnded, StreamReset
+
+from .certificates import Certificates
+
+
+class Stream:
+    """One request, and the frames that answer it."""
+
+    def __init__(self, connection: H2Connection, sock: ssl.SSLSocket, stream: int) -> None:
+        self.path = ""
+        self.on_reset: Callable[[], object] = lambda: None
+        """Called when the other side resets the stream, or leaves."""
+        self._connection = connection
+        self._socket = sock
+        self._id = stream
+
+    def head(self, *fields: tuple[str, str], end: bool = False) -> None:
+        """Send HEADERS with status 200."""
+        self._connection.send_headers(self._id, [(":status", "200"), *fields], end_stream=end)
+        self._flush()
+
+    def data(self, data: bytes, *, end: bool = False) -> None:
+        """Send one DATA frame."""
+        self._connection.send_data(self._id, data, end_stream=end)
+        self._flush()
+
+    def reset(self, code: int) -> None:
+        """Send RST_STREAM."""
+        self._connection.reset_stream(self._id, code)
+        self._flush()
+
+    def _flush(self) -> None:
+        self._socket.sendall(self._connection.data_to_send())
+
+
+def _path(event: RequestReceived) -> str:
+    fields: dict[Any, Any] = dict(event.headers)  # decoded, whatever the types say
+    return str(fields[":path"])
+
+
+class FramesOrigin:
+    """A server that calls `script` for every request; the connection ends when it gives True.
+
+    A thread a connection, streams one after the other. Use as a context manager.
+    """
+
+    def __init__(self, script: Callable[[Stream], bool], certificates: Certificates) -> None:
+        self._script = script
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(certificates.chain)
+        self._context.set_alpn_protocols(["h2"])
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self.port: int = self._listening.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """Base URL on 127.0.0.1."""
+        return f"https://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Close the port and every connection. Twice is once."""
+        for sock in (self._listening, *self._open):
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it has ended already
+        self._listening.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listening.accept()
+            except OSError:
+                return
+            self._open.add(accepted)
+            threading.Thread(target=self._converse, args=(accepted,), daemon=True).start()
+
+    def _converse(self, accepted: socket.socket) -> None:
+        try:
+            with self._context.wrap_socket(accepted, server_side=True) as sock:
+                self._speak(sock)
+        except OSError:
+            pass
+        finally:
+            self._open.discard(accepted)
+
+    def _speak(self, sock: ssl.SSLSocket) -> None:
+        connection = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        connection.initiate_connection()
+        sock.sendall(connection.data_to_send())
+        streams: dict[int, Stream] = {}
+        while data := sock.recv(65536):
+            for event in connection.receive_data(data):
+                if isinstance(event, RequestReceived):
+                    stream = streams[event.stream_id] = Stream(connection, sock, event.stream_id)
+                    stream.path = _path(event)
+                elif isinstance(event, StreamReset):
+                    streams[event.stream_id].on_reset()
+                elif isinstance(event, ConnectionTerminated):
+                    break
+                elif isinstance(event, StreamEnded) and self._script(streams[event.stream_id]):
+                    return
+            sock.sendall(connection.data_to_send())
+        for stream in streams.values():
+            stream.on_reset()

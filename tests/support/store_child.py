@@ -1,0 +1,76 @@
+"""A process that writes a store, for the tests that share one, watch one, or kill its writer.
+
+    store_child runs STORE NAME RUNS EXCHANGES     write runs side by side and end; prints their names
+    store_child endless STORE NAME                 write until killed; prints what it was told is durable
+
+It waits for a line on stdin first, so that starting it costs nothing when it matters.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+from playhead.store import Store
+from playhead.tape.model import Exchange, RequestClass
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+
+
+def nth(name: str, seq: int) -> Exchange:
+    """The exchange that a child writes: the same for everybody who knows run and seq."""
+    kind = RequestClass.EFFECT if seq % 2 else RequestClass.READ
+    body = f"{name} {seq} ".encode() * (1 + seq * 37 % 300)
+    what = f"POST https://api.test/v1/{seq % 5}"
+    return make_exchange(seq, what, kind=kind, body=body, response=make_response(body[::-1]))
+
+
+async def write_runs(store: Store, name: str, runs: int, exchanges: int) -> None:
+    async def write(index: int) -> None:
+        run = await store.create_run(name, mode="record", at_ns=time.time_ns())
+        for seq in range(1, exchanges + 1):
+            exchange = nth(run.id, seq)
+            store.append_made(run.number, lambda exchange=exchange: make_intent(exchange))
+            await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+        await store.seal(run, reason=f"test {index}", at_ns=time.time_ns())
+        say(run.id)
+
+    await asyncio.gather(*(write(index) for index in range(runs)))
+
+
+async def write_endless(store: Store, name: str) -> None:
+    """Print `open NAME`, then `intent SEQ` and `outcome SEQ`, each only once it is durable."""
+    run = await store.create_run(name, mode="record", at_ns=time.time_ns())
+    say(f"open {run.id}")
+    numbers = iter(range(1, 1_000_000))
+
+    async def lane() -> None:
+        for seq in numbers:
+            exchange = nth(run.id, seq)
+            await store.append_durably(run.number, make_intent(exchange))
+            say(f"intent {seq}")
+            if seq % 3 == 0:  # first what has passed so far, then the whole
+                await store.save(run.number, lambda e=exchange: make_record(e, final=False))
+            await store.save(run.number, lambda e=exchange: make_record(e))
+            say(f"outcome {seq}")
+
+    await asyncio.gather(*(lane() for _ in range(4)))
+
+
+def say(line: str) -> None:
+    """One write, so that a line is there whole or not at all, and at once."""
+    os.write(1, line.encode() + b"\n")
+
+
+def main() -> None:
+    what, folder, name, *counts = sys.argv[1:]
+    sys.stdin.readline()
+    with Store.open(Path(folder)) as store:
+        if what == "runs":
+            asyncio.run(write_runs(store, name, *map(int, counts)))
+        else:
+            asyncio.run(write_endless(store, name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""What is done with a request: the policy as a table, first row that fits wins.
+
+A row: mode, request, class, rules, what the cursor found, action, and a word of the reason.
+"""
+
+import itertools
+
+import pytest
+
+from playhead.config import (
+    Answer,
+    ClassLive,
+    Config,
+    EffectRule,
+    LiveRule,
+    Mode,
+    Playback,
+    parse_match,
+)
+from playhead.tape.cursor import Exhausted, Hit, Unknown
+from playhead.tape.model import RequestClass, Seq
+from playhead.tape.policy import Action, Decision, Facts, Policy, decide
+from playhead.tests.support.exchanges import make_request
+
+RECORD, PLAYBACK, PASSTHROUGH = Mode.RECORD, Mode.PLAYBACK, Mode.PASSTHROUGH
+INFERENCE, READ, EFFECT, TELEMETRY = (
+    RequestClass.INFERENCE,
+    RequestClass.READ,
+    RequestClass.EFFECT,
+    RequestClass.TELEMETRY,
+)
+CONTROL, FORWARD, LIVE, SERVE, STUB, REFUSE = (
+    Action.CONTROL,
+    Action.FORWARD,
+    Action.LIVE,
+    Action.SERVE,
+    Action.STUB,
+    Action.REFUSE,
+)
+ON_TAPE, AGAIN = Hit(Seq(7)), Hit(Seq(7), repeated=True)
+USED_UP, NEVER, NO_TAPE = Exhausted(Seq(7), 2), Unknown(), None
+
+ANSWER = Answer(200, (("content-type", "application/json"),), b"{}")
+REFUNDS = EffectRule(parse_match("POST https://pay.test/refunds"), ANSWER)
+MUTE = EffectRule(parse_match("POST https://pay.test/refunds"))
+
+RULES = {
+    "none": Config(),
+    "live emit": Config(live=(LiveRule(parse_match("POST https://metrics.test/emit"), "metrics"),)),
+    "stub refunds": Config(effects=(REFUNDS,)),
+    "effect rule without answer": Config(effects=(MUTE,)),
+    "effects: refuse": Config(effects=(REFUNDS,), playback=Playback(effects="refuse")),
+    "inference live": Config(
+        playback=Playback(inference=ClassLive(("api.openai.com",), "new prompt"))
+    ),
+    "reads live": Config(playback=Playback(reads=ClassLive(("*.docs.test",), "fresh docs"))),
+}
+
+EMIT = "POST https://metrics.test/emit"
+CHAT = "POST https://api.openai.com/v1/chat/completions"
+REFUND = "POST https://pay.test/refunds"
+PAGE = "GET https://a.docs.test/page"
+
+
+@pytest.mark.parametrize(
+    ("mode", "what", "kind", "rules", "found", "action", "reason"),
+    [
+        # The control host is Playhead itself, in every mode, whatever else is said.
+        (RECORD, "GET http://playhead.internal/run", READ, "none", None, CONTROL, "control host"),
+        (PLAYBACK, "GET http://playhead.internal/run", READ, "none", NEVER, CONTROL, "control host"),
+        (PASSTHROUGH, "GET http://playhead.internal/run", READ, "none", None, CONTROL, "control host"),
+        (RECORD, "GET http://PLAYHEAD.Internal./run", READ, "none", None, CONTROL, "control host"),
+        # Recording and passing through forward everything.
+        (RECORD, REFUND, EFFECT, "none", None, FORWARD, "mode record"),
+        (RECORD, REFUND, EFFECT, "stub refunds", None, FORWARD, "mode record"),
+        (RECORD, CHAT, INFERENCE, "none", None, FORWARD, "mode record"),
+        (PASSTHROUGH, REFUND, EFFECT, "none", None, FORWARD, "mode passthrough"),
+        # A live rule goes before the tape, for exactly what it names.
+        (PLAYBACK, EMIT, EFFECT, "live emit", ON_TAPE, LIVE, "metrics"),
+        (PLAYBACK, EMIT, EFFECT, "live emit", NEVER, LIVE, "metrics"),
+        (PLAYBACK, EMIT, EFFECT, "live emit", NO_TAPE, LIVE, "metrics"),
+        (PLAYBACK, "GET https://metrics.test/emit", READ, "live emit", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, "POST http://metrics.test/emit", EFFECT, "live emit", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, "POST https://metrics.test:8443/emit", EFFECT, "live emit", NEVER, REFUSE, "not on"),
+        (PLAYBACK, "POST https://metrics.test/emit/x", EFFECT, "live emit", NEVER, REFUSE, "not on"),
+        (PLAYBACK, "POST https://xmetrics.test/emit", EFFECT, "live emit", NEVER, REFUSE, "not on"),
+        # A live class: its hosts, and its class alone.
+        (PLAYBACK, CHAT, INFERENCE, "inference live", ON_TAPE, LIVE, "new prompt"),
+        (PLAYBACK, CHAT, EFFECT, "inference live", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, "POST https://api.anthropic.com/v1/messages", INFERENCE, "inference live", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, "POST https://api.anthropic.com/v1/messages", INFERENCE, "inference live", NEVER, REFUSE, "not on"),
+        (PLAYBACK, PAGE, READ, "reads live", NEVER, LIVE, "fresh docs"),
+        (PLAYBACK, "POST https://a.docs.test/page", EFFECT, "reads live", NEVER, REFUSE, "not on the tape"),
+        # The tape answers, every class alike; telemetry also again.
+        (PLAYBACK, CHAT, INFERENCE, "none", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, PAGE, READ, "none", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, REFUND, EFFECT, "none", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, REFUND, EFFECT, "stub refunds", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, REFUND, EFFECT, "effects: refuse", ON_TAPE, SERVE, "on tape"),
+        (PLAYBACK, EMIT, TELEMETRY, "none", AGAIN, SERVE, "served again"),
+        # An effect that is not on the tape is stubbed from a configured answer only.
+        (PLAYBACK, REFUND, EFFECT, "stub refunds", NEVER, STUB, "effect rule"),
+        (PLAYBACK, REFUND, EFFECT, "stub refunds", USED_UP, STUB, "effect rule"),
+        (PLAYBACK, "POST https://pay.test/charges", EFFECT, "stub refunds", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, REFUND, EFFECT, "effect rule without answer", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, REFUSE, "not on the tape"),
+        # Never anything but an effect.
+        (PLAYBACK, REFUND, INFERENCE, "stub refunds", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, REFUND, READ, "stub refunds", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, REFUND, TELEMETRY, "stub refunds", NEVER, REFUSE, "not on the tape"),
+        # Everything else is refused: empty never means off.
+        (PLAYBACK, CHAT, INFERENCE, "none", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, CHAT, INFERENCE, "none", USED_UP, REFUSE, "exhausted"),
+        (PLAYBACK, PAGE, READ, "none", NO_TAPE, REFUSE, "no tape"),
+        (PLAYBACK, REFUND, EFFECT, "none", NO_TAPE, REFUSE, "no tape"),
+        (PLAYBACK, EMIT, TELEMETRY, "none", NEVER, REFUSE, "not on the tape"),
+        # The control host's name inside another one is another host.
+        (PLAYBACK, "GET http://x.playhead.internal/", READ, "none", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, "GET http://playhead.internal.test/", READ, "none", NEVER, REFUSE, "not on the tape"),
+    ],
+)  # fmt: skip
+def test_the_policy(
+    mode: Mode,
+    what: str,
+    kind: RequestClass,
+    rules: str,
+    found: Hit | Exhausted | Unknown | None,
+    action: Action,
+    reason: str,
+) -> None:
+    """Control host, mode, live rule, tape, configured answer, refusal: in this order."""
+    decision = decide(facts(what, kind), mode, Policy.of(RULES[rules]), found)
+    assert decision.action is action
+    assert reason in decision.reason
+    assert "\n" not in decision.reason
+
+
+@pytest.mark.parametrize("found", [ON_TAPE, AGAIN, USED_UP, NEVER, NO_TAPE], ids=str)
+@pytest.mark.parametrize("kind", list(RequestClass))
+def test_without_rules_nothing_leaves_in_playback(
+    kind: RequestClass, found: Hit | Exhausted | Unknown | None
+) -> None:
+    """Whatever is asked and whatever the cursor says."""
+    for what, method in itertools.product(("/", "/v1/x?y"), ("GET", "POST", "CONNECT", "get", "")):
+        asked = facts(f"{method} https://anything.test{what}", kind)
+        assert decide(asked, PLAYBACK, Policy.of(Config()), found).action in (SERVE, REFUSE)
+
+
+def test_a_decision_carries_what_is_needed_to_act() -> None:
+    """The exchange that answers, or the configured answer."""
+    policy = Policy.of(RULES["stub refunds"])
+    served = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ON_TAPE)
+    assert served == Decision(SERVE, "on tape", seq=Seq(7))
+    assert decide(facts(EMIT, TELEMETRY), PLAYBACK, policy, AGAIN).repeated
+    assert decide(facts(REFUND, EFFECT), PLAYBACK, policy, NEVER).answer == ANSWER
+
+
+def facts(what: str, kind: RequestClass) -> Facts:
+    request = make_request(what)
+    host = what.split("/")[2].partition(":")[0]  # as written: urlsplit would lower it
+    return Facts(request.method, request.scheme, host, request.port, request.target, kind)

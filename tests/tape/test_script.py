@@ -1,0 +1,124 @@
+"""How a recorded outcome is played, as a table: what happened, and the steps that play it.
+
+Times are milliseconds here. A late answer is offered half a second later than it came.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.model import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Response
+from playhead.tape.script import LATE_MARGIN_US, StepKind, script
+from playhead.tests.support.exchanges import make_exchange, make_response
+from playhead.tests.support.strategies import exchanges
+
+INSTANT, RECORDED, HALF, DOUBLE = 0.0, 1.0, 0.5, 2.0
+
+
+def answer(*pieces: tuple[int, bytes], head: int = 100, **changes: Any) -> Response:
+    body = b"".join(piece for _, piece in pieces)
+    chunks = tuple(Chunk(at_ms * 1000, len(piece)) for at_ms, piece in pieces)
+    return make_response(body, head_us=head * 1000, chunks=chunks, **changes)
+
+
+def fault(kind: FaultKind, at: int, phase: Phase = Phase.BODY) -> Fault:
+    return Fault(kind, phase, "in the engine's words", at * 1000)
+
+
+def gone(at: int, chunks: int = 0, head: bool = False) -> Gone:
+    return Gone(at * 1000, chunks, head)
+
+
+def steps(exchange: Exchange, pace: float) -> list[str]:
+    return [
+        f"{step.at_us / 1000:g} {step.kind.value}{' ' + step.data.decode() if step.data else ''}"
+        for step in script(exchange, pace)
+    ]
+
+
+WHOLE = answer((200, b"a"), (300, b"bc"))
+CUT = answer((200, b"a"), (300, b"bc"), complete=False)
+
+
+@pytest.mark.parametrize(
+    ("response", "failed", "left", "pace", "expected"),
+    [
+        # Complete: at once, in recorded time, or at a factor.
+        (WHOLE, None, None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 end"]),
+        (WHOLE, None, None, RECORDED, ["100 head", "200 data a", "300 data bc", "400 end"]),
+        (WHOLE, None, None, HALF, ["50 head", "100 data a", "150 data bc", "200 end"]),
+        (WHOLE, None, None, DOUBLE, ["200 head", "400 data a", "600 data bc", "800 end"]),
+        # Not streamed: the body comes with its head. No body: no piece.
+        (make_response(b"whole", head_us=100_000), None, None, RECORDED, ["100 head", "100 data whole", "400 end"]),
+        (make_response(b"", head_us=100_000), None, None, RECORDED, ["100 head", "400 end"]),
+        # The client left before the head; the answer came later and is kept waiting, whatever the pace.
+        (WHOLE, None, gone(50), INSTANT, ["600 head", "700 data a", "800 data bc", "900 end"]),
+        (WHOLE, None, gone(50), RECORDED, ["600 head", "700 data a", "800 data bc", "900 end"]),
+        # Head or piece were there, but held back, when the client left: not before it leaves again.
+        (WHOLE, None, gone(2000), INSTANT, ["2500 head", "2500 data a", "2500 data bc", "2500 end"]),
+        # It left in the middle of the stream: what it had been sent comes at pace, the rest is late.
+        (WHOLE, None, gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 end"]),
+        (WHOLE, None, gone(250, 1, True), RECORDED, ["100 head", "200 data a", "800 data bc", "900 end"]),
+        (WHOLE, None, gone(250, 1, True), DOUBLE, ["200 head", "400 data a", "1100 data bc", "1300 end"]),
+        # It left after the last piece, before the end.
+        (WHOLE, None, gone(350, 2, True), INSTANT, ["0 head", "0 data a", "0 data bc", "900 end"]),
+        # It left, and reading stopped there: nothing more ever comes.
+        (CUT, None, gone(350, 2, True), INSTANT, ["0 head", "0 data a", "0 data bc", "0 hang"]),
+        (None, None, gone(350), INSTANT, ["0 hang"]),
+        # It left, and then the upstream failed.
+        (None, fault(FaultKind.RESET, 300, Phase.HEAD), gone(100), INSTANT, ["800 rst"]),
+        (CUT, fault(FaultKind.CUT, 400), gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 fin"]),
+        # Cut in the body: the stream ends there, without its framing's end.
+        (CUT, fault(FaultKind.CUT, 350), None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 fin"]),
+        (CUT, fault(FaultKind.CUT, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 fin"]),
+        (CUT, fault(FaultKind.TIMEOUT, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 fin"]),
+        # Reset in the body, and before the head.
+        (CUT, fault(FaultKind.RESET, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 rst"]),
+        (None, fault(FaultKind.RESET, 350, Phase.HEAD), None, RECORDED, ["350 rst"]),
+        (None, fault(FaultKind.REFUSED, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
+        (None, fault(FaultKind.DNS, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
+        # Written before its outcome was known, and then the process died.
+        (CUT, None, None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 hang"]),
+        # Nothing is known of it.
+        (None, None, None, INSTANT, ["0 hang"]),
+    ],
+)  # fmt: skip
+def test_an_outcome_is_played_as_it_was(
+    response: Response | None,
+    failed: Fault | None,
+    left: Gone | None,
+    pace: float,
+    expected: list[str],
+) -> None:
+    """Kind of an end, order and pieces as recorded; a client that gave up has to give up again."""
+    exchange = make_exchange(response=response, fault=failed, gone=left, end_us=400_000)
+    assert steps(exchange, pace) == expected
+
+
+ENDS = {StepKind.END, StepKind.FIN, StepKind.RST, StepKind.HANG}
+
+
+@given(exchanges(), st.sampled_from([INSTANT, HALF, RECORDED, 3.7]))
+def test_a_script_plays_every_byte_once_and_has_one_end(exchange: Exchange, pace: float) -> None:
+    """The head first, then the body in its pieces, then exactly one end."""
+    played = script(exchange, pace)
+    assert [step.kind in ENDS for step in played] == [False] * (len(played) - 1) + [True]
+    assert b"".join(step.data for step in played) == (
+        exchange.response.body if exchange.response else b""
+    )
+    assert (played[0].kind is StepKind.HEAD) == (exchange.response is not None)
+
+
+@given(exchanges(), st.sampled_from([INSTANT, HALF, RECORDED, 3.7]))
+def test_what_a_client_did_not_wait_for_is_offered_after_it_left(
+    exchange: Exchange, pace: float
+) -> None:
+    """At any pace: served early it would change the story."""
+    if exchange.gone is None:
+        return
+    unsent = replace(exchange.gone, chunks=0, head=False)
+    for step in script(replace(exchange, gone=unsent), pace):
+        assert step.kind is StepKind.HANG or step.at_us >= unsent.at_us + LATE_MARGIN_US

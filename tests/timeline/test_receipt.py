@@ -1,0 +1,478 @@
+"""Receipts, folded from made-up logs.
+
+The tape of most tests: 1 a read, 2 an effect, 3 a model call, 4 telemetry. A playback is told as words:
+`served 2` (by tape seq 2), `again 4`, `stubbed 2`, `refused 9`, `refused-telemetry`, `live 3`, `diverged`,
+`egress`, `foreign`.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Owner, RunInfo, Store
+from playhead.tape.events import Event, EventKind
+from playhead.tape.model import (
+    Chunk,
+    Exchange,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RequestClass,
+    VerdictKind,
+)
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_intent,
+    make_record,
+    make_response,
+)
+from playhead.timeline import Receipt, build, exit_code
+from playhead.timeline.listing import rows
+
+INFERENCE, READ, EFFECT, TELEMETRY = (
+    RequestClass.INFERENCE,
+    RequestClass.READ,
+    RequestClass.EFFECT,
+    RequestClass.TELEMETRY,
+)
+REFUND = "POST https://pay.test/refunds"
+CHAT = "POST https://api.openai.com/v1/chat/completions"
+
+TAPE = (
+    make_exchange(1, "GET https://docs.test/page?q=1", kind=READ),
+    make_exchange(2, REFUND, kind=EFFECT, body=b'{"amount": 5}'),
+    make_exchange(3, CHAT, kind=INFERENCE, body=b'{"model": "m"}'),
+    make_exchange(4, "POST https://telemetry.test/emit", kind=TELEMETRY),
+)
+STRANGE = make_exchange(9, "GET https://elsewhere.test/", kind=READ)
+
+
+@pytest.fixture
+async def store(store_dir: Path) -> AsyncIterator[Store]:
+    with Store.open(store_dir) as opened:
+        yield opened
+
+
+async def record(
+    store: Store,
+    *exchanges: Exchange,
+    name: str = "tape",
+    keys: dict[int, bytes] | None = None,
+    unfinished: tuple[Exchange, ...] = (),
+    seal: bool = True,
+) -> RunInfo:
+    """Write a recording."""
+    run = await store.create_run(name, mode="record", at_ns=1)
+    for exchange in exchanges:
+        store.append(run.number, make_intent(exchange, (keys or {}).get(exchange.seq)))
+        await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+    for exchange in unfinished:
+        await store.append_durably(run.number, make_intent(exchange))
+    if not seal:
+        return store.reload(run)
+    seqs = tuple(exchange.seq for exchange in unfinished)
+    return await store.seal(run, reason="the command ended with 0", at_ns=2, unfinished=seqs)
+
+
+async def play(
+    store: Store,
+    tape: RunInfo,
+    *told: str | Event,
+    seal: bool = True,
+    keys: dict[int, bytes] | None = None,
+) -> RunInfo:
+    """Write a playback; the nth request has seq n."""
+    run = await store.create_run(tape.id, mode="playback", at_ns=3, parent=tape)
+    seq = 0
+    for item in told:
+        if isinstance(item, Event):
+            store.append(run.number, item)
+            continue
+        what, _, number = item.partition(" ")
+        recorded = TAPE[int(number) - 1] if number and int(number) <= len(TAPE) else STRANGE
+        if what in ("diverged", "egress", "foreign"):
+            store.append(run.number, MADE[what](seq))
+            continue
+        seq += 1
+        if what == "live":
+            exchange = replace(recorded, seq=seq, verdict=VerdictKind.LIVE)
+            store.append(run.number, make_intent(exchange))
+            await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+        else:
+            store.append(run.number, verdict(seq, what, recorded, (keys or {}).get(seq)))
+    if not seal:
+        store.writer.call(lambda _: None)
+        return store.reload(run)
+    return await store.seal(run, reason="the command ended with 0", at_ns=4)
+
+
+def verdict(seq: int, what: str, recorded: Exchange, key: bytes | None = None) -> Event:
+    kind = RequestClass.TELEMETRY if what == "refused-telemetry" else recorded.request_class
+    data: dict[str, Any] = {
+        "seq": seq,
+        "method": recorded.request.method,
+        "url": recorded.request.url,
+        "request_class": kind.value,
+        "verdict": {"again": "served", "refused-telemetry": "refused"}.get(what, what),
+        "reason": "not on the tape" if "refused" in what else "on tape",
+        "fingerprint": recorded.fingerprint,
+        "key": key,
+    }
+    if what in ("served", "again"):
+        data |= {"tape_seq": recorded.seq, "match": "repeated" if what == "again" else "exact"}
+    return Event(EventKind.VERDICT, 3, data)
+
+
+MADE: dict[str, Callable[[int], Event]] = {
+    "diverged": lambda seq: Event(
+        EventKind.DIVERGED,
+        3,
+        {
+            "seq": seq,
+            "divergence": {
+                "kind": "changed",
+                "seq": seq,
+                "method": "GET",
+                "url": "https://docs.test/page?q=2",
+                "nearest": 1,
+                "differences": (),
+                "text": "nearest on the tape is seq 1",
+            },
+        },
+    ),
+    "egress": lambda _: Event(
+        EventKind.EGRESS, 3, {"target": "192.0.2.1:443", "by": "guard", "reason": "no live rule"}
+    ),
+    "foreign": lambda _: Event(
+        EventKind.FOREIGN,
+        3,
+        {"sockets": ({"protocol": "tcp", "address": "192.0.2.1", "port": 443, "process": "curl"},)},
+    ),
+}
+
+ALL = ("served 1", "served 2", "served 3", "served 4")
+
+
+# ---- exit codes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        # Faithful: everything from the tape; telemetry may be left, repeated, or refused.
+        (ALL, 0),
+        (("served 3", "served 2", "served 1"), 0),
+        ((*ALL, "again 4", "again 4"), 0),
+        ((*ALL, "refused-telemetry"), 0),
+        # 125: no request was seen, whatever else there was.
+        ((), 125),
+        (("egress",), 125),
+        (("foreign",), 125),
+        # 123: something tried to leave, past the proxy or through it.
+        ((*ALL, "egress"), 123),
+        ((*ALL, "foreign"), 123),
+        # 121: refused, stubbed, or diverged in any other way; one of them is enough.
+        ((*ALL, "refused 9"), 121),
+        ((*ALL, "refused 9", "diverged"), 121),
+        ((*ALL, "stubbed 2"), 121),
+        ((*ALL, "diverged"), 121),
+        # 122: left on the tape.
+        (("served 1", "served 2", "served 4"), 122),
+        (("again 4",), 122),
+        # In this order, where several hold.
+        (("egress", "foreign", "diverged"), 125),
+        (("served 1", "refused 9", "diverged", "egress"), 123),
+        (("served 1", "stubbed 2", "foreign"), 123),
+        (("served 1", "egress"), 123),
+        (("served 1", "refused 9"), 121),
+        (("served 1", "stubbed 2"), 121),
+        (("refused 9",), 121),
+    ],
+    ids=str,
+)
+async def test_exit_codes(store: Store, told: tuple[str, ...], code: int) -> None:
+    """125 untestable, 123 something tried to leave, 121 diverged, 122 not used up, 0 faithful."""
+    receipt = build(store, await play(store, await record(store, *TAPE), *told))
+    assert exit_code(receipt) == code
+    assert receipt.faithful is (code == 0)
+    assert receipt.to_json()["exit_code"] == code
+    assert receipt.to_json()["faithful"] is (code == 0)
+
+
+async def test_a_recording_has_no_verdict_of_its_own(store: Store) -> None:
+    """Its exit code is the child's, and it is neither faithful nor not."""
+    receipt = build(store, await record(store, *TAPE))
+    assert (exit_code(receipt), receipt.faithful) == (0, None)
+    assert receipt.counts["recorded"] == receipt.requests == 4
+    assert [effect.seq for effect in receipt.effects] == [2]
+    assert receipt.level == "0: log only"
+
+
+async def test_an_open_run_is_not_judged_yet(store: Store) -> None:
+    """What it has done until now is shown."""
+    receipt = build(store, await play(store, await record(store, *TAPE), *ALL, seal=False))
+    assert receipt.faithful is None
+    assert (receipt.status, receipt.counts["served"]) == ("open", 4)
+    recording = build(store, await record(store, *TAPE[:2], name="other", seal=False))
+    assert (recording.status, recording.faithful, recording.requests) == ("open", None, 2)
+
+
+async def test_a_playback_whose_process_died_proves_nothing(store_dir: Path) -> None:
+    """Its last events may be missing: it is not faithful, however good it looks."""
+    with Store.open(store_dir) as store:
+        tape = await record(store, *TAPE)
+        store._owner = Owner(2**22 + 1, 0.0)
+        run = await play(store, tape, *ALL, seal=False)
+    with Store.open(store_dir, readonly=True) as store:
+        shown = build(store, store.get_run(run.id))
+        assert (shown.status, shown.faithful, exit_code(shown)) == ("recovered", False, 125)
+    with Store.open(store_dir) as store:
+        receipt = build(store, store.get_run(run.id))
+    assert (receipt.status, receipt.faithful, exit_code(receipt)) == ("recovered", False, 125)
+    assert receipt.end == "its process died"
+
+
+# ---- what is in it -----------------------------------------------------------------------------
+
+
+async def test_what_was_served_is_counted_by_how_it_matched(store: Store) -> None:
+    """Every count of the JSON is there, zeros too."""
+    told = ("served 1", "served 2", "again 4", "refused 9", "stubbed 2", "live 3")
+    receipt = build(store, await play(store, await record(store, *TAPE), *told))
+    assert receipt.to_json()["counts"] == {
+        "recorded": 0,
+        "served": 3,
+        "stubbed": 1,
+        "live": 1,
+        "refused": 1,
+        "unused": 1,
+    }
+    assert receipt.matched == {"exact": 2, "repeated": 1}
+    assert receipt.requests == len(told)
+    assert [(row["seq"], row["url"]) for row in receipt.refused] == [(4, "https://elsewhere.test/")]
+    assert [row["seq"] for row in receipt.live] == [6]
+
+
+async def test_what_is_left_on_the_tape_is_listed_by_seq(store: Store) -> None:
+    """Not telemetry, not what has no outcome: that could not have been served."""
+    late_first = (TAPE[2], TAPE[0], TAPE[1], TAPE[3])
+    tape = await record(
+        store, *late_first, unfinished=(make_exchange(5, "GET https://docs.test/x"),)
+    )
+    receipt = build(store, await play(store, tape, "served 2"))
+    assert [row["seq"] for row in receipt.unused] == [1, 3]
+    assert receipt.unused[0] == {"seq": 1, "method": "GET", "url": "https://docs.test/page?q=1"}
+
+
+@pytest.mark.parametrize(
+    ("live", "left"),
+    [
+        ((), [1, 2, 3]),
+        ((("* *://api.openai.com", "inference"),), [1, 2]),
+        ((("* *://api.openai.com", "read"),), [1, 2, 3]),
+        ((("GET https://docs.test/page", None),), [2, 3]),
+        ((("GET https://docs.test/page?q=1", None),), [2, 3]),
+        ((("GET https://docs.test/page?q=2", None),), [1, 2, 3]),
+        ((("https://docs.test:8443/", None), ("POST https://pay.test/*", None)), [1, 3]),
+        ((("not a pattern", None), ("*://*", None)), []),
+    ],
+    ids=str,
+)
+async def test_what_goes_live_is_never_unused(
+    store: Store, live: tuple[tuple[str, str | None], ...], left: list[int]
+) -> None:
+    """A live rule goes before the tape, so that what it names can never be served from there."""
+    tape = await record(store, *TAPE)
+    run = await play(store, tape, Event(EventKind.NOTED, 3, {"live": live}), "again 4")
+    assert [row["seq"] for row in build(store, run).unused] == left
+
+
+async def test_a_missing_tape_is_said(store: Store) -> None:
+    """A receipt can be printed again when its tape is in another store."""
+    tape = replace(await record(store, *TAPE), id="elsewhere")
+    receipt = build(store, await play(store, tape, *ALL))
+    assert "'elsewhere' is not in this store" in receipt.warnings[0]
+    assert receipt.counts["served"] == 4
+
+
+async def test_notes_of_the_launcher_are_taken_up(store: Store) -> None:
+    """Exit code of the child, containment, and texts for people."""
+    notes = (
+        Event(EventKind.NOTED, 3, {"text": "the file was reloaded"}),
+        Event(EventKind.NOTED, 3, {"child_exit": 7, "contained": True}),
+    )
+    receipt = build(store, await play(store, await record(store, *TAPE), *notes, *ALL))
+    document = receipt.to_json()
+    assert (document["child_exit"], document["contained"]) == (7, True)
+    assert document["warnings"] == ["the file was reloaded"]
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        (ALL, "3: tools, state and model from the tape, the clock live"),
+        (("live 3",), "3: tools and state from the tape, the model live"),
+        (("live 1",), "1: tools partly live"),
+        (("live 2", "live 3"), "1: tools partly live"),
+    ],
+    ids=str,
+)
+async def test_the_level_that_was_reached(store: Store, told: tuple[str, ...], level: str) -> None:
+    """By what went live."""
+    assert build(store, await play(store, await record(store, *TAPE), *told)).level == level
+
+
+# ---- effects -----------------------------------------------------------------------------------
+
+
+def refund(seq: int, body: bytes = b'{"amount": 5}', **changes: Any) -> Exchange:
+    return make_exchange(seq, REFUND, kind=EFFECT, body=body, **changes)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "keys", "notes"),
+    [
+        # One is one.
+        ((b"5",), {}, [""]),
+        # The same effect again: with another key or none a possible duplicate, with the same key a retry.
+        ((b"5", b"5"), {}, ["", "possible duplicate of seq 1"]),
+        ((b"5", b"5"), {1: b"k", 2: b"K"}, ["", "possible duplicate of seq 1"]),
+        ((b"5", b"5"), {1: b"k"}, ["", "possible duplicate of seq 1"]),
+        ((b"5", b"5"), {2: b"k"}, ["", "possible duplicate of seq 1"]),
+        ((b"5", b"5"), {1: b"k", 2: b"k"}, ["", "safe retry of seq 1"]),
+        # Each of several.
+        ((b"5", b"5", b"5"), {}, ["", "possible duplicate of seq 1", "possible duplicate of seq 2"]),
+        ((b"5", b"5", b"5"), {1: b"k", 3: b"k"}, ["", "possible duplicate of seq 1", "safe retry of seq 1"]),
+        # Other effects are none of it.
+        ((b"5", b"6", b"5"), {}, ["", "", "possible duplicate of seq 1"]),
+        ((b"5", b"6"), {1: b"k", 2: b"k"}, ["", ""]),
+    ],
+)  # fmt: skip
+async def test_possible_duplicates_and_safe_retries(
+    store: Store, bodies: tuple[bytes, ...], keys: dict[int, bytes], notes: list[str]
+) -> None:
+    """By effect key and idempotency key, in a recording and in its playback alike."""
+    exchanges = [refund(seq, body) for seq, body in enumerate(bodies, 1)]
+    tape = await record(store, *exchanges, keys=keys)
+    assert [effect.note for effect in build(store, tape).effects] == notes
+    played = [
+        verdict(exchange.seq, "served", exchange, keys.get(exchange.seq)) for exchange in exchanges
+    ]
+    assert [
+        effect.note for effect in build(store, await play(store, tape, *played)).effects
+    ] == notes
+
+
+LATE = make_response(b"{}", head_us=3_000_000)
+
+
+@pytest.mark.parametrize(
+    ("exchange", "outcome"),
+    [
+        (refund(1), "200"),
+        (refund(1, response=make_response(status=503)), "503"),
+        (refund(1, response=LATE, gone=Gone(1_000_000, 0, False)), "client left after 1.0 s; 200 came at 3.0 s"),
+        (refund(1, response=None, gone=Gone(1_000_000, 0, False)), "client left after 1.0 s; no answer was seen"),
+        (refund(1, gone=Gone(1_500_000, 0, True)), "200, client left after 1.5 s"),
+        (
+            refund(1, response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, "reset by peer", 5)),
+            "reset in head: reset by peer",
+        ),
+        (
+            refund(1, response=make_response(b"x", chunks=(Chunk(1, 1),), complete=False),
+                   fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 5)),
+            "cut in body: closed",
+        ),
+        (refund(1, response=None), "no answer"),
+    ],
+)  # fmt: skip
+async def test_what_came_of_an_effect(store: Store, exchange: Exchange, outcome: str) -> None:
+    """For the client and for the server; in a playback as the tape has it."""
+    tape = await record(store, exchange)
+    (effect,) = build(store, tape).effects
+    assert (effect.answered_by, effect.outcome) == ("upstream", outcome)
+    assert (effect.method, effect.url, effect.summary) == (
+        "POST",
+        "https://pay.test/refunds",
+        '{"amount": 5}',
+    )
+    (played,) = build(store, await play(store, tape, verdict(1, "served", exchange))).effects
+    assert (played.answered_by, played.outcome) == ("tape seq 1", outcome)
+
+
+async def test_effects_that_were_not_executed_say_so(store: Store) -> None:
+    """Refused, stubbed, or sent by a live rule."""
+    run = await play(store, await record(store, *TAPE), "refused 2", "stubbed 2", "live 2")
+    told = [(effect.answered_by, effect.outcome) for effect in build(store, run).effects]
+    assert told == [("refused", "not on the tape"), ("effect rule", ""), ("live rule", "200")]
+
+
+async def test_an_effect_without_an_outcome_is_unknown(store_dir: Path) -> None:
+    """Never `not sent`: in a sealed run as unfinished, in a recovered one as unknown."""
+    with Store.open(store_dir) as store:
+        sealed = await record(store, TAPE[0], unfinished=(refund(2),), name="sealed")
+        receipt = build(store, sealed)
+        assert receipt.unfinished == [2]
+        assert [effect.outcome for effect in receipt.effects] == [
+            "unknown: no outcome was recorded"
+        ]
+        store._owner = Owner(2**22 + 1, 0.0)
+        await record(
+            store, TAPE[0], unfinished=(refund(2), refund(3, b"x")), name="died", seal=False
+        )
+    with Store.open(store_dir) as store:
+        receipt = build(store, store.get_run("died"))
+        assert (receipt.status, receipt.unfinished) == ("recovered", [2, 3])
+        assert {effect.outcome for effect in receipt.effects} == {
+            "unknown: no outcome was recorded"
+        }
+        assert receipt.to_json()["unfinished"] == [2, 3]
+        listed = rows(store, store.get_run("died"))
+        assert [row["outcome"] for row in listed] == ["200, 2 bytes", "unknown", "unknown"]
+
+
+async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None:
+    """Of any class."""
+    failed = make_exchange(
+        1, response=None, fault=Fault(FaultKind.DNS, Phase.CONNECT, "no such name", 5)
+    )
+    odd = make_exchange(2, warnings=("its body was cut at 64 MB",))
+    receipt = build(store, await record(store, failed, odd))
+    assert receipt.faults == [{"seq": 1, "kind": "dns", "phase": "connect", "text": "no such name"}]
+    assert receipt.warnings == ["seq 2: its body was cut at 64 MB"]
+
+
+# ---- bounds ------------------------------------------------------------------------------------
+
+
+async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
+    """However long a run is."""
+    many = 2500
+    run = await store.create_run("tape", mode="record", at_ns=1)
+    for seq in range(1, many + 1):
+        exchange = make_exchange(seq, f"GET https://docs.test/{seq}", warnings=("w",))
+        store.append(run.number, make_intent(exchange))
+        store.save_unwaited(run.number, lambda exchange=exchange: make_record(exchange))
+    tape = await store.seal(run, reason="x", at_ns=2)
+    told = [verdict(seq, "refused", STRANGE) for seq in range(1, many + 1)]
+    played = await play(store, tape, *told, *(MADE["egress"](1) for _ in range(1500)))
+    receipt = build(store, played)
+    assert (receipt.counts["unused"], receipt.counts["refused"]) == (many, many)
+    document = receipt.to_json()
+    assert {name: len(document[name]) for name in ("unused", "refused", "egress")} == {
+        "unused": 1000,
+        "refused": 1000,
+        "egress": 1000,
+    }
+    assert [row["seq"] for row in receipt.unused] == list(range(1, 1001))
+    assert len(build(store, tape).warnings) == 1000
+
+
+def test_receipts_of_nothing() -> None:
+    """An empty one can be judged and shown."""
+    assert exit_code(Receipt("r", None, "playback", "sealed")) == 125
+    assert Receipt("r", None, "record", "sealed").to_json()["requests"] == 0
