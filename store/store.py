@@ -61,6 +61,7 @@ class Record:
 class _Linked(NamedTuple):
     """An event, ready to be put."""
 
+    event: Event
     key: bytes
     value: bytes
     next: int
@@ -77,11 +78,18 @@ class Store:
         self._environment = environment
         self._tables: dict[str, Any] = {}
         self._chains: dict[int, tuple[int, bytes]] = {}
+        self._origins: set[bytes] = set()
+        """Keys of the `origins` table that are there already; an agent meets few."""
         self._lock = threading.Lock()
         self._owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
         self._writer: Writer | None = None
         if writable:
-            self._writer = Writer(environment, self._chains.clear)
+            self._writer = Writer(environment, self._forget)
+
+    def _forget(self) -> None:
+        """Drop what is remembered of a batch that did not reach the disk. Writer's thread."""
+        self._chains.clear()
+        self._origins.clear()
 
     # ---- opening -------------------------------------------------------------------------------
 
@@ -434,6 +442,7 @@ class Store:
         event = Event(kind, at_ns, {"reason": reason, "exchanges": last, **data})
         self._append(transaction, info.number, event)
         self._chains.pop(info.number, None)
+        self._origins.clear()
         transaction.put(number_key(info.number), ended.encode(), db=self._tables["runs"])
         transaction.delete(number_key(info.number), db=self._tables["open"])
         return ended
@@ -489,17 +498,16 @@ class Store:
     def _link(self, transaction: lmdb.Transaction, run: int, event: Event) -> "_Linked":
         """Put an event behind the last one; raises what it raises before anything is written."""
         number, before = self._chain(transaction, run)
-        key = pair_key(run, number)
-        if transaction.get(key, db=self._tables["events"]) is not None:
-            # Another process took us for dead and wrote on: nothing of either is lost.
-            del self._chains[run]
-            number, before = self._chain(transaction, run)
-            key = pair_key(run, number)
         value, link = encode_event(event, before)
-        return _Linked(key, value, number + 1, link)
+        return _Linked(event, pair_key(run, number), value, number + 1, link)
 
     def _put_event(self, transaction: lmdb.Transaction, run: int, linked: "_Linked") -> None:
-        transaction.put(linked.key, linked.value, db=self._tables["events"], overwrite=False)
+        table = self._tables["events"]
+        if not transaction.put(linked.key, linked.value, db=table, overwrite=False):
+            # Another process took us for dead and wrote on: nothing of either is lost.
+            del self._chains[run]
+            linked = self._link(transaction, run, linked.event)
+            transaction.put(linked.key, linked.value, db=table, overwrite=False)
         self._chains[run] = (linked.next, linked.link)
 
     def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
@@ -586,6 +594,8 @@ class Store:
         if exchange.alpn_offers:
             request = exchange.request
             origin = origin_key(run, request.host, request.port, exchange.alpn_offers)
+            if origin in self._origins:
+                origin = None
         linked = self._link(transaction, run, record.outcome) if record.outcome else None
         transaction.put(key, value, db=tables["exchanges"])
         transaction.put(used, b"", db=tables["fingerprints"])
@@ -594,6 +604,7 @@ class Store:
         )
         if origin is not None:
             transaction.put(origin, exchange.alpn or b"", db=tables["origins"], overwrite=False)
+            self._origins.add(origin)
         if linked is not None:
             self._put_event(transaction, run, linked)
 

@@ -8,10 +8,16 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     streams.py    streams that record, hold back the last byte, play a tape, read on
     messages.py   trailers and interim answers of HTTP/1
     tls.py        our CA instead of a generated one
+    heads.py      what is no request at all is answered or closed at once
+    imports.py    mitmproxy's addons one by one, without the rest of them
     loop.py       an event loop on which eager tasks work
     engine.py     all of it started, tested against itself, and stopped cleanly
 """
 
-from .engine import Engine
+from . import imports
+
+imports.prepare()  # before anything of `mitmproxy.addons` is imported
+
+from .engine import Engine  # noqa: E402  # only now
 
 __all__ = ["Engine"]

@@ -44,13 +44,14 @@ class PlayheadServer(TrailersMixin, Http1Server):
         """Read a head as mitmproxy does, unless it is clear already that there is none."""
         while self._start(2).startswith((b"\n", b"\r\n")):
             self.buf.maybe_extract_lines()  # empty lines before a request (RFC 9112 section 2.2)
-        answered = isinstance(event, events.DataReceived)
+        reading = isinstance(event, events.DataReceived)
         for command in super().read_headers(event):
             if self._is_direct(command):
                 yield from self._end(400, _DIRECT)
                 return
             yield command
-            if answered and isinstance(command, commands.CloseConnection):
+            closed = reading and isinstance(command, commands.CloseConnection)
+            if closed and self.state == self.read_headers:
                 # It was answered already; what mitmproxy would show of it is no request of any run.
                 self._log("a malformed request")
                 self.state = self.done

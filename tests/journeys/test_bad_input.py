@@ -341,6 +341,21 @@ async def test_what_is_no_http_in_a_tunnel_is_ended(tmp_path: Path) -> None:
                 await connection.close()
 
 
+async def test_a_body_that_is_none_ends_its_exchange(tmp_path: Path) -> None:
+    """Chunks that are no chunks, in one piece with the head: the client is let go, nothing is left waiting."""
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store")
+    head = b"POST http://127.0.0.1:1/ HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with running_engine(config) as running, asyncio.timeout(10):
+        connection = await Connection.open(str(running.address))
+        assert (await connection.ask("http://playhead.internal/run")).status == 200
+        (session,) = running.sessions.open
+        connection.writer.write(head + b"no chunk\r\n")
+        await connection.reader.read()
+        await connection.close()
+        assert await session.settled(5)
+        assert session.requests == 2
+
+
 def test_a_port_that_is_the_proxys_own_is_not_asked(tmp_path: Path) -> None:
     """A request for the proxy through the proxy ends at once, instead of going round in circles."""
 

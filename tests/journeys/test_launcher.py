@@ -152,23 +152,27 @@ def test_record_is_transparent_and_seals_however_the_command_ends(
     assert ("aside" in done.err) == (name == "streams")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_launcher_is_the_commands(
-    env: dict[str, str], store: Path, number: signal.Signals
-) -> None:
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def test_a_signal_to_the_launcher_is_the_commands(env: dict[str, str], store: Path) -> None:
     """It is passed on; the exit code is that of the signal, the run is sealed and the receipt printed."""
-    name = number.name
-    arguments = ["record", "--run", name, "--store", store, *child("ready(); sys.stdin.read()")]
-    with launched(env, *arguments, process_group=0) as process:
-        process.send_signal(number)
-        code = process.wait(10)
-        assert process.stderr is not None
-        said = process.stderr.read()
-    assert code == 128 + number
-    assert f"receipt of {name} " in said
-    assert ("KeyboardInterrupt" in said) == (number is signal.SIGINT)
-    with Store.open(store, readonly=True) as opened:
-        assert opened.get_run(name).status is RunStatus.SEALED
+
+    def send(number: signal.Signals) -> tuple[int, str]:
+        words = ["record", "--run", number.name, "--store", str(store)]
+        code = child("ready(); sys.stdin.read()")
+        with launched(env, *words, *code, process_group=0) as process:
+            process.send_signal(number)
+            assert process.stderr is not None
+            return process.wait(20), process.stderr.read()
+
+    with ThreadPoolExecutor(len(SIGNALS)) as pool:
+        outcomes = list(pool.map(send, SIGNALS))
+    for number, (code, said) in zip(SIGNALS, outcomes, strict=True):
+        assert (number, code) == (number, 128 + number)
+        assert f"receipt of {number.name} " in said
+        assert ("KeyboardInterrupt" in said) == (number is signal.SIGINT)
+        assert _status(store, number.name) is RunStatus.SEALED
 
 
 def test_a_command_may_ignore_a_signal(env: dict[str, str], store: Path) -> None:
@@ -189,8 +193,8 @@ def test_a_command_may_ignore_a_signal(env: dict[str, str], store: Path) -> None
 
 def test_a_run_whose_launcher_was_killed_is_recovered(env: dict[str, str], store: Path) -> None:
     """After kill -9 what was answered is there, and can be replayed."""
-    arguments = ["record", "--run", "orphan", "--store", store, *child("ready(); sys.stdin.read()")]
-    with launched(env, *arguments) as process:
+    code = child("ready(); sys.stdin.read()")
+    with launched(env, "record", "--run", "orphan", "--store", store, *code) as process:
         process.kill()
         process.communicate(timeout=10)
     done = playhead("replay", "orphan", "--store", store, *child("print(ask('/a'))"), env=env)
@@ -281,8 +285,7 @@ def test_ctrl_c_is_the_commands_and_the_launcher_seals(env: dict[str, str], stor
         terminal.expect("KeyboardInterrupt")
         terminal.expect("receipt of typed ")
         assert terminal.process.wait(10) == 130
-    with Store.open(store, readonly=True) as opened:
-        assert opened.get_run("typed").status is RunStatus.SEALED
+    assert _status(store, "typed") is RunStatus.SEALED
 
 
 def test_ctrl_z_gives_the_terminal_back_to_the_shell(env: dict[str, str], store: Path) -> None:
@@ -339,7 +342,7 @@ def replayed(
 
     def run(case: str) -> Done:
         written = store.parent / f"{case}.json"
-        where = ["--store", store, "-c", file, "--receipt", written]
+        where = ["--store", str(store), "-c", str(file), "--receipt", str(written)]
         done = playhead("replay", "tape", *where, *child(_held(REPLAYED[case][0])), env=env)
         return Done(done.returncode, done.stdout, done.stderr, json.loads(written.read_text()))
 
@@ -389,7 +392,7 @@ def test_the_receipt_as_json_and_not_at_all(
     nowhere = tmp_path / "missing" / "receipt.json"
     done = playhead("replay", "--json", "tape", "--store", store, *child(PLAY), env=env)
     assert json.loads(done.stderr)["faithful"] is True
-    quiet = ["replay", "-q", "tape", "--receipt", nowhere, "--store", store]
+    quiet = ["replay", "-q", "tape", "--receipt", str(nowhere), "--store", str(store)]
     done = playhead(*quiet, *child(f"{PLAY}; print('out')"), env=env)
     assert (done.returncode, done.stdout) == (0, "out\n")
     assert re.fullmatch(
@@ -401,14 +404,15 @@ def test_what_cannot_be_replayed_is_untestable(
     env: dict[str, str], store: Path, recorded: dict[str, Done], replayed: dict[str, Done]
 ) -> None:
     """125 and a sentence: unknown run with the nearest names, a run still open, a playback, no such command."""
-    arguments = ["record", "--run", "busy", "--store", store, *child("ready(); sys.stdin.read()")]
+    busy = ["record", "--run", "busy", "--store", str(store)]
     rows = {
         ("tabe", "true"): ("unknown run 'tabe'", "nearest: tape"),
         ("busy", "true"): ("'busy' is still being recorded", "playhead seal busy"),
         ("tape@1", "true"): ("'tape@1' is a playback of 'tape'", "replay 'tape' instead"),
         ("tape", "no-such-command"): ("cannot start 'no-such-command': No such file", "--"),
     }
-    with launched(env, *arguments), ThreadPoolExecutor(4) as pool:
+    still = child("ready(); sys.stdin.read()")
+    with launched(env, *busy, *still), ThreadPoolExecutor(4) as pool:
         commands = [("replay", run, "--store", store, "--", command) for run, command in rows]
         outcomes = list(pool.map(lambda words: playhead(*words, env=env), commands))
     for (problem, hint), done in zip(rows.values(), outcomes, strict=True):

@@ -3,12 +3,14 @@
 import asyncio
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from aiohttp import web
 
-from playhead.store import Store
+from playhead.store import RunInfo, RunStatus, Store
 from playhead.tests.support.agent import Agent
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
@@ -40,7 +42,7 @@ def fleet(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) 
         return web.Response(body=b"you said " + await request.read())
 
     settings = Settings(tmp_path_factory.mktemp("fleet"), FLEET)
-    flags = (*settings.flags, "--upstream-ca", certificates.root)
+    flags = (*settings.flags, "--upstream-ca", str(certificates.root))
     with (
         Origin({"/echo": echo}) as plain,
         Origin({"/echo": echo}, certificates) as tls,
@@ -69,7 +71,7 @@ async def test_no_exchange_of_200_concurrent_runs_is_in_the_wrong_run(fleet: Fle
             tasks.create_task(run(name))
     with Store.open(fleet.store, readonly=True) as store:
         found = {
-            run.id: [
+            str(run.id): [
                 (exchange.seq, exchange.request.body.decode()) for exchange in store.exchanges(run)
             ]
             for run in store.runs()
@@ -132,6 +134,16 @@ async def test_a_token_opens_the_runs_it_is_for(
             assert b"a:b:c" not in answer.body
 
 
+class Story(NamedTuple):
+    """What a command saw, recorded and played."""
+
+    recorded: list[bytes]
+    played: list[list[bytes]]
+    upstream: int
+    """Requests that reached the origin."""
+    runs: list[RunInfo]
+
+
 def _counting() -> Origin:
     counts = itertools.count(1)
 
@@ -141,36 +153,50 @@ def _counting() -> Origin:
     return Origin({"/count": count})
 
 
-@pytest.mark.parametrize("who", ["nobody", "--run", "credentials"])
+WHO = ("nobody", "--run", "credentials")
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
+    """Record, change one word in the file, run the same command again, at once: for each of `WHO`."""
+
+    def tell(who: str) -> Story:
+        settings = Settings(tmp_path_factory.mktemp("word"), "mode: record\n")
+        flags = ("--run", "named") if who == "--run" else ()
+        with _counting() as origin, Serve(*settings.flags, *flags) as proxy:
+            url = proxy.url_for("mine") if who == "credentials" else proxy.url
+
+            def command() -> list[bytes]:
+                # Several connections, the last of them just gone when the word changes.
+                urls = [f"{origin.url}/count"] * 3
+                return curl(urls[0], *urls[1:], proxy=url, ca=settings.path).stdout.split(b"count ")
+
+            recorded = command()
+            settings.change("record", "playback")
+            played = [command(), command()]
+        return Story(recorded, played, len(origin.requests), settings.runs())
+
+    with ThreadPoolExecutor(len(WHO)) as pool:
+        return dict(zip(WHO, pool.map(tell, WHO), strict=True))
+
+
+@pytest.mark.parametrize("who", WHO)
 def test_the_same_command_is_served_from_the_tape_once_a_word_has_changed(
-    who: str, tmp_path: Path
+    who: str, stories: dict[str, Story]
 ) -> None:
-    """Record, change one word in the file, run the same command again, at once."""
-    settings = Settings(tmp_path, "mode: record\n")
-    flags = ("--run", "named") if who == "--run" else ()
-    with _counting() as origin, Serve(*settings.flags, *flags) as proxy:
-        url = proxy.url_for("mine") if who == "credentials" else proxy.url
-
-        def command() -> list[bytes]:
-            # Several connections, the last of them just gone when the word changes.
-            urls = [f"{origin.url}/count"] * 3
-            return curl(urls[0], *urls[1:], proxy=url, ca=tmp_path).stdout.split(b"count ")[1:]
-
-        recorded = command()
-        settings.change("record", "playback")
-        played = [command(), command()]
-    assert recorded == [b"1", b"2", b"3"]
-    assert played == [recorded, recorded]
-    assert len(origin.requests) == 3
-    runs = read_json("runs", "--store", settings.store)
-    tape = runs[0]["id"]
+    """Its runs are playbacks of what it recorded, each from the start, whoever it says it is."""
+    story = stories[who]
+    assert story.recorded == [b"", b"1", b"2", b"3"]
+    assert story.played == [story.recorded, story.recorded]
+    assert story.upstream == 3
+    tape = story.runs[0].id
     assert tape == {"nobody": tape, "--run": "named", "credentials": "mine"}[who]
-    assert [(run["id"], run["parent"]) for run in runs] == [
+    assert [(run.id, run.parent) for run in story.runs] == [
         (tape, None),
         (f"{tape}@1", tape),
         (f"{tape}@2", tape),
     ]
-    assert {run["status"] for run in runs} == {"sealed"}
+    assert {run.status for run in story.runs} == {RunStatus.SEALED}
 
 
 def test_a_mode_is_for_new_runs_and_a_broken_file_for_none(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import lmdb
@@ -203,7 +204,7 @@ async def write_run(store: Store, name: str) -> RunInfo:
     for seq in (1, 2, 3, 4, 5):
         store.append(run.number, make_intent(make_exchange(seq)))
     for seq in (4, 1):
-        await store.save(run.number, lambda seq=seq: make_record(make_exchange(seq)))
+        await store.save(run.number, partial(make_record, make_exchange(seq)))
     await store.save(run.number, lambda: make_record(make_exchange(5), final=False))
     return run
 
@@ -268,7 +269,7 @@ async def test_a_process_that_was_taken_for_dead_loses_nothing(store_dir: Path) 
         told = Event(EventKind.RECOVERED, 2, {"reason": "its process died", "unknown": ()})
         number = len(store.events(info)) + 1
 
-        def from_elsewhere(transaction: "lmdb.Transaction[bytes]") -> None:
+        def from_elsewhere(transaction: lmdb.Transaction) -> None:
             known = store._chains.pop(info.number)
             store._append(transaction, info.number, told)
             store._chains[info.number] = known

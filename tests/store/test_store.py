@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(target=runs)
     def first(self) -> str:
-        return self.record("a")
+        made = self.wait(lambda: self.store.create_run("a", mode="record", at_ns=1))
+        return self.opened(made, "a", None)
 
     @rule(target=runs, name=_names)
     def record(self, name: str) -> str:
@@ -364,6 +366,22 @@ async def test_listing_runs_reads_no_tape(store_dir: Path) -> None:
         assert [run.exchanges for run in before] == [3, 3]
 
 
+async def test_bytes_keep_the_fingerprint_that_they_were_given_first(store_dir: Path) -> None:
+    """A run is indexed under one set of rules; negotiated protocols stand as they were first seen too."""
+    first, second = (
+        make_exchange(
+            seq, fingerprint=Fingerprint(bytes([seq]) * 16), alpn_offers=(b"h2",), alpn=alpn
+        )
+        for seq, alpn in ((1, b"h2"), (2, None))
+    )
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        for exchange in (first, second):
+            await store.save(run.number, partial(make_record, exchange))
+        assert store.find_fingerprint(run, make_record(second).raw) == first.fingerprint
+        assert store.find_alpn(run, "api.test", 443, (b"h2",)) == b"h2"
+
+
 async def test_asking_the_owner_of_a_run(store_dir: Path) -> None:
     """A message is there until somebody looks, for that run alone."""
     with Store.open(store_dir) as store:
@@ -415,7 +433,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[b
                 for seq in range(1, 6):
                     exchange = make_exchange(seq)
                     store.append(run.number, make_intent(exchange))
-                    await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+                    await store.save(run.number, partial(make_record, exchange))
                 await store.seal(run, reason="x", at_ns=2)
 
     asyncio.run(write())
@@ -492,7 +510,7 @@ async def test_a_damaged_exchange_is_named(store_dir: Path, value: bytes) -> Non
     with Store.open(store_dir) as store:
         run = await open_run(store)
         for seq in (1, 2):
-            await store.save(run.number, lambda seq=seq: make_record(make_exchange(seq)))
+            await store.save(run.number, partial(make_record, make_exchange(seq)))
     put(store_dir, "exchanges", struct.pack(">QQ", 1, 2), value)
     with Store.open(store_dir, readonly=True) as store:
         assert store.find_exchange(run, 1) == make_exchange(1)
@@ -565,11 +583,8 @@ async def test_a_store_that_was_cut_short_is_refused(store_dir: Path, readonly: 
     with Store.open(store_dir) as store:
         run = await open_run(store)
         for seq in range(1, 40):
-            body = os.urandom(20_000)
-            await store.save(
-                run.number,
-                lambda s=seq, b=body: make_record(make_exchange(s, response=make_response(b))),
-            )
+            exchange = make_exchange(seq, response=make_response(os.urandom(20_000)))
+            await store.save(run.number, partial(make_record, exchange))
     file = store_dir / "log.lmdb" / "data.mdb"
     for size in (file.stat().st_size // 3, 3 * 4096, 2 * 4096, 4096, 10):
         os.truncate(file, size)

@@ -6,6 +6,7 @@ import logging
 import resource
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -205,9 +206,7 @@ async def fill(store: Store, run: RunInfo, rounds: int = 200) -> tuple[list[int]
         futures = []
         for exchange in exchanges:
             try:
-                futures.append(
-                    store.save(run.number, lambda exchange=exchange: make_record(exchange))
-                )
+                futures.append(store.save(run.number, partial(make_record, exchange)))
             except StoreUnwritable:
                 break
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
@@ -251,7 +250,7 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
             lambda: store.ask(run, "seal"),
         ):
             with pytest.raises(StoreUnwritable, match="cannot write the store") as caught:
-                refused()  # type: ignore[no-untyped-call]
+                refused()
             assert "free space" in caught.value.hint
         check_whole(store, run, acknowledged, failed)
     monkeypatch.undo()
@@ -310,7 +309,7 @@ async def test_a_closed_store_refuses(store_dir: Path) -> None:
         lambda: store.seal_blocking(run, reason="x", at_ns=1),
     ):
         with pytest.raises(StoreUnwritable, match="closed") as caught:
-            refused()  # type: ignore[no-untyped-call]
+            refused()
         assert caught.value.hint
 
 

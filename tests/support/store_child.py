@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from playhead.store import Store
@@ -30,8 +31,8 @@ async def write_runs(store: Store, name: str, runs: int, exchanges: int) -> None
         run = await store.create_run(name, mode="record", at_ns=time.time_ns())
         for seq in range(1, exchanges + 1):
             exchange = nth(run.id, seq)
-            store.append_made(run.number, lambda exchange=exchange: make_intent(exchange))
-            await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+            store.append_made(run.number, partial(make_intent, exchange))
+            await store.save(run.number, partial(make_record, exchange))
         await store.seal(run, reason=f"test {index}", at_ns=time.time_ns())
         say(run.id)
 
@@ -50,8 +51,8 @@ async def write_endless(store: Store, name: str) -> None:
             await store.append_durably(run.number, make_intent(exchange))
             say(f"intent {seq}")
             if seq % 3 == 0:  # first what has passed so far, then the whole
-                await store.save(run.number, lambda e=exchange: make_record(e, final=False))
-            await store.save(run.number, lambda e=exchange: make_record(e))
+                await store.save(run.number, partial(make_record, exchange, final=False))
+            await store.save(run.number, partial(make_record, exchange))
             say(f"outcome {seq}")
 
     await asyncio.gather(*(lane() for _ in range(4)))

@@ -7,6 +7,7 @@ The tape of most tests: 1 a read, 2 an effect, 3 a model call, 4 telemetry. A pl
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from playhead.tape.model import (
     Gone,
     Phase,
     RequestClass,
+    RunId,
+    Seq,
     VerdictKind,
 )
 from playhead.tests.support.exchanges import (
@@ -69,7 +72,7 @@ async def record(
     run = await store.create_run(name, mode="record", at_ns=1)
     for exchange in exchanges:
         store.append(run.number, make_intent(exchange, (keys or {}).get(exchange.seq)))
-        await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+        await store.save(run.number, partial(make_record, exchange))
     for exchange in unfinished:
         await store.append_durably(run.number, make_intent(exchange))
     if not seal:
@@ -99,9 +102,9 @@ async def play(
             continue
         seq += 1
         if what == "live":
-            exchange = replace(recorded, seq=seq, verdict=VerdictKind.LIVE)
+            exchange = replace(recorded, seq=Seq(seq), verdict=VerdictKind.LIVE)
             store.append(run.number, make_intent(exchange))
-            await store.save(run.number, lambda exchange=exchange: make_record(exchange))
+            await store.save(run.number, partial(make_record, exchange))
         else:
             store.append(run.number, verdict(seq, what, recorded, (keys or {}).get(seq)))
     if not seal:
@@ -293,7 +296,7 @@ async def test_what_goes_live_is_never_unused(
 
 async def test_a_missing_tape_is_said(store: Store) -> None:
     """A receipt can be printed again when its tape is in another store."""
-    tape = replace(await record(store, *TAPE), id="elsewhere")
+    tape = replace(await record(store, *TAPE), id=RunId("elsewhere"))
     receipt = build(store, await play(store, tape, *ALL))
     assert "'elsewhere' is not in this store" in receipt.warnings[0]
     assert receipt.counts["served"] == 4
@@ -456,7 +459,7 @@ async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     for seq in range(1, many + 1):
         exchange = make_exchange(seq, f"GET https://docs.test/{seq}", warnings=("w",))
         store.append(run.number, make_intent(exchange))
-        store.save_unwaited(run.number, lambda exchange=exchange: make_record(exchange))
+        store.save_unwaited(run.number, partial(make_record, exchange))
     tape = await store.seal(run, reason="x", at_ns=2)
     told = [verdict(seq, "refused", STRANGE) for seq in range(1, many + 1)]
     played = await play(store, tape, *told, *(MADE["egress"](1) for _ in range(1500)))

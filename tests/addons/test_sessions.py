@@ -1,0 +1,352 @@
+"""Who belongs to which run: the rules, with stand-ins for the processes of clients."""
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+from mitmproxy.connection import Client, ConnectionState
+
+from playhead.addons import sessions as module
+from playhead.addons.sessions import Processes, Rejected, Session, Sessions, name_after
+from playhead.config import Config, Mode, Runs
+from playhead.store import RunStatus, Store
+from playhead.tape.model import Seq
+from playhead.tape.redact import Redactor
+
+
+class Seen(NamedTuple):
+    """A process group as it is seen at a connection."""
+
+    pgid: int
+    started: float
+    command: str = "agent"
+
+
+class House:
+    """Sessions in a store, with clients and processes that a test makes up."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self.store = store
+        self.groups: dict[int, Seen] = {}
+        """By the client's port."""
+        self.ended: set[int] = set()
+        """Groups of which nobody is left."""
+        self.sessions = Sessions(
+            store,
+            config,
+            lambda now: Redactor(b"key", now.redact),
+            Processes(
+                lambda peer, _: self.groups.get(peer[1]), lambda pgid, _: pgid not in self.ended
+            ),
+        )
+        self._ports = iter(range(40000, 60000))
+
+    def client(self, group: Seen | None = None, address: str = "127.0.0.1") -> Client:
+        """A new connection; of a process that cannot be seen where there is no group."""
+        port = next(self._ports)
+        if group is not None:
+            self.groups[port] = group
+        return Client(
+            peername=(address, port),
+            sockname=("127.0.0.1", 8080),
+            timestamp_start=1.0,
+            state=ConnectionState.OPEN,
+        )
+
+    async def assign(self, client: Client, name: str | None = None) -> Session:
+        """Have a client let in."""
+        found = await self.sessions.assign(client, (name, "x") if name else None)
+        assert isinstance(found, Session), found
+        return found
+
+    async def join(self, group: Seen | None, name: str | None = None) -> Session:
+        """Have a new connection let in."""
+        return await self.assign(self.client(group), name)
+
+    def change(self, mode: Mode) -> None:
+        """Change the word in the file."""
+        self.sessions.config = dataclasses.replace(self.sessions.config, mode=mode)
+
+    def begin(self, session: Session) -> Any:
+        """Put a request on its way."""
+        flight: Any = SimpleFlight(session.next_seq())
+        session.begin(flight)
+        return flight
+
+    def status(self, session: Session) -> RunStatus:
+        """Look up whether a run is open."""
+        assert session.run is not None
+        return self.store.reload(session.run).status
+
+
+class SimpleFlight:
+    """What sessions know of a request."""
+
+    def __init__(self, seq: Seq) -> None:
+        self.seq = seq
+
+
+CONFIG = Config(mode=Mode.RECORD, runs=Runs(grace_s=5.0))
+ONE, TWO = Seen(100, 1.0), Seen(200, 2.0)
+
+
+@pytest_asyncio.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """An empty house."""
+    with Store.open(tmp_path / "store") as store:
+        made = House(store, CONFIG)
+        made.sessions.on_unfinished = _finish_all
+        yield made
+        await made.sessions.close("the test ended", 0.0)
+
+
+async def _finish_all(flight: Any) -> None:
+    del flight
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (ONE, ONE, True),
+        (ONE, TWO, False),
+        # The leader ended before its group: still the group it was.
+        (ONE, Seen(100, 0.0), True),
+        (Seen(100, 0.0), Seen(100, 0.0), True),
+        # A number given out again: another group, whoever led the first.
+        (ONE, Seen(100, 9.0), False),
+        (Seen(100, 0.0), Seen(100, 9.0), False),
+        # What cannot be seen goes by its address.
+        (None, None, True),
+        (ONE, None, False),
+    ],
+)
+async def test_a_group_is_known_by_its_number_and_its_leaders_start(
+    house: House, first: Seen | None, second: Seen | None, same: bool
+) -> None:
+    """Children and survivors of a group are in its run; nobody else is."""
+    opened = await house.join(first)
+    assert (await house.join(second) is opened) is same
+
+
+async def test_addresses_are_runs_where_processes_cannot_be_seen(house: House) -> None:
+    """One run an address, and a name that can stand in credentials."""
+    runs = [
+        await house.assign(house.client(None, address))
+        for address in ("10.0.0.1", "10.0.0.2", "fe80::1", "10.0.0.1")
+    ]
+    assert [runs.index(run) for run in runs] == [0, 1, 2, 0]
+    assert runs[2].run is not None
+    assert runs[2].run.id.startswith("fe80-1-")
+
+
+async def test_many_at_once_open_one_run(house: House) -> None:
+    """First connections that come together share the run that the first of them opens."""
+    groups = [Seen(100 + number % 3, 1.0) for number in range(30)]
+    named = await asyncio.gather(*(house.join(group, "mine") for group in groups))
+    alone = await asyncio.gather(*(house.join(group) for group in groups))
+    assert len(set(map(id, named))) == 1
+    assert len(set(map(id, alone))) == 3
+    assert len(house.store.runs()) == 4
+
+
+async def test_a_name_goes_before_the_group(house: House) -> None:
+    """A group with a run of its own opens another with a name, in every mode."""
+    nameless = await house.join(ONE)
+    named = await house.join(ONE, "mine")
+    assert named is not nameless
+    for session in (nameless, named):
+        task = house.sessions.end(session, "enough")
+        assert task is not None
+        await task
+    for mode in (Mode.PLAYBACK, Mode.PASSTHROUGH):
+        house.change(mode)
+        group = Seen(300, 3.0) if mode is Mode.PLAYBACK else Seen(400, 4.0)
+        runs = [await house.join(group, name) for name in (None, "mine", None, "mine")]
+        assert (runs[0] is runs[2], runs[1] is runs[3], runs[0] is runs[1]) == (True, True, False)
+        assert {run.mode for run in runs} == {mode}
+
+
+async def test_once_the_mode_has_changed_nobody_joins_a_named_run(house: House) -> None:
+    """Its own groups stay; another is refused while they live, and plays the tape when they have gone."""
+    recording = await house.join(ONE, "mine")
+    house.change(Mode.PLAYBACK)
+    assert await house.join(ONE, "mine") is recording
+    refused = await house.join(TWO, "mine")
+    assert "still being recorded" in refused.problem
+    house.ended.add(ONE.pgid)
+    playing = await house.join(Seen(300, 3.0), "mine")
+    assert playing.tape is not None
+    assert playing.tape.id == "mine"
+    assert house.status(recording) is RunStatus.SEALED
+
+
+async def test_who_cannot_be_seen_may_be_one_of_a_run(house: House) -> None:
+    """With clients on other machines a named run is theirs until its grace is over."""
+    recording = await house.join(None, "mine")
+    house.change(Mode.PLAYBACK)
+    assert await house.join(None, "mine") is recording
+    assert await house.join(ONE, "mine") is not recording
+
+
+async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short connection whose process is gone before it is looked for does not keep the run open."""
+    monkeypatch.setattr(module, "_SECOND_LOOK_S", 0.0)
+    recording = await house.join(ONE, "mine")
+    gone, there = house.client(None), house.client(TWO)
+    gone.state = ConnectionState.CLOSED
+    for client in (gone, there):
+        assert await house.assign(client, "mine") is recording
+    assert house.sessions._looking is not None
+    await house.sessions._looking
+    assert recording.groups_known
+    assert recording.groups == {ONE[:2], TWO[:2]}
+    assert await house.join(None, "mine") is recording
+    await house.sessions._looking
+    assert not recording.groups_known
+
+
+async def test_runs_end_with_their_groups(house: House) -> None:
+    """A nameless run when its group has ended; a named one only once the mode is another."""
+    nameless, named = await house.join(ONE), await house.join(TWO, "mine")
+    house.ended |= {ONE.pgid, TWO.pgid}
+    await house.sessions.tick()
+    assert [session.ending for session in (nameless, named)] == [True, False]
+    house.change(Mode.PLAYBACK)
+    await house.sessions.tick()
+    assert named.ending
+
+
+async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grace begins with the end of its last request, not with the beginning."""
+    now = 1000.0
+    clock = SimpleNamespace(monotonic=lambda: now, time_ns=time.time_ns, strftime=time.strftime)
+    clock.localtime = time.localtime
+    monkeypatch.setattr(module, "time", clock)
+    session = await house.join(ONE)
+    flight = house.begin(session)
+    house.change(Mode.PLAYBACK)
+    now += 60
+    await house.sessions.tick()
+    session.finish(flight)
+    await house.sessions.tick()
+    assert not session.ending
+    now += 6
+    await house.sessions.tick()
+    assert session.ending
+
+
+async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: House) -> None:
+    """A playback waits for its own tape; another name is let in meanwhile."""
+    slow, other = await house.join(ONE, "slow"), await house.join(TWO, "other")
+    flight = house.begin(slow)
+    house.ended |= {ONE.pgid, TWO.pgid}
+    house.change(Mode.PLAYBACK)
+    waiting = asyncio.ensure_future(house.join(Seen(300, 3.0), "slow"))
+    playing = await asyncio.wait_for(house.join(Seen(400, 4.0), "other"), 5)
+    assert playing.tape is not None
+    assert house.status(other) is RunStatus.SEALED
+    assert not waiting.done()
+    slow.finish(flight)
+    played = await asyncio.wait_for(waiting, 5)
+    assert played.tape is not None
+    assert played.tape.id == "slow"
+
+
+async def test_closing_waits_no_longer_than_it_is_told(house: House) -> None:
+    """What is still on its way is given up; the run is sealed and lists it; nobody is let in after."""
+    busy = await house.join(ONE)
+    house.begin(busy)
+    house.begin(busy)
+    await asyncio.wait_for(house.sessions.close("enough", 0.05), 3)
+    assert house.status(busy) is RunStatus.SEALED
+    assert busy.run is not None
+    assert house.store.events(busy.run)[-1].data["unfinished"] == (1, 2)
+    late = await house.sessions.assign(house.client(TWO), None)
+    assert late == Rejected("the proxy is stopping", 503)
+    assert len(house.store.runs()) == 1
+
+
+async def test_a_connection_is_in_one_run_for_life(house: House) -> None:
+    """Other credentials are refused on it, whatever they look like; its own are not."""
+    client = house.client(None, "mine")
+    first = await house.assign(client)
+    for name in ("mine", "other", "None"):
+        assert isinstance(await house.sessions.assign(client, (name, "x")), Rejected)
+    assert await house.assign(client) is first
+    named = house.client(ONE)
+    second = await house.assign(named, "mine")
+    assert await house.assign(named, "mine") is second
+    assert await house.assign(named) is second
+    assert isinstance(await house.sessions.assign(named, ("other", "x")), Rejected)
+    house.sessions.leave(named)
+    assert house.sessions.of(named) is None
+    assert not second.clients
+
+
+async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(house: House) -> None:
+    """It leaves only once, and that was before it belonged to anything."""
+    client = house.client(ONE)
+    client.timestamp_end = 2.0
+    session = await house.assign(client)
+    assert not session.clients
+    assert house.sessions.of(client) is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "credentials", "reason"),
+    [
+        ({}, None, None),
+        ({}, ("any", ""), None),
+        ({}, ("", "x"), "is no run name"),
+        ({}, ("a\x00b", "x"), "is no run name"),
+        ({}, ("x" * 201, "x"), "is no run name"),
+        ({"a": "1", "b-*": "2:3", "*": "4"}, None, "credentials are needed"),
+        ({"a": "1", "b-*": "2:3"}, ("a", "1"), None),
+        ({"a": "1", "b-*": "2:3"}, ("a", "2:3"), "wrong token for run 'a'"),
+        ({"a": "1", "b-*": "2:3"}, ("b-7", "2:3"), None),
+        ({"a": "1", "b-*": "2:3"}, ("b-7", "2"), "wrong token for run 'b-7'"),
+        ({"a": "1", "b-*": "2:3"}, ("c", "1"), "wrong token for run 'c'"),
+        ({"a": "1", "*": "4"}, ("a", "4"), None),
+        ({"a": "ü"}, ("a", "ü"), None),
+    ],
+)
+async def test_a_token_is_asked_for_where_there_are_any(
+    house: House, tokens: dict[str, str], credentials: tuple[str, str] | None, reason: str | None
+) -> None:
+    """An empty list accepts any token; names may hold `*`; a name has to be one."""
+    house.sessions.config = dataclasses.replace(CONFIG, runs=Runs(tokens=tokens))
+    found = await house.sessions.assign(house.client(ONE), credentials)
+    if reason is None:
+        assert isinstance(found, Session)
+    else:
+        assert isinstance(found, Rejected)
+        assert found.status == 407
+        assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("python", "python-20"),
+        ("my agent.sh", "my-agent.sh-20"),
+        ("::1", "1-20"),
+        ("a:b@c~1", "a-b-c-1-20"),
+        ("..", "run-20"),
+        ("", "run-20"),
+        ("\udcff\n", "run-20"),
+        ("x" * 300, "x" * 60 + "-20"),
+    ],
+)
+def test_a_name_that_nobody_gave_can_stand_anywhere(word: str, expected: str) -> None:
+    """On command lines and in credentials."""
+    assert name_after(word, 1_700_000_000.0).startswith(expected)
