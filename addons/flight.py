@@ -18,6 +18,7 @@ from ..tape.model import (
     FaultKind,
     Fingerprint,
     Gone,
+    Headers,
     Phase,
     Redaction,
     Request,
@@ -41,6 +42,8 @@ class Flight:
         self.seq = seq
         self.facts = facts
         self.decision: Decision | None = None
+        self.fields: Headers = ()
+        """Header fields as they stood when the request's head arrived."""
         self.request: Request | None = None
         """As it is compared and stored: redacted, before anything is changed for the upstream."""
         self.redactions: tuple[Redaction, ...] = ()
@@ -106,7 +109,7 @@ class Flight:
     def take(self, data: bytes) -> None:
         """Note a piece of the response's body."""
         self.pieces.append(data)
-        self.chunks.append(Chunk(self.now_us(), len(data)))
+        self.chunks.append(Chunk(self.now_us(), len(data), self.session.last_seq))
         self.size += len(data)
 
     @property

@@ -16,7 +16,7 @@ from ..tape.cursor import Exhausted, Hit, Unknown
 from ..tape.model import Fingerprint, Seq
 from ..tape.policy import Action, Facts, Policy, decide
 from .flight import Flight, attach, find_flight
-from .refuse import refusal
+from .refuse import preset_refusal, refusal
 from .sessions import Session, Sessions
 from .wire import read_request
 
@@ -48,9 +48,11 @@ class Judge:
         kind = classify(method, scheme, host, message.port, target, session.config.classes)
         facts = Facts(method, scheme, host, message.port, target, kind)
         seq = session.next_seq() if session.run is not None else Seq(0)
-        attach(flow, Flight(session, flow, seq, facts))
+        flight = Flight(session, flow, seq, facts)
+        flight.fields = message.data.headers.fields
+        attach(flow, flight)
         if session.mode is Mode.PLAYBACK:
-            flow.response = refusal(None, None, "playback could not look this request up")
+            flow.response = preset_refusal()
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Decide, now that the body is there."""
@@ -58,7 +60,7 @@ class Judge:
         if flight is None:
             return None
         session = flight.session
-        request, flight.redactions = session.redactor.request(read_request(flow))
+        request, flight.redactions = session.redactor.request(read_request(flow, flight.fields))
         flight.request = request
         if session.mode is not Mode.PLAYBACK:
             flight.decision = decide(flight.facts, session.mode, session.policy, None)

@@ -71,6 +71,16 @@ def refusal(request: Request | None, divergence: Divergence | None, reason: str)
     return make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
 
 
+def preset_refusal() -> http.Response:
+    """Give what a playback answers if it never comes to a decision."""
+    return make_answer(REFUSAL_STATUS, _PRESET_HEADERS, _PRESET_BODY)
+
+
+_PRESET_REASON = "playback could not look this request up"
+_PRESET_HEADERS = refusal_headers(_PRESET_REASON)
+_PRESET_BODY = refusal_body(Request("", "http", "", 80, "", "HTTP/1.1", ()), None, _PRESET_REASON)
+
+
 def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     """Answer a request whose deciding failed with a refusal.
 

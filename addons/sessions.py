@@ -127,7 +127,8 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
-        self._seq = 0
+        self.last_seq = Seq(0)
+        """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -138,8 +139,8 @@ class Session:
 
     def next_seq(self) -> Seq:
         """Give the place of a request that has just arrived."""
-        self._seq += 1
-        return Seq(self._seq)
+        self.last_seq = Seq(self.last_seq + 1)
+        return self.last_seq
 
     def begin(self, flight: "Flight") -> None:
         """Note a request on its way."""

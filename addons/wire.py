@@ -9,8 +9,11 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
 
 
-def read_request(flow: http.HTTPFlow) -> Request:
-    """Give a flow's request as the client sent it."""
+def read_request(flow: http.HTTPFlow, headers: Headers) -> Request:
+    """Give a flow's request as the client sent it.
+
+    headers: as they were when its head arrived; mitmproxy takes `Expect` away later.
+    """
     message = flow.request
     data = message.data
     return Request(
@@ -20,7 +23,7 @@ def read_request(flow: http.HTTPFlow) -> Request:
         port=message.port,
         target=data.path.decode("latin-1"),
         http_version=data.http_version.decode("latin-1"),
-        headers=data.headers.fields,
+        headers=headers,
         body=data.content or b"",
         trailers=data.trailers.fields if data.trailers else (),
     )

@@ -62,6 +62,7 @@ class Writer:
         self._condition = threading.Condition(threading.Lock())
         self._closing = False
         self._wanted = False
+        self._waking = False
         self._thread = threading.Thread(target=self._run, name="playhead-writer", daemon=True)
         self._thread.start()
 
@@ -78,9 +79,19 @@ class Writer:
 
     def submit(self, make: Maker) -> asyncio.Future[Any]:
         """Hand over an operation; the future is done after its commit. Call on a running loop."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._hand_over(_Entry(make, future))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._hand_over(_Entry(make, future), wake=False)
+        if not self._waking:
+            # Woken once the loop is through with what is ready now: under load that makes one commit of
+            # what several connections hand over, and when idle it is at once.
+            self._waking = True
+            loop.call_soon(self._wake)
         return future
+
+    def _wake(self) -> None:
+        self._waking = False
+        self.flush()
 
     def call(self, operation: Operation, timeout_s: float = 60.0) -> Any:
         """Hand over an operation and block until its commit. Never call on an event loop.
@@ -106,7 +117,7 @@ class Writer:
             self._condition.notify()
         self._thread.join()
 
-    def _hand_over(self, entry: _Entry) -> None:
+    def _hand_over(self, entry: _Entry, *, wake: bool = True) -> None:
         with self._condition:
             if self.failed is not None:
                 # A new one each time: an exception that is raised again keeps every frame it passed.
@@ -114,7 +125,8 @@ class Writer:
             if self._closing:
                 raise StoreUnwritable("the store is closed", "open it again to write to it")
             self._entries.append(entry)
-            if not self._wanted and (entry.waiter is not None or len(self._entries) >= _MUCH):
+            wanted = (wake and entry.waiter is not None) or len(self._entries) >= _MUCH
+            if wanted and not self._wanted:
                 self._wanted = True
                 self._condition.notify()
 

@@ -172,7 +172,7 @@ def _pack(value: Any) -> bytes:
 
 
 def _response(value: Any, body: bytes) -> Response:
-    chunks = tuple(Chunk(_int(at_us), _int(size)) for at_us, size in value["chunks"])
+    chunks = tuple(Chunk(_int(at), _int(size), _int(seq)) for at, size, seq in value["chunks"])
     if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
         raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
     return Response(

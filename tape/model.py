@@ -68,6 +68,8 @@ class Chunk(NamedTuple):
     """Since the request arrived."""
     size: int
     """Bytes; the pieces of a body in order add up to it."""
+    after: int = 0
+    """Highest seq of the run that had arrived by then: this piece may be what that request caused."""
 
 
 @dataclass(frozen=True, slots=True)

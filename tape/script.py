@@ -3,17 +3,26 @@
 Offsets are microseconds since the request arrived. `pace` scales them; with `instant` (0) everything that
 the client had received comes at once. What it had *not* received keeps its real time, whatever the pace:
 a client that gave up while recording has to wait again, so that it gives up again.
+
+A server may push an event on one stream because of a request on another; MCP servers do. So an event of
+such a stream also waits until the requests that had arrived before it have been asked again, but not much
+longer than it took then: an agent that leaves a request out is not to hang. Streams of models and answers
+that are no event streams are caused by their own request alone.
 """
 
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from .model import Exchange, FaultKind, Gone, Response
+from .model import Chunk, Exchange, FaultKind, Gone, RequestClass, Response
 
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
 client that leaves at about the same moment as then leaves first again."""
+
+
+CAUSE_MARGIN_US = 1_000_000
+"""A piece whose cause has not come is played this much after its recorded time all the same."""
 
 
 class StepKind(StrEnum):
@@ -33,6 +42,10 @@ class Step(NamedTuple):
     at_us: int
     kind: StepKind
     data: bytes = b""
+    causes: range = range(0)
+    """Not before the tape's exchanges with these seqs have been asked for ..."""
+    latest_us: int = 0
+    """... or so much time has passed."""
 
 
 def script(exchange: Exchange, pace: float) -> list[Step]:
@@ -43,9 +56,15 @@ def script(exchange: Exchange, pace: float) -> list[Step]:
     if response is not None:
         unseen = gone if gone is not None and not gone.head else None
         steps.append(_step(StepKind.HEAD, response.head_us, b"", pace, unseen))
-        for index, (at_us, data) in enumerate(_pieces(response)):
+        pushed = _is_pushed(exchange, response)
+        for index, (chunk, data) in enumerate(_pieces(response)):
             unseen = gone if gone is not None and index >= gone.chunks else None
-            steps.append(_step(StepKind.DATA, at_us, data, pace, unseen))
+            step = _step(StepKind.DATA, chunk.at_us, data, pace, unseen)
+            if pushed and chunk.after > exchange.seq:
+                latest_us = max(step.at_us, chunk.at_us) + CAUSE_MARGIN_US
+                causes = range(exchange.seq + 1, chunk.after + 1)
+                step = step._replace(causes=causes, latest_us=latest_us)
+            steps.append(step)
     if exchange.fault is not None:
         # Until a fault's transport form is recorded, one before the head is a reset and one in the
         # body is the end of the stream: that is what the client was given while recording.
@@ -68,12 +87,18 @@ def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone 
     return Step(late_us + LATE_MARGIN_US, kind, data)
 
 
-def _pieces(response: Response) -> Iterator[tuple[int, bytes]]:
+def _is_pushed(exchange: Exchange, response: Response) -> bool:
+    kind = response.header(b"content-type") or b""
+    pushed = kind.lower().startswith(b"text/event-stream")
+    return pushed and exchange.request_class is not RequestClass.INFERENCE
+
+
+def _pieces(response: Response) -> Iterator[tuple[Chunk, bytes]]:
     if not response.chunks:
         if response.body:
-            yield response.head_us, response.body
+            yield Chunk(response.head_us, len(response.body)), response.body
         return
     start = 0
     for chunk in response.chunks:
-        yield chunk.at_us, response.body[start : start + chunk.size]
+        yield chunk, response.body[start : start + chunk.size]
         start += chunk.size

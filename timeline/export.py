@@ -40,7 +40,7 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
             "trailers": _headers(response.trailers),
             "complete": response.complete,
             "head_us": response.head_us,
-            "chunks": [[chunk.at_us, chunk.size] for chunk in response.chunks],
+            "chunks": [[chunk.at_us, chunk.size, chunk.after] for chunk in response.chunks],
             **_body(response.body),
         }
     if exchange.fault is not None:

@@ -44,13 +44,16 @@ from mitmproxy.proxy.layers.http import (
 from ...addons.flight import Flight, find_flight
 from ...addons.record import is_terminal
 from ...tape.events import EventKind
-from ...tape.script import StepKind
+from ...tape.model import Seq
+from ...tape.script import Step, StepKind
 
 Commands = Any
 """A generator of mitmproxy commands."""
 
 _DRAIN_BYTES = 256 * 1024
 """Played between two waits for the client to take what it was sent."""
+_CAUSE_S = 0.005
+"""Time between two looks for the request that caused a piece."""
 _EARLY_S = 0.0005
 """A step due within this is played now: a timer would be late by more."""
 
@@ -266,7 +269,10 @@ class PlayheadStream(HttpStream):
             step = flight.steps[self._index]
             if step.kind is StepKind.HANG:
                 return
-            wait_s = step.at_us / 1e6 - (time.monotonic() - flight.t0)
+            spent_s = time.monotonic() - flight.t0
+            wait_s = step.at_us / 1e6 - spent_s
+            if step.latest_us / 1e6 > spent_s and not _have_come(step, flight):
+                wait_s = max(wait_s, _CAUSE_S)  # what caused this piece has not been asked yet
             if wait_s > _EARLY_S:
                 yield commands.RequestWakeup(wait_s)
                 return
@@ -331,6 +337,12 @@ class PlayheadStream(HttpStream):
         self.flow.live = False
         self.server_state = self.state_errored if _how != "end" else self.state_done
         flight.finish()
+
+
+def _have_come(step: Step, flight: Flight) -> bool:
+    """Say whether what may have caused a piece has been asked for."""
+    cursor = flight.session.cursor
+    return cursor is None or all(cursor.served(Seq(seq)) for seq in step.causes)
 
 
 def install() -> None:

@@ -172,7 +172,7 @@ async def test_serve_ends_at_once_and_cleanly(
             while True:
                 try:
                     await (await Connection.open(proxy.address)).close()
-                except ConnectionRefusedError:
+                except ConnectionError:  # refused; or reset, for who came at the very moment
                     break
         closed = asyncio.get_running_loop().time()
         code, out, _ = await asyncio.to_thread(proxy.stop, number)
@@ -180,7 +180,7 @@ async def test_serve_ends_at_once_and_cleanly(
         for connection in connections:
             await connection.close()
     assert (code, out) == (0, "")
-    assert closed - asked < 0.5
-    assert ended - asked < 2
+    assert closed - asked < 1
+    assert ended - asked < 3  # two, and one for a busy machine
     assert set(settings.statuses().values()) == {"sealed"}
     assert len(settings.statuses()) == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 from playhead.tests.support.process import Serve
 from playhead.tests.support.raw import Conversation, RawOrigin
 
-HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
 PUSHED = b"9\r\ndata: go\n\r\n"
 DONE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone"
 

@@ -42,7 +42,7 @@ async def held(store: Store) -> AsyncIterator[None]:
         assert released.wait(20)
 
     done = store.writer.submit(lambda: wait)
-    assert begun.wait(20)
+    assert await asyncio.to_thread(begun.wait, 20)
     try:
         yield
     finally:

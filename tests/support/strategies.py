@@ -40,7 +40,7 @@ _requests = st.builds(
 @st.composite
 def _responses(draw: st.DrawFn) -> Response:
     pieces = draw(st.lists(st.binary(max_size=300), max_size=5))
-    chunks = tuple(Chunk(draw(_number), len(piece)) for piece in pieces)
+    chunks = tuple(Chunk(draw(_number), len(piece), draw(_number)) for piece in pieces)
     return Response(
         status=draw(st.integers(100, 599)),
         reason=draw(st.binary(max_size=10)),

@@ -168,7 +168,7 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 200_000 + "]" * 200_000, '{"\\u0000":' + "[" * 5000 + "]" * 5000 + "}"]
+    "text", ["[" * 200_000 + "]" * 200_000, '{"a":1,"a":' + "[" * 5000 + "]" * 5000 + "}"]
 )
 def test_what_is_nested_too_deep_is_refused(text: str) -> None:
     """Depth ends in an error that can be caught."""

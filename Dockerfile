@@ -1,0 +1,40 @@
+# Playhead in a container. What it listens on beyond loopback needs `runs.tokens`, so `serve` wants a configuration file:
+#
+#   docker build -t playhead .
+#   docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD/playhead.yaml:/etc/playhead/playhead.yaml:ro" -v playhead:/data playhead
+#
+# Any other command in place of the default: docker run --rm -v playhead:/data playhead runs --store /data
+ARG BASE_IMAGE=python:3.13-slim
+
+FROM ${BASE_IMAGE} AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE __init__.py py.typed ./
+COPY config/ config/
+COPY tape/ tape/
+COPY store/ store/
+COPY timeline/ timeline/
+COPY addons/ addons/
+COPY proxy/ proxy/
+COPY examples/ examples/
+RUN python -m venv /opt/playhead && /opt/playhead/bin/pip install --no-cache-dir .
+
+FROM ${BASE_IMAGE}
+# Volumes that are empty take over owner and mode of these folders. /ca holds public files alone.
+RUN groupadd --gid 10001 app \
+    && useradd --uid 10001 --gid app --no-create-home --home-dir /data --shell /usr/sbin/nologin app \
+    && install -d -o app -g app -m 0700 /data \
+    && install -d -o app -g app -m 0755 /ca
+COPY --from=build /opt/playhead /opt/playhead
+ENV PATH=/opt/playhead/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+# By number, so that a cluster can see that it is not root.
+USER 10001:10001
+WORKDIR /data
+VOLUME ["/data", "/ca"]
+EXPOSE 8080
+# Asked for nothing: a request through the proxy would be one of somebody's run.
+HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=5 \
+    CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 8080), 2).close()"]
+ENTRYPOINT ["playhead"]
+CMD ["serve", "-c", "/etc/playhead/playhead.yaml", "--listen", "0.0.0.0:8080", "--store", "/data", "--ca-dir", "/ca"]

@@ -1,0 +1,556 @@
+"""The documentation says what the code does: every command, flag, code, key, error and link.
+
+The keys of the configuration are checked by tests/config/test_reference.py, hosts of package registries by
+tests/test_architecture.py.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import click
+import pytest
+import yaml
+
+import playhead
+from playhead import PlayheadError
+from playhead.config import Config, Mode, loads
+from playhead.proxy import cli, doctor, errors
+from playhead.proxy.sockets import ForeignSocket
+from playhead.store import layout
+from playhead.store.runs import RunStatus
+from playhead.tape import events
+from playhead.tape.canonical import _SHORT_LIST
+from playhead.tape.divergence import Difference, Divergence, DivergenceKind
+from playhead.tape.model import (
+    Chunk,
+    Exchange,
+    Fault,
+    FaultKind,
+    Fingerprint,
+    Gone,
+    Phase,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+    VerdictKind,
+)
+from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.timeline import Receipt, receipt, render_receipt
+from playhead.timeline.export import exchange_json
+from playhead.timeline.receipt import Effect
+from playhead.timeline.render import exchange_row
+
+ROOT = Path(playhead.__file__).resolve().parent
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")])
+}
+README = PAGES["README.md"]
+COMMANDS = PAGES["docs/commands.md"]
+FILES = {
+    name: (ROOT / name).read_text("utf-8")
+    for name in ("Dockerfile", "compose.yaml", ".dockerignore", "docs/playhead.svg")
+}
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`([^`\n]+)`")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def code(text: str) -> set[str]:
+    """Everything a page sets as code inside a line."""
+    return set(_CODE.findall(_FENCE.sub("", text)))
+
+
+def section(page: str, heading: str) -> str:
+    """The text below a heading, up to the next of the same level."""
+    found = re.search(
+        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL
+    )
+    assert found is not None, f"no section {heading!r}"
+    return found[1]
+
+
+def first_column(text: str) -> set[str]:
+    """The names in the first column of a page's tables."""
+    return {
+        name
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in _CODE.findall(line.split("|")[1])
+    }
+
+
+# ---- commands ----------------------------------------------------------------------------------------
+
+NAMES = sorted(cli.cli.commands)
+
+
+def _flags(command: click.Command) -> Iterator[str]:
+    for parameter in command.get_params(click.Context(command, help_option_names=["-h", "--help"])):
+        if isinstance(parameter, click.Option):
+            yield from parameter.opts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_and_flag_is_documented(name: str) -> None:
+    """Each flag stands in the section of its command, and no other flag does."""
+    described = section(COMMANDS, f"playhead {name}")
+    assert first_column(described) == set(_flags(cli.cli.commands[name]))
+
+
+def test_the_flags_before_a_command_are_documented() -> None:
+    """They stand above the first section."""
+    assert first_column(COMMANDS.partition("\n## ")[0]) == set(_flags(cli.cli))
+
+
+def test_no_command_is_documented_that_is_none() -> None:
+    """A page may name what there is."""
+    documented = re.findall(r"^## playhead (\w+)$", COMMANDS, re.MULTILINE)
+    assert sorted(documented) == NAMES
+    for page, text in PAGES.items():
+        # `playhead` before a word, where commands are shown: in fences and as code.
+        shown = [part for _, part in _FENCE.findall(text)] + list(code(text))
+        named = {
+            word
+            for part in shown
+            for word in re.findall(r"(?:^|uv run |\$ )playhead ([a-z]+)\b", part, re.MULTILINE)
+        }
+        assert named <= set(NAMES), page
+
+
+def test_every_exit_code_is_documented() -> None:
+    """In the page, and those of a replay in the README too."""
+    replays = {receipt.UNTESTABLE, receipt.LEAKED, receipt.DIVERGED, receipt.UNUSED}
+    others = {0, 1, cli.USAGE, 130, 141}
+    table = section(COMMANDS, "Exit codes")
+    assert {
+        int(row) for row in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
+    } == replays | others
+    told = re.findall(r"^\| (\d+) \|", section(README, "Exit codes"), re.MULTILINE)
+    assert {int(row) for row in told} == replays | {cli.USAGE}
+    assert cli.UNTESTABLE == receipt.UNTESTABLE
+
+
+def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:
+    """Of several the first wins, as both pages say."""
+    order = re.compile(r"125,\s123,\s121,\s122")
+    assert order.search(README)
+    assert order.search(COMMANDS)
+    made = Receipt("r@1", "r", "playback", "sealed")
+    made.counts["unused"] = 1
+    found = [receipt.exit_code(made)]
+    made.requests = 1
+    made.egress.append({})
+    found.append(receipt.exit_code(made))
+    made.egress.clear()
+    made.divergences.append({})
+    found.append(receipt.exit_code(made))
+    made.divergences.clear()
+    found.append(receipt.exit_code(made))
+    assert found == [125, 123, 121, 122]
+
+
+def test_every_state_of_a_client_and_a_run_is_documented() -> None:
+    """What `doctor` and `runs` print."""
+    known = code(COMMANDS)
+    assert {status.value for status in doctor.Status} <= known
+    assert {status.value for status in RunStatus} <= known
+    assert {field.name for field in fields(doctor.Finding)} <= known
+
+
+# ---- JSON --------------------------------------------------------------------------------------------
+
+REQUEST = Request("POST", "https", "api.example.com", 443, "/x", "HTTP/1.1", (), b"body")
+EXCHANGE = Exchange(
+    seq=Seq(1),
+    request_class=RequestClass.EFFECT,
+    verdict=VerdictKind.RECORDED,
+    reason="mode record",
+    request=REQUEST,
+    started_ns=1,
+    end_us=2,
+    fingerprint=Fingerprint(bytes(16)),
+    response=Response(200, b"OK", "HTTP/1.1", (), b"\xff", 1, (Chunk(1, 1),)),
+    fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
+    gone=Gone(1, 0, True),
+)
+
+
+def keys(value: Any) -> Iterator[str]:
+    """Every key of a JSON document, at any depth."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from keys(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+
+
+def _receipt() -> Receipt:
+    made = Receipt("r@1", "r", "playback", "sealed", requests=1)
+    made.effects.append(Effect(1, "POST", "https://api.example.com/", "", "upstream", "200"))
+    difference = Difference("method", "POST", "GET")
+    differing = Divergence(
+        DivergenceKind.CHANGED, Seq(1), "GET", "http://h/", Seq(1), (difference,), "x"
+    )
+    made.divergences.append(differing.to_json())
+    # Rows that come out of events as they were written.
+    made.foreign.append({field.name: 0 for field in fields(ForeignSocket)} | {"first_seen": 0})
+    del made.foreign[0]["first_seen"]
+    row = {"seq": 1, "method": "GET", "url": "http://h/"}
+    made.unused.append(row)
+    made.live.append({**row, "request_class": "read"})
+    made.refused.append({**row, "reason": "not on the tape"})
+    made.faults.append({"seq": 1, "kind": "cut", "phase": "body", "text": "closed"})
+    told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
+    assert told is not None
+    made.egress.append(dict.fromkeys(told[1].split(", "), ""))
+    return made
+
+
+def test_every_key_of_a_receipt_is_documented() -> None:
+    """And nothing else is called a key."""
+    document = _receipt().to_json()
+    page = PAGES["docs/receipt.md"]
+    assert set(keys(document)) - code(page) == set()
+    assert set(document) <= first_column(section(page, "The JSON"))
+    assert first_column(page) - set(keys(document)) == set()
+
+
+def test_every_kind_in_a_receipt_is_documented() -> None:
+    """Divergences, faults and how far they had come."""
+    known = code(PAGES["docs/receipt.md"])
+    for kinds in (DivergenceKind, FaultKind, Phase):
+        assert {kind.value for kind in kinds} <= known, kinds
+
+
+def test_every_key_of_an_exchange_is_documented() -> None:
+    """One with everything an exchange may hold; and of a run's rows."""
+    page = PAGES["docs/exchange.md"]
+    document = exchange_json(EXCHANGE)
+    assert document["request"]["body"] == "body"
+    assert "body_base64" in document["response"]
+    known = set(keys(document)) | set(exchange_row(EXCHANGE))
+    assert first_column(page) == known
+    values = {*RequestClass, *VerdictKind} - {VerdictKind.HELD}
+    assert {value.value for value in values} <= code(page)
+
+
+def test_every_key_of_the_run_list_is_documented() -> None:
+    """`runs --json`; its keys stand in the command."""
+    source = (ROOT / "proxy" / "cli.py").read_text()
+    made = re.findall(r'^ +"(\w+)": run\.', source, re.MULTILINE)
+    assert made
+    assert set(made) <= code(section(COMMANDS, "playhead runs"))
+
+
+# ---- errors ------------------------------------------------------------------------------------------
+
+
+def _classes(base: type[PlayheadError]) -> Iterator[type[PlayheadError]]:
+    yield base
+    for kind in base.__subclasses__():
+        yield from _classes(kind)
+
+
+def test_every_error_class_is_documented() -> None:
+    """Each has a row that says when and what to do."""
+    assert errors.EngineError in set(_classes(PlayheadError))
+    # Others' tests may have made classes of their own.
+    ours = {
+        kind.__name__ for kind in _classes(PlayheadError) if ".tests." not in f".{kind.__module__}."
+    }
+    assert first_column(PAGES["docs/errors.md"]) == ours
+
+
+def test_the_status_of_a_refusal_is_documented() -> None:
+    """An agent's author will look for it."""
+    for page in ("docs/clients.md", "docs/errors.md"):
+        assert f"HTTP {REFUSAL_STATUS}" in PAGES[page]
+
+
+# ---- how it is made ----------------------------------------------------------------------------------
+
+
+def test_every_table_of_the_store_is_documented() -> None:
+    """In the order of the layout."""
+    rows = re.findall(
+        r"^\| `(\w+)` \|", section(PAGES["docs/architecture.md"], "Keys in LMDB"), re.MULTILINE
+    )
+    assert rows == list(layout.TABLES)
+
+
+def test_every_patch_of_the_engine_is_documented() -> None:
+    """Each file of the engine that says what it replaces has a row."""
+    patches = {
+        path.name
+        for path in (ROOT / "proxy" / "engine").glob("*.py")
+        if path.name not in ("__init__.py", "engine.py")
+    }
+    assert first_column(section(PAGES["docs/architecture.md"], "The engine's patches")) >= patches
+
+
+def test_every_part_has_its_place() -> None:
+    """The arrows name the folders, top down."""
+    arrows = re.search(r"^proxy .*config(?=  )", PAGES["docs/architecture.md"], re.MULTILINE)
+    assert arrows is not None
+    parts = re.findall(r"\w+", arrows[0])
+    assert [part for part in parts if (ROOT / part).is_dir()] == parts
+
+
+def test_the_header_fields_that_count_are_documented() -> None:
+    """A person who writes an `ignore` rule wants to know."""
+    assert {name.decode() for name in _SHORT_LIST} <= code(PAGES["docs/fidelity.md"])
+
+
+# ---- the front door ----------------------------------------------------------------------------------
+
+
+def test_the_configuration_in_the_readme_loads() -> None:
+    """A person can copy it."""
+    (example,) = [text for kind, text in _FENCE.findall(README) if kind == "yaml"]
+    assert loads(example) != Config()
+
+
+def test_the_two_commands_stand_first() -> None:
+    """Before anything that needs more."""
+    first = next(text for _, text in _FENCE.findall(README))
+    assert re.findall(r"^uv run \w+(?: demo)?", first, re.MULTILINE) == [
+        "uv run playhead demo",
+        "uv run pytest",
+    ]
+
+
+def test_the_readme_says_which_python_is_needed() -> None:
+    """As pyproject.toml and .python-version do."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
+    pinned = (ROOT / ".python-version").read_text().strip()
+    assert re.search(rf"`\.python-version`\ssays\s{re.escape(pinned)};", README)
+    assert "demo" in project["optional-dependencies"]
+
+
+STORY = (
+    "FAITHFUL: replay of",
+    "served 7",
+    "effects, answered instead of executed:",
+    "/v1/refunds",
+    "client left after",
+    "/v1/refunds  ← POSSIBLE DUPLICATE OF SEQ 4",
+    "not contained",
+    "NOT FAITHFUL: replay of",
+    "diverged:",
+    "changed: GET",
+    "left on the tape, never asked for:",
+    "POST",
+    "exit code 121",
+)
+
+
+def test_the_story_in_the_readme_is_the_demos() -> None:
+    """The same receipts, in the order in which they are printed."""
+    place = 0
+    for part in STORY:
+        place = README.find(part, place)
+        assert place >= 0, part
+        place += len(part)
+
+
+def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
+    """Their head, their counts and their last line are what is printed now."""
+    made = Receipt("refund@1", "refund", "playback", "sealed", requests=7)
+    made.counts["served"] = made.matched["exact"] = 7
+    printed = render_receipt(made).splitlines()
+    for page in ("README.md", "docs/receipt.md"):
+        shown = next(text for _, text in _FENCE.findall(PAGES[page]) if "receipt of" in text)
+        lines = shown.splitlines()
+        assert lines[:3] == printed[:3], page
+        assert lines[-1] == printed[-1], page
+
+
+def test_the_picture_can_be_read() -> None:
+    """It is well-formed, says in words what it shows, loads nothing and has a ground of its own."""
+    root = ElementTree.fromstring(FILES["docs/playhead.svg"])
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{space}svg"
+    assert root.find(f"{space}title") is not None
+    assert root.find(f"{space}desc") is not None
+    assert not re.search(r"(?:href|url\()=?[\"']?(?!#)\w+:", FILES["docs/playhead.svg"])
+    ground = root.find(f"{space}rect")
+    assert ground is not None
+    assert ground.get("fill")
+
+
+# ---- links and places --------------------------------------------------------------------------------
+
+
+def _anchors(text: str) -> set[str]:
+    headings = _HEADING.findall(_FENCE.sub("", text))
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    """Files are there, and so are the headings; from outside only https."""
+    wrong = []
+    for link in _LINK.findall(_FENCE.sub("", PAGES[page])):
+        if "://" in link:
+            if not link.startswith("https://"):
+                wrong.append(link)
+            continue
+        name, _, anchor = link.partition("#")
+        path = ((ROOT / page).parent / name).resolve() if name else ROOT / page
+        inside = path.exists() and ROOT in (path, *path.parents)
+        if not inside or (anchor and anchor not in _anchors(path.read_text("utf-8"))):
+            wrong.append(link)
+    assert wrong == []
+
+
+def test_every_page_can_be_found() -> None:
+    """The README leads to each."""
+    linked = {link.partition("#")[0] for link in _LINK.findall(README)}
+    assert {page for page in PAGES if page.startswith("docs/")} <= linked
+
+
+@pytest.mark.parametrize("name", [*PAGES, *FILES])
+def test_no_path_of_a_machine_is_shown(name: str) -> None:
+    """Nor of a temporary folder."""
+    text = PAGES.get(name) or FILES[name]
+    pattern = r"(?<![\w.])/(?:work|root|Users|home/\w+|tmp/\w|mnt|nix)/?\b"
+    assert re.findall(pattern, text) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_fences_are_closed(page: str) -> None:
+    """An odd one turns the rest of a page into code."""
+    assert PAGES[page].count("\n```") % 2 == 0
+
+
+def test_the_changelog_is_kept() -> None:
+    """Keep a Changelog: an Unreleased section comes first."""
+    headings = re.findall(r"^## \[(.+?)\]", PAGES["CHANGELOG.md"], re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    kinds = set(re.findall(r"^### (.+)$", PAGES["CHANGELOG.md"], re.MULTILINE))
+    assert "Added" in kinds
+
+
+# ---- containers --------------------------------------------------------------------------------------
+
+
+def _instructions() -> list[list[str]]:
+    text = re.sub(r"^#.*\n", "", FILES["Dockerfile"], flags=re.MULTILINE)
+    return [line.split() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def test_what_the_dockerfile_copies_is_there() -> None:
+    """Out of the clone, and not kept out by .dockerignore."""
+    let_in = re.findall(r"^!(.+)$", FILES[".dockerignore"], re.MULTILINE)
+    copied = []
+    for instruction, *words in _instructions():
+        if instruction == "COPY" and not words[0].startswith("--from="):
+            copied += [word.rstrip("/") for word in words[:-1]]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists(), name
+    assert sorted(copied) == sorted(let_in)
+
+
+def test_the_image_holds_every_part() -> None:
+    """Each package of pyproject.toml is copied."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    parts = {
+        name.split(".")[1] for name in project["tool"]["setuptools"]["packages"] if "." in name
+    }
+    copied = {word.rstrip("/") for words in _instructions() if words[0] == "COPY" for word in words}
+    assert parts <= copied
+    assert set(project["project"]["license-files"]) <= copied
+    assert project["project"]["readme"] in copied
+
+
+def test_the_image_runs_playhead_as_somebody_else_than_root() -> None:
+    """By number; the base can be chosen; nothing is copied from other people's images."""
+    rows = _instructions()
+    assert rows[0] == ["ARG", "BASE_IMAGE=python:3.13-slim"]
+    assert [row[1] for row in rows if row[0] == "FROM"] == ["${BASE_IMAGE}"] * 2
+    assert [row[1] for row in rows if row[0] == "USER"] == ["10001:10001"]
+    assert [row[1:] for row in rows if row[0] == "ENTRYPOINT"] == [['["playhead"]']]
+    stages = {row[3] for row in rows if row[0] == "FROM" and "AS" in row}
+    sources = re.findall(r"--from=(\S+)", FILES["Dockerfile"])
+    assert set(sources) <= stages
+    assert not FILES["Dockerfile"].startswith("# syntax")
+
+
+def _command(words: list[str]) -> dict[str, Any]:
+    """Parse what a container runs as our command line does; nothing is run."""
+    name, *rest = words
+    context = cli.cli.commands[name].make_context(name, list(rest))
+    return {"name": name, **context.params}
+
+
+def test_the_image_listens_where_it_says() -> None:
+    """The command line parses; its port is exposed and looked at by the health check."""
+    last = re.search(r"^CMD (\[.+\])$", FILES["Dockerfile"], re.MULTILINE)
+    assert last is not None
+    given = _command(yaml.safe_load(last[1]))
+    assert (given["name"], given["listen"], given["store"]) == ("serve", "0.0.0.0:8080", "/data")
+    assert "EXPOSE 8080" in FILES["Dockerfile"]
+    assert "('127.0.0.1', 8080)" in FILES["Dockerfile"]
+
+
+def _compose() -> Any:
+    return yaml.safe_load(FILES["compose.yaml"])
+
+
+def test_compose_has_a_pair_for_each_profile() -> None:
+    """Playhead and an agent that waits until it is ready."""
+    services = _compose()["services"]
+    for profile, mode in (("record", Mode.RECORD), ("replay", Mode.PLAYBACK)):
+        ours, agent = services[f"playhead-{profile}"], services[f"agent-{profile}"]
+        assert ours["profiles"] == agent["profiles"] == [profile]
+        given = _command(ours["command"])
+        assert (given["name"], given["mode"]) == ("serve", mode.value)
+        assert agent["depends_on"] == {f"playhead-{profile}": {"condition": "service_healthy"}}
+        for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+            assert agent["environment"][name].endswith(":8080")
+        assert agent["environment"]["NO_PROXY"] == ""
+    assert len(services) == 4
+
+
+def test_the_agent_in_compose_reaches_playhead_alone() -> None:
+    """Recording: one internal network without the host. Replaying: no network at all."""
+    compose = _compose()
+    services, networks = compose["services"], compose["networks"]
+    assert services["agent-record"]["networks"] == ["sandbox"]
+    assert networks["sandbox"]["internal"] is True
+    assert networks["sandbox"]["driver_opts"]
+    assert services["agent-record"]["dns"] == ["127.0.0.1"]
+    assert services["playhead-replay"]["network_mode"] == "none"
+    assert services["agent-replay"]["network_mode"] == "service:playhead-replay"
+
+
+def test_no_agent_in_compose_sees_a_private_key() -> None:
+    """The store is Playhead's; the agent has the public files, read only, and no right of root."""
+    for name, service in _compose()["services"].items():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        if name.startswith("agent-"):
+            assert service["volumes"] == ["ca:/ca:ro"]
+            assert service["user"] != "10001:10001"
+
+
+def test_the_configuration_that_compose_asks_for_loads() -> None:
+    """The one line in its head, with the addresses of both profiles laid over it."""
+    line = re.search(r"echo '(runs: .+)' > playhead\.yaml", FILES["compose.yaml"])
+    assert line is not None
+    assert loads(line[1]).runs.tokens == {"*": "SOME-LONG-RANDOM-TEXT"}
