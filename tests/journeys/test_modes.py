@@ -160,8 +160,10 @@ WHO = ("nobody", "--run", "credentials")
 def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
     """Record, change one word in the file, run the same command again, at once: for each of `WHO`."""
 
+    folder = tmp_path_factory.mktemp("word")
+
     def tell(who: str) -> Story:
-        settings = Settings(tmp_path_factory.mktemp("word"), "mode: record\n")
+        settings = Settings(folder / who, "mode: record\n")
         flags = ("--run", "named") if who == "--run" else ()
         with _counting() as origin, Serve(*settings.flags, *flags) as proxy:
             url = proxy.url_for("mine") if who == "credentials" else proxy.url
