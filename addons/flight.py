@@ -66,6 +66,8 @@ class Flight:
         self.size = 0
         self.announced = -1
         """Length of the response's body as its head says, or -1."""
+        self.event_stream = False
+        """Whether the answer is one on which SDKs act before it has ended."""
         self.gone: Gone | None = None
         self.fault: Fault | None = None
         self.warnings: list[str] = []

@@ -72,6 +72,8 @@ class Record:
             flight.warnings.append("a WebSocket: its messages are not recorded by this version")
             return
         flow.response.stream = True
+        kind = flow.response.headers.get("content-type", "")
+        flight.event_stream = kind.lower().startswith("text/event-stream")
         if flow.request.method != "HEAD":
             flight.announced = announced_length(flow.response.data.headers.fields)
 

@@ -1,20 +1,23 @@
 """How an exchange's bytes lie on disk: a codec byte, then the value.
 
-    0  as it is
+    0  8 bytes of BLAKE3 over the value, then the value as it is
     1  one zstd frame that states its size and ends with a checksum
 
-Small values are kept as they are: below some hundred bytes a frame gains nothing.
+Most values are kept as they are: a frame costs a fifth of what forwarding the request does (0.18 ms for
+60 KB, 2026-11), and alone it makes a prompt no more than three times smaller.
 """
 
 import threading
 
 import zstandard
+from blake3 import blake3
 
 from ..tape.codec import BadRecord
 
 _RAW = b"\0"
 _ZSTD = b"\1"
-_SMALL_BYTES = 512
+_SMALL_BYTES = 256 * 1024
+_SUM_BYTES = 8
 _LEVEL = 1
 MAX_BYTES = 1 << 32
 """Largest value that is unpacked; a frame that states more is refused unread."""
@@ -25,7 +28,7 @@ _local = threading.local()
 def pack(value: bytes) -> bytes:
     """Pack a value. May be called from any thread."""
     if len(value) < _SMALL_BYTES:
-        return _RAW + value
+        return b"".join((_RAW, blake3(value).digest(_SUM_BYTES), value))
     try:
         compressor = _local.compressor
     except AttributeError:
@@ -40,7 +43,10 @@ def unpack(data: bytes | memoryview) -> bytes:
     """
     codec = bytes(data[:1])
     if codec == _RAW:
-        return bytes(data[1:])
+        value = bytes(data[1 + _SUM_BYTES :])
+        if blake3(value).digest(_SUM_BYTES) != bytes(data[1 : 1 + _SUM_BYTES]):
+            raise BadRecord("a value that does not fit its checksum")
+        return value
     if codec != _ZSTD:
         raise BadRecord(f"body codec {codec!r}; this version reads 0 and 1")
     try:

@@ -166,7 +166,7 @@ class PlayheadStream(HttpStream):
         if flight.whole:
             self._held = event.data
             return
-        if is_terminal(event.data) and flight.recording:
+        if flight.event_stream and flight.recording and is_terminal(event.data):
             yield PlayheadReleaseHook(flight)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)

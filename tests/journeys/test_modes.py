@@ -247,13 +247,12 @@ def test_a_mode_is_for_new_runs_and_a_broken_file_for_none(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize("name", ["", "shared"])
-def test_an_idle_run_ends_a_grace_after_the_mode_has_changed(name: str, tmp_path: Path) -> None:
+def test_an_idle_run_ends_a_grace_after_the_mode_has_changed(tmp_path: Path) -> None:
     """Its agent lives on and gets a new run, of the new mode."""
     settings = Settings(tmp_path, "mode: record\nruns: {grace: 300ms}\n")
     with _counting() as origin, Serve(*settings.flags) as proxy:
         url = f"{origin.url}/count"
-        with Agent(proxy.url_for(name) if name else proxy.url) as agent:
+        with Agent(proxy.url) as agent:
             assert (agent.ask(url), agent.ask(url)) == ("count 1", "count 2")
             settings.change("record", "playback")
             wait_until(lambda: settings.runs()[0].status == "sealed")
