@@ -228,7 +228,7 @@ def show(
     from ..store import Store, StoreError
     from ..timeline import render_exchange, render_run
     from ..timeline.export import exchange_json
-    from ..timeline.listing import rows
+    from ..timeline.listing import find_shown, rows
 
     config = _reading(config_file, store)
     with Store.open(config.store, readonly=True) as opened:
@@ -237,11 +237,10 @@ def show(
             listed = rows(opened, info)
             _print_json(listed) if as_json else click.echo(render_run(info, listed))
             return 0
-        exchange = opened.find_exchange(info, seq) if 0 < seq <= info.exchanges else None
+        exchange = find_shown(opened, info, seq)
         if exchange is None:
             raise StoreError(
-                f"run {run!r} holds no exchange {seq}",
-                f"it holds {info.exchanges}; `playhead show {run}` lists them",
+                f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
             )
         _print_json(exchange_json(exchange)) if as_json else click.echo(render_exchange(exchange))
     return 0

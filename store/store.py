@@ -106,9 +106,11 @@ class Store:
                     f"no store at {path}", "name another with --store, or record a run first"
                 )
             if not readonly:
-                folder.mkdir(parents=True, exist_ok=True)
+                # What agents and customers said is nobody else's to read on this machine.
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             environment = lmdb.open(
                 str(folder),
+                mode=0o600,
                 map_size=_MAP_BYTES,
                 max_dbs=len(TABLES),
                 metasync=False,

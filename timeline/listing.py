@@ -4,6 +4,7 @@ from typing import Any
 
 from ..store import RunInfo, Store
 from ..tape.events import EventKind
+from ..tape.model import Exchange
 
 
 def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
@@ -21,6 +22,20 @@ def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
         elif event.kind is EventKind.OUTCOME and event.seq in found and "status" in data:
             found[event.seq]["outcome"] = _outcome(data)
     return [found[seq] for seq in sorted(found)]
+
+
+def find_shown(store: Store, info: RunInfo, seq: int) -> Exchange | None:
+    """Find the exchange that stands for a seq of a run: its own, or what the tape answered it with."""
+    if not 0 < seq < 1 << 63:
+        return None
+    own = store.find_exchange(info, seq)
+    if own is not None or info.parent is None:
+        return own
+    for event in store.events(info):
+        if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
+            tape = store.find_run(info.parent)
+            return store.find_exchange(tape, event.data["tape_seq"]) if tape is not None else None
+    return None
 
 
 def _row(data: Any, verdict: str, outcome: str) -> dict[str, Any]:

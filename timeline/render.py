@@ -46,7 +46,7 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
             plain(run.id, 60),
             plain(run.mode, 20),
             run.status.value,
-            str(run.exchanges),
+            str(run.exchanges) if run.parent is None else "-",
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
             plain(run.agent, 60),
         )

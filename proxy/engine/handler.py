@@ -35,7 +35,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
 
     def __init__(self, *arguments: Any) -> None:
         """Handle a client; the arguments are mitmproxy's."""
-        super().__init__(*arguments)
+        super().__init__(*arguments)  # type: ignore[no-untyped-call]  # mitmproxy's
         self._queue: collections.deque[events.Event] = collections.deque()
         self._busy = False
         self._out: dict[Connection, list[bytes]] = {}
@@ -149,7 +149,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         """Wait for peers that are slow to take what they were sent; look at once whether there is one."""
         for entry in self.transports.values():
             if entry.writer is not None and _unsent(entry.writer):
-                await super().drain_writers()
+                await super().drain_writers()  # type: ignore[no-untyped-call]  # mitmproxy's
                 return
 
     def log(self, message: str, level: int = logging.INFO, exc_info: Any = None) -> None:

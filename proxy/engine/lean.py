@@ -57,8 +57,12 @@ def _lower(name: str | bytes) -> bytes:
 
 def install() -> None:
     """Put the twins in place, for the whole process."""
-    http.MessageData.__post_init__ = skip_type_checks  # type: ignore[attr-defined]
-    context.Context.fork = fork  # type: ignore[method-assign]
-    http.Headers.get_all = get_all  # type: ignore[method-assign]
-    http.Headers.get = get  # type: ignore[method-assign, assignment]
-    http.Headers.__contains__ = contains  # type: ignore[method-assign]
+    twins: tuple[tuple[type, str, object], ...] = (
+        (http.MessageData, "__post_init__", skip_type_checks),
+        (context.Context, "fork", fork),
+        (http.Headers, "get_all", get_all),
+        (http.Headers, "get", get),
+        (http.Headers, "__contains__", contains),
+    )
+    for owner, name, twin in twins:
+        setattr(owner, name, twin)

@@ -122,7 +122,7 @@ class PlayheadStream(HttpStream):
 
     def handle_connect_finish(self) -> Commands:
         """Make the tunnel, and let the handler know what is inside it."""
-        yield from super().handle_connect_finish()
+        yield from super().handle_connect_finish()  # type: ignore[no-untyped-call]  # mitmproxy's
         if self.flow.response is not None and 200 <= self.flow.response.status_code < 300:
             self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
 
