@@ -128,17 +128,21 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             f"the tape answers this request {found.times} times, and it was asked once more",
         )
     near = nearest(request, _candidates(session, request))
-    if near is None:
+    if near is None or near[1].method != request.method:
+        # Another method at the same place is another deed, however much alike they look.
+        seq = near[0] if near is not None else None
         return Divergence(
             DivergenceKind.UNEXPECTED,
             flight.seq,
             request.method,
             request.url,
-            None,
+            seq,
             (),
-            "the tape holds nothing like this request",
+            "the tape holds nothing like this request"
+            + (f"; {near[1].method} of the same place is seq {seq}" if near is not None else ""),
         )
-    differing = differences(near[1], request, session.rules)
+    secret = session.redactor.redacted_query(near[1]) | session.redactor.redacted_query(request)
+    differing = differences(near[1], request, session.rules, flight.request_class, secret)
     return Divergence(
         DivergenceKind.CHANGED,
         flight.seq,

@@ -155,6 +155,9 @@ class _Demo:
         self._run = f"double-refund-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         self._children: list[subprocess.Popen[str]] = []
         self._environment = dict(os.environ)
+        if self._environment.pop("PYTHONDONTWRITEBYTECODE", None):
+            # Eight processes would compile the same modules; whoever wants no bytecode gets none that stays.
+            self._environment["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
 
     def play(self, *, kept: bool) -> None:
         """Go through all steps; raises `_Unmet` at the first that is not as told."""

@@ -123,7 +123,7 @@ def decide(
 
 
 def _refusal(facts: Facts, found: Hit | Exhausted | Unknown | None) -> str:
-    what = f"{facts.request_class.value} {facts.method} {facts.scheme}://{facts.host}"
+    what = f"class {facts.request_class.value}"
     if isinstance(found, Exhausted):
         return f"exhausted: every recorded answer to this request has been served ({what})"
     if found is None:

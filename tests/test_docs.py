@@ -349,7 +349,7 @@ STORY = (
     "not contained",
     "NOT FAITHFUL: replay of",
     "diverged:",
-    "changed: GET",
+    "unexpected: GET",
     "left on the tape, never asked for:",
     "POST",
     "exit code 121",
