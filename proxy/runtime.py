@@ -6,6 +6,7 @@ launcher differ only in what they ask of it.
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from .processes import group_alive
 logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
+_READERS_EVERY = 240
+"""Ticks between two looks for readers that died: a minute."""
 
 
 class _Group:
@@ -117,9 +120,11 @@ class Runtime:
         return found
 
     async def _tick(self) -> None:
-        while True:
+        for number in itertools.count(1):
             await asyncio.sleep(_TICK_S)
             try:
+                if not number % _READERS_EVERY:
+                    self.store.check_readers()
                 fresh = self._poll()
                 if fresh is not None:
                     self.sessions.config = fresh

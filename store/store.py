@@ -142,6 +142,11 @@ class Store:
             self._writer.close()
         self._environment.close()
 
+    def check_readers(self) -> None:
+        """Clear the slots of readers that died: each would keep pages from being used again."""
+        with contextlib.suppress(lmdb.Error):
+            self._environment.reader_check()
+
     def __enter__(self) -> "Store":
         return self
 
