@@ -46,7 +46,8 @@ class Identify:
         if isinstance(outcome, Rejected):
             flow.response = _rejection(outcome)
             return
-        self._seen[flow.client_conn.id] = given
+        if flow.client_conn.timestamp_end is None:  # else it has left, and leaves only once
+            self._seen[flow.client_conn.id] = given
 
     def _strip(self, flow: http.HTTPFlow) -> None:
         for name in _STRIPPED:

@@ -96,10 +96,10 @@ class Record:
     async def error(self, flow: http.HTTPFlow) -> None:
         """Log that the exchange failed, or that the client left."""
         flight = find_flight(flow)
-        if flight is None or flight.steps is not None:
+        if flight is None:
             return
         if not flight.recording:
-            flight.finish()
+            flight.finish()  # also of a playback whose client left before the first step
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
@@ -110,9 +110,16 @@ class Record:
         session = self._sessions.of(client)
         if session is None:
             return
-        for flight in list(session.flights):
-            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded:
-                await flight.ended(LATE_ANSWER_S)
+        late = [
+            flight
+            for flight in session.flights
+            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded
+        ]
+        for flight in late:
+            if not flight.saved:
+                flight.client_left()  # its stream may hear of it only once the upstream is connected
+        for flight in late:
+            await flight.ended(LATE_ANSWER_S)
 
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""

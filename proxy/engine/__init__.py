@@ -5,12 +5,15 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
 
     dispatch.py   hooks by table; an exception in a hook refuses instead of forwarding
     guard.py      the two places that all egress passes, and the resolver; default deny
+    handler.py    a connection handler that spends a task only where something is waited for
+    lean.py       cheaper twins of what mitmproxy does for every request
     streams.py    streams that record, hold back the last byte, play a tape, read on
     messages.py   trailers and interim answers of HTTP/1
     tls.py        our CA instead of a generated one
     heads.py      what is no request at all is answered or closed at once
     imports.py    mitmproxy's addons one by one, without the rest of them
     loop.py       an event loop on which eager tasks work
+    selftest.py   a denied request and a denied connection are tried before anything is listened on
     engine.py     all of it started, tested against itself, and stopped cleanly
 """
 

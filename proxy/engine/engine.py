@@ -11,6 +11,7 @@ import socket
 from collections import Counter
 from typing import Any
 
+import psutil
 from mitmproxy import certs, connection, http, master, options
 from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
 from mitmproxy.proxy.mode_servers import ServerInstance
@@ -203,9 +204,19 @@ class Engine:
         for server in self._servers:
             for sock in server.sockets:
                 host, port = sock.getsockname()[:2]
-                if address[1] == port and address[0] in (host, "localhost", "127.0.0.1", "::1"):
+                if address[1] != port:
+                    continue
+                if address[0] in (host, "localhost", "127.0.0.1", "::1"):
+                    return True
+                if host in ("0.0.0.0", "::") and address[0] in _own_addresses():
                     return True
         return False
+
+
+def _own_addresses() -> set[str]:
+    """List this machine's addresses: one that listens on all of them could be sent to itself by each."""
+    found = psutil.net_if_addrs().values()
+    return {address.address.partition("%")[0] for addresses in found for address in addresses}
 
 
 def _is_live(flight: Flight | None, session: Session, target: tuple[str, int]) -> bool:

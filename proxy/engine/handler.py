@@ -85,6 +85,10 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                     self._obey(command)
         except Exception:
             self.log("the connection's layers crashed", logging.ERROR, exc_info=True)
+            # Nobody would answer any more: better a cut than a client that waits for ever.
+            entry = self.transports.get(self.client)
+            if entry is not None and entry.handler is not None:
+                self._obey(commands.CloseConnection(self.client))
 
     def _step_over(self) -> None:
         stream: http_layer.HttpStream = self.client.tunnel  # type: ignore[attr-defined]
@@ -102,6 +106,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 # Completed before anything else that happened meanwhile is looked at.
                 self._queue.appendleft(events.HookCompleted(hook))
             return
+        self._flush()  # it may wait for a peer to take what it was sent
         task = asyncio.get_running_loop().create_task(self._finish(hook, waiting))
         if not task.done():
             self._tasks.add(task)

@@ -122,8 +122,11 @@ class PlayheadStream(HttpStream):
 
     def handle_connect_finish(self) -> Commands:
         """Make the tunnel, and let the handler know what is inside it."""
+        # TLS with the proxy itself is around it, and stays; what the tunnel brings sets the same field.
+        plain = not self.context.client.tls
         yield from super().handle_connect_finish()  # type: ignore[no-untyped-call]  # mitmproxy's
-        if self.flow.response is not None and 200 <= self.flow.response.status_code < 300:
+        made = self.flow.response is not None and 200 <= self.flow.response.status_code < 300
+        if made and plain:
             self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
 
     # ---- recording -----------------------------------------------------------------------------
@@ -164,7 +167,7 @@ class PlayheadStream(HttpStream):
             return
         flight.take(event.data)
         if flight.whole:
-            self._held = event.data
+            self._held += event.data  # HTTP/2 may send empty pieces after the last
             return
         if flight.event_stream and flight.recording and is_terminal(event.data):
             yield PlayheadReleaseHook(flight)
@@ -228,7 +231,10 @@ class PlayheadStream(HttpStream):
 
     def _upstream_failed(self, flight: Flight, event: ResponseProtocolError) -> Commands:
         connected = bool(self.context.server.timestamp_tcp_setup) and not self._tls_failed()
-        flight.failed(event.message, connected=connected)
+        if any(isinstance(waiting, RequestProtocolError) for waiting in self._paused_event_queue):
+            flight.client_left()  # while the upstream was connected
+        if flight.gone is None or flight.keep_reading:
+            flight.failed(event.message, connected=connected)  # else it ended because of the client
         head_sent = flight.head_sent
         if self.server_state not in (self.state_done, self.state_errored):
             self.flow.error = mflow.Error(event.message)

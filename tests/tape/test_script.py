@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.model import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Response
-from playhead.tape.script import LATE_MARGIN_US, StepKind, script
+from playhead.tape.model import (
+    Chunk,
+    Exchange,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RequestClass,
+    Response,
+    Seq,
+)
+from playhead.tape.script import CAUSE_MARGIN_US, LATE_MARGIN_US, StepKind, script
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.tests.support.strategies import exchanges
 
@@ -122,3 +132,62 @@ def test_what_a_client_did_not_wait_for_is_offered_after_it_left(
     unsent = replace(exchange.gone, chunks=0, head=False)
     for step in script(replace(exchange, gone=unsent), pace):
         assert step.kind is StepKind.HANG or step.at_us >= unsent.at_us + LATE_MARGIN_US
+
+
+def pushed(kind: bytes, *after: int) -> Response:
+    """An answer whose pieces came at 100, 200 ... ms, each when this seq had been the last to arrive."""
+    chunks = tuple(Chunk(index * 100_000, 1, Seq(seq)) for index, seq in enumerate(after, 1))
+    return make_response(
+        b"x" * len(after), head_us=50_000, chunks=chunks, headers=((b"Content-Type", kind),)
+    )
+
+
+EVENTS, NONE = b"text/event-stream", None
+
+
+@pytest.mark.parametrize(
+    ("request_class", "kind", "after", "pace", "expected"),
+    [
+        # Requests that arrived after this one, and before the piece, may have caused it: all of them.
+        (RequestClass.READ, EVENTS, (4,), INSTANT, [((4,), 1100)]),
+        (RequestClass.READ, EVENTS, (6,), INSTANT, [((4, 5, 6), 1100)]),
+        (RequestClass.READ, EVENTS, (4, 4, 6), INSTANT, [((4,), 1100), ((4,), 1200), ((4, 5, 6), 1300)]),
+        (RequestClass.EFFECT, EVENTS, (4,), INSTANT, [((4,), 1100)]),
+        (RequestClass.READ, b"Text/Event-Stream; charset=utf-8", (4,), INSTANT, [((4,), 1100)]),
+        # It is not waited for much longer than it took then, or takes now at a slower pace.
+        (RequestClass.READ, EVENTS, (4,), RECORDED, [((4,), 1100)]),
+        (RequestClass.READ, EVENTS, (4,), HALF, [((4,), 1100)]),
+        (RequestClass.READ, EVENTS, (4,), DOUBLE, [((4,), 1200)]),
+        # None had arrived since, or the tape is older than this was noted.
+        (RequestClass.READ, EVENTS, (3, 3), INSTANT, [NONE, NONE]),
+        (RequestClass.READ, EVENTS, (0, 2), INSTANT, [NONE, NONE]),
+        (RequestClass.READ, EVENTS, (3, 4), INSTANT, [NONE, ((4,), 1200)]),
+        # Caused by their own request alone: a model's stream, and what is no stream of events.
+        (RequestClass.INFERENCE, EVENTS, (4, 9), INSTANT, [NONE, NONE]),
+        (RequestClass.READ, b"text/plain", (4, 9), INSTANT, [NONE, NONE]),
+        (RequestClass.READ, b"application/json", (4,), RECORDED, [NONE]),
+    ],
+)  # fmt: skip
+def test_a_pushed_event_waits_for_what_may_have_caused_it(
+    request_class: RequestClass,
+    kind: bytes,
+    after: tuple[int, ...],
+    pace: float,
+    expected: list[tuple[tuple[int, ...], int] | None],
+) -> None:
+    """Seqs that have to be asked first, and milliseconds after which it comes all the same."""
+    exchange = make_exchange(3, kind=request_class, response=pushed(kind, *after))
+    played = script(exchange, pace)
+    data = [step for step in played if step.kind is StepKind.DATA]
+    waits = [(tuple(step.causes), step.latest_us // 1000) for step in data]
+    assert waits == [each or ((), 0) for each in expected]
+    others = [step for step in played if step.kind is not StepKind.DATA]
+    assert all(not step.causes and not step.latest_us for step in others)
+
+
+def test_a_pushed_event_that_came_too_late_is_waited_for_as_long_as_it_is_late() -> None:
+    """The client had left before it: not before that, and then some time for its cause."""
+    exchange = make_exchange(3, response=pushed(EVENTS, 4), gone=gone(150, 0, True))
+    (step,) = [step for step in script(exchange, INSTANT) if step.kind is StepKind.DATA]
+    assert step.at_us == 150_000 + LATE_MARGIN_US
+    assert step.latest_us == step.at_us + CAUSE_MARGIN_US

@@ -1,0 +1,190 @@
+"""The cheaper twins give what mitmproxy's own give: whatever the names, values, case and number."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mitmproxy import connection, http, options
+from mitmproxy.coretypes import multidict
+from mitmproxy.proxy import context
+
+from playhead.proxy.engine import lean
+
+_PLACES: tuple[tuple[type, str], ...] = (
+    (http.MessageData, "__post_init__"),
+    (context.Context, "fork"),
+    (http.Headers, "get_all"),
+    (http.Headers, "get"),
+    (http.Headers, "__contains__"),
+)
+
+_ORIGINALS = """
+from mitmproxy import http
+from mitmproxy.proxy import context
+assert http.Headers.__dict__.keys() >= {"get_all"}
+assert not {"get", "__contains__"} & http.Headers.__dict__.keys()
+assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Context.__dict__
+"""
+
+
+@pytest.fixture(autouse=True)
+def _put_back() -> Iterator[None]:
+    """Leave mitmproxy as it was found, with the twins or without."""
+    before = [(owner, name, owner.__dict__.get(name)) for owner, name in _PLACES]
+    yield
+    for owner, name, stock in before:
+        if stock is None:
+            if name in owner.__dict__:
+                delattr(owner, name)
+        else:
+            setattr(owner, name, stock)
+
+
+class Original(http.Headers):
+    """mitmproxy's look-ups, written out from its own parts, whether or not the twins are in place."""
+
+    def get_all(self, name: str | bytes) -> list[str]:
+        wanted = http._always_bytes(name)
+        found = multidict._MultiDict.get_all(self, wanted)
+        return [http._native(value) for value in found]
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[name]
+        except KeyError:
+            return False
+        return True
+
+
+_NAMES = st.sampled_from(
+    [b"Accept", b"accept", b"ACCEPT", b"X-\xc3\x84", b"x-\xc3\xa4", b"x-\xff", b"", b"a b"]
+)
+_FIELDS = st.lists(st.tuples(_NAMES | st.binary(max_size=4), st.binary(max_size=6)), max_size=8)
+_ASKED = (
+    _NAMES
+    | _NAMES.map(lambda name: name.decode("utf-8", "surrogateescape"))
+    | st.sampled_from(["X-Ä", "x-ä", "İ", "ſ", "K"])
+    | st.binary(max_size=4)
+)
+
+
+@given(_FIELDS, _ASKED, st.none() | st.text(max_size=3))
+def test_a_field_is_found_as_mitmproxy_finds_it(
+    fields: list[tuple[bytes, bytes]], name: str | bytes, default: str | None
+) -> None:
+    """All values in order, folded into one, or none; in any case, and beyond ASCII."""
+    original, ours = Original(fields), http.Headers(fields)
+    assert lean.get_all(ours, name) == original.get_all(name)
+    assert lean.get(ours, name, default) == original.get(name, default)
+    assert lean.contains(ours, name) is (name in original)
+
+
+@given(_FIELDS, _ASKED, st.binary(max_size=3))
+def test_headers_are_changed_as_ever(
+    fields: list[tuple[bytes, bytes]], name: str | bytes, value: bytes
+) -> None:
+    """What mitmproxy builds on look-ups, sets, adds, deletes and pops the same with the twins."""
+
+    def play(headers: http.Headers) -> list[Any]:
+        told: list[Any] = [list(headers.items()), list(headers.keys()), len(headers)]
+        headers.setdefault(name, value)
+        told.append(headers.fields)
+        headers.add(name, value)
+        told.append(headers.fields)
+        headers[name] = value
+        told.append(headers.fields)
+        told.append(headers.pop(name, None))
+        told.append(headers.fields)
+        told.append(headers.pop(name, None))
+        return told
+
+    original = play(Original(fields))
+    lean.install()
+    assert play(http.Headers(fields)) == original
+
+
+@pytest.mark.parametrize("name", [None, 1, ("accept",)])
+def test_what_is_no_name_is_not_found(name: object) -> None:
+    """Without an error."""
+    assert not lean.contains(http.Headers([(b"accept", b"1")]), name)
+
+
+def _context() -> context.Context:
+    client = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
+    made = context.Context(client, options.Options())
+    made.server.address = ("api.test", 443)
+    made.layers = [object(), object()]  # type: ignore[list-item]  # any will do
+    return made
+
+
+def _stock_fork(of: context.Context) -> context.Context:
+    """As mitmproxy does it."""
+    copy = context.Context(of.client, of.options)
+    copy.server = of.server
+    copy.layers = of.layers.copy()
+    return copy
+
+
+@pytest.mark.parametrize("fork", [_stock_fork, lean.fork])
+def test_a_fork_shares_all_but_the_list_of_layers(
+    fork: Callable[[context.Context], context.Context],
+) -> None:
+    """Nothing that a context has is left out of its copy."""
+    of = _context()
+    copy = fork(of)
+    assert type(copy) is context.Context
+    assert vars(copy).keys() == vars(of).keys() == vars(_stock_fork(of)).keys()
+    for name, value in vars(of).items():
+        assert (vars(copy)[name] is value) is (name != "layers"), name
+    assert copy.layers == of.layers
+    copy.layers.append(object())  # type: ignore[arg-type]  # any will do
+    copy.server = connection.Server(address=None)
+    assert len(of.layers) == 2
+    assert of.server.address == ("api.test", 443)
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_messages_are_made_the_same(twins: bool) -> None:
+    """From parsed bytes, by mitmproxy's own makers, copied, and with fields that follow from others."""
+    if twins:
+        lean.install()
+    fields = http.Headers([(b"Host", b"api.test")])
+    request = http.Request(
+        "api.test", 80, b"GET", b"http", b"", b"/x", b"HTTP/1.1", fields, b"", None, 1.0, None
+    )
+    answer = http.Response(b"HTTP/1.1", 200, b"OK", http.Headers(), b"body", None, 1.0, 2.0)
+    assert request.copy().data == request.data
+    assert answer.copy().data == answer.data
+    assert (request.url, request.headers["host"]) == ("http://api.test/x", "api.test")
+    made = http.Response.make(204, b"", {"x-a": "1"})
+    assert (made.status_code, made.reason, made.headers["X-A"]) == (204, "No Content", "1")
+    state = answer.data.get_state()
+    assert http.ResponseData.from_state(state) == answer.data
+
+
+def test_the_twins_take_the_places_they_name() -> None:
+    """All of them; twice is once."""
+    for _ in range(2):
+        lean.install()
+        assert [getattr(owner, name) for owner, name in _PLACES] == [
+            lean.skip_type_checks,
+            lean.fork,
+            lean.get_all,
+            lean.get,
+            lean.contains,
+        ]
+
+
+def test_mitmproxy_still_has_what_is_replaced_where_it_was() -> None:
+    """In a process of its own, where nothing was replaced: another version may do without."""
+    subprocess.run([sys.executable, "-c", _ORIGINALS], check=True, timeout=30)
