@@ -88,7 +88,7 @@ class Record:
         flight = find_flight(flow)
         if flight is None or flight.decision is None or flight.steps is not None:
             return
-        if flight.recording:
+        if flight.recording and not flight.saved:  # else its run was ended over it
             await self._save(flight, flow.response, complete=True)
         elif flight.decision.action is Action.FORWARD:
             flight.finish()

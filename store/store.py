@@ -629,6 +629,12 @@ class Store:
             except BadRecord as error:
                 raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
 
+    def holds(self, info: RunInfo, seq: int) -> bool:
+        """Say whether a run holds an exchange, without reading it."""
+        with self._reading() as transaction:
+            key = pair_key(info.number, seq)
+            return transaction.get(key, db=self._tables["exchanges"]) is not None
+
     def exchanges(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
 

@@ -74,6 +74,9 @@ def script(exchange: Exchange, pace: float) -> list[Step]:
         steps.append(_step(kind, exchange.fault.at_us, b"", pace, gone))
     elif response is not None and response.complete:
         steps.append(_step(StepKind.END, exchange.end_us, b"", pace, gone))
+    elif response is not None and gone is None:
+        # The recorder itself died over it: the client saw its connection end.
+        steps.append(_step(StepKind.FIN, exchange.end_us, b"", pace, None))
     else:
         steps.append(Step(0, StepKind.HANG))
     return steps

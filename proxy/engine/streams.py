@@ -347,8 +347,12 @@ class PlayheadStream(HttpStream):
 
 def _have_come(step: Step, flight: Flight) -> bool:
     """Say whether what may have caused a piece has been asked for."""
-    cursor = flight.session.cursor
-    return cursor is None or all(cursor.served(Seq(seq)) for seq in step.causes)
+    session = flight.session
+    cursor, tape = session.cursor, session.tape
+    if cursor is None or tape is None:
+        return True
+    # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
+    return all(cursor.served(Seq(seq)) or not session.store.holds(tape, seq) for seq in step.causes)
 
 
 def install() -> None:

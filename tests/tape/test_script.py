@@ -91,7 +91,7 @@ CUT = answer((200, b"a"), (300, b"bc"), complete=False)
         (None, fault(FaultKind.REFUSED, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
         (None, fault(FaultKind.DNS, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
         # Written before its outcome was known, and then the process died.
-        (CUT, None, None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 hang"]),
+        (CUT, None, None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 fin"]),
         # Nothing is known of it.
         (None, None, None, INSTANT, ["0 hang"]),
     ],
