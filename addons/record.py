@@ -173,8 +173,14 @@ def _intent(flight: Flight) -> Event:
             "request_class": flight.request_class.value,
             "fingerprint": flight.fingerprint,
             "key": idempotency_key(request),
+            **({"reason": _reason(flight)} if flight.session.mode is Mode.PLAYBACK else {}),
         },
     )
+
+
+def _reason(flight: Flight) -> str:
+    assert flight.decision is not None
+    return flight.decision.reason
 
 
 def _identified(flight: Flight) -> Request:

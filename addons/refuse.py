@@ -6,14 +6,17 @@ not called faithful. Telemetry that nobody wrote is refused too, and is no diver
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
 
 from mitmproxy import http
 
+from ..store import Record, StoreError
+from ..tape.canonical import raw_key
 from ..tape.cursor import Exhausted
 from ..tape.divergence import Divergence, DivergenceKind, differences, nearest
 from ..tape.events import EventKind
-from ..tape.model import Request, RequestClass, Seq, VerdictKind
+from ..tape.model import Exchange, Request, RequestClass, Response, Seq, VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 from .flight import Flight, detach, find_flight, idempotency_key
@@ -60,8 +63,42 @@ class Refuse:
             flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
             verdict = VerdictKind.REFUSED
         _note(flight, request, verdict, reason)
+        self._keep(flight, request, verdict, reason)
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
+
+    def _keep(self, flight: Flight, request: Request, verdict: VerdictKind, reason: str) -> None:
+        """Keep what the tape does not hold: what was asked, and what was answered instead."""
+        session, answer = flight.session, flight.flow.response
+        if session.run is None or answer is None:
+            return
+        run, end_us = session.run.number, flight.now_us()
+        made = Response(
+            status=answer.status_code,
+            reason=answer.data.reason,
+            http_version="HTTP/1.1",
+            headers=answer.data.headers.fields,
+            body=answer.data.content or b"",
+            head_us=end_us,
+        )
+
+        def make() -> Record:
+            found = flight.fingerprint or session.fingerprint(request, flight.request_class)
+            exchange = Exchange(
+                seq=flight.seq,
+                request_class=flight.request_class,
+                verdict=verdict,
+                reason=reason,
+                request=request,
+                started_ns=flight.started_ns,
+                end_us=end_us,
+                fingerprint=found,
+                response=made,
+                redactions=flight.redactions,
+            )
+            return Record(exchange, raw_key(request, flight.request_class), None)
+
+        session.store.save_unwaited(run, make)
 
 
 def refusal(request: Request | None, divergence: Divergence | None, reason: str) -> http.Response:
@@ -94,7 +131,9 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     facts = flight.facts
     path = facts.target.partition("?")[0]  # its query may hold what was to be redacted
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
-    _note(flight, flight.request or bare, VerdictKind.REFUSED, reason)
+    # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
+    with contextlib.suppress(StoreError):
+        _note(flight, flight.request or bare, VerdictKind.REFUSED, reason)
     flight.finish()
 
 

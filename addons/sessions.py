@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mitmproxy import connection
 
 from ..config import Config, Mode, parse_run_name
-from ..store import RunInfo, RunStatus, Store, UnknownRun
+from ..store import RunInfo, RunStatus, Store, StoreError, UnknownRun
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
@@ -524,6 +524,14 @@ class Sessions:
         return task
 
     async def _seal(self, session: Session, reason: str) -> None:
+        try:
+            await self._seal_whole(session, reason)
+        except StoreError as error:
+            # The next process that opens the store finds the run open and its owner gone: recovered.
+            name = session.run.id if session.run is not None else ""
+            logger.error("run %s could not be sealed: %s", name, error)
+
+    async def _seal_whole(self, session: Session, reason: str) -> None:
         settled = await session.settled(session.config.runs.grace_s)
         unfinished = tuple(sorted(flight.seq for flight in session.flights))
         if not settled and self.on_unfinished is not None:

@@ -90,6 +90,12 @@ def open_ca(
     Raises: EngineError, when the CA cannot be made, read, trusted or published.
     """
     now = now or datetime.now(UTC)
+    private = (store / "private").resolve()
+    if public_dir.resolve() == private or private in public_dir.resolve().parents:
+        raise EngineError(
+            f"the CA's public files cannot stand in {str(public_dir)!r}, beside the private key",
+            "Choose another folder with --ca-dir: it is the one that is handed to agents.",
+        )
     key_file = store / "private" / KEY_FILE
     pem = _read_private(key_file)
     if pem is None:

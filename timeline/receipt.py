@@ -221,6 +221,7 @@ class _Fold:
         self.receipt.counts["live" if live else "recorded"] += 1
         if live:
             row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
+            row["reason"] = data.get("reason", "")
             _bounded(self.receipt.live, row)
         if data["request_class"] == RequestClass.EFFECT.value:
             self._effect(data, "live rule" if live else "upstream", "")
@@ -289,13 +290,14 @@ class _Fold:
         if effect.answered_by.startswith("tape seq ") and self.tape is not None:
             recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
             exchange = self.store.find_exchange(self.tape, recorded)
-        elif effect.answered_by in ("upstream", "live rule"):
+        else:
             exchange = self.store.find_exchange(self.info, seq)
-            if exchange is None:
+            if exchange is None and effect.answered_by in ("upstream", "live rule"):
                 effect.outcome = "unknown: no outcome was recorded"
         if exchange is not None:
             effect.summary = summarise(exchange.request)
-            effect.outcome = describe_outcome(exchange)
+            if effect.answered_by != "refused":  # which says why, not with what
+                effect.outcome = describe_outcome(exchange)
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""

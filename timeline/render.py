@@ -179,7 +179,11 @@ def render_receipt(receipt: Receipt) -> str:
         counts["unused"],
     )
     lines += _rows(
-        "live", [f"seq {row['seq']}  {row['method']} {row['url']}" for row in receipt.live]
+        "live",
+        [
+            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
+            for row in receipt.live
+        ],
     )
     lines += _rows(
         "failed below HTTP",

@@ -15,6 +15,7 @@ from typing import Any
 
 from mitmproxy import addonmanager, flow, hooks, http
 
+from ... import PlayheadError
 from ...addons.refuse import refuse_failed
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,9 @@ class TableAddonManager(addonmanager.AddonManager):
 
 def fail(name: str, arguments: list[Any], error: Exception) -> None:
     """Make a failed hook harmless: refuse what was being decided, end what was being kept."""
-    logger.error("hook %s failed: %s", name, error, exc_info=error)
+    # What a person can mend was told in a sentence; the rest is ours, with its place.
+    expected = isinstance(error, PlayheadError)
+    logger.error("hook %s failed: %s", name, error, exc_info=None if expected else error)
     subject = arguments[0] if arguments else None
     message = subject if isinstance(subject, http.HTTPFlow) else getattr(subject, "flow", None)
     if not isinstance(message, http.HTTPFlow):

@@ -241,7 +241,7 @@ def test_a_mode_is_for_new_runs_and_a_broken_file_for_none(tmp_path: Path) -> No
     assert [(run["mode"], run["exchanges"], run["status"]) for run in runs] == [
         ("record", 1, "sealed"),
         ("record", 6, "sealed"),
-        ("playback", 0, "sealed"),
+        ("playback", 2, "sealed"),
         ("playback", 0, "sealed"),
         ("record", 1, "sealed"),
     ]

@@ -225,7 +225,8 @@ async def test_a_live_rule_lets_its_request_out_and_records_it(
         session = running.session("tape@1")
         assert session.run is not None
         await running.end("tape@1")
-        (kept,) = running.store.exchanges(session.run)
+        kept, refused = running.store.exchanges(session.run)
+        assert refused.verdict is VerdictKind.REFUSED
         assert (kept.verdict, kept.request.target, kept.seq) == (VerdictKind.LIVE, "/live", 2)
         assert "it is needed" in kept.reason
         assert kept.response is not None
