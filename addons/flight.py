@@ -12,6 +12,7 @@ from typing import Any
 from mitmproxy import http
 
 from ..tape.cursor import Exhausted, Hit, Unknown
+from ..tape.events import EventKind
 from ..tape.model import (
     Chunk,
     Fault,
@@ -24,6 +25,7 @@ from ..tape.model import (
     Request,
     RequestClass,
     Seq,
+    VerdictKind,
 )
 from ..tape.policy import Decision, Facts
 from ..tape.script import Step
@@ -173,6 +175,24 @@ def detach(flow: http.HTTPFlow) -> Flight | None:
     found = find_flight(flow)
     flow.metadata.pop(_KEY, None)
     return found
+
+
+def note_verdict(
+    flight: Flight, request: Request, verdict: VerdictKind, reason: str, **more: Any
+) -> None:
+    """Log what playback decided for a request; `more` is what served it."""
+    flight.session.note(
+        EventKind.VERDICT,
+        seq=flight.seq,
+        method=request.method,
+        url=request.url,
+        request_class=flight.request_class.value,
+        verdict=verdict.value,
+        reason=reason,
+        fingerprint=flight.fingerprint or b"",
+        key=idempotency_key(request),
+        **more,
+    )
 
 
 def idempotency_key(request: Request) -> bytes | None:

@@ -3,11 +3,10 @@
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.events import EventKind
 from ..tape.model import Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Step, StepKind, script
-from .flight import find_flight, idempotency_key
+from .flight import find_flight, note_verdict
 from .refuse import refusal
 from .wire import make_head
 
@@ -44,16 +43,5 @@ class Playback:
             if response is None and flight.steps[0].kind is StepKind.HEAD:
                 flight.steps = [Step(0, StepKind.HANG)]
             verdict, reason = VerdictKind.SERVED, decision.reason
-        session.note(
-            EventKind.VERDICT,
-            seq=flight.seq,
-            method=request.method,
-            url=request.url,
-            request_class=flight.request_class.value,
-            verdict=verdict.value,
-            reason=reason,
-            fingerprint=flight.fingerprint or b"",
-            key=idempotency_key(request),
-            tape_seq=decision.seq,
-            match="repeated" if decision.repeated else "exact" if flight.exact else "canonical",
-        )
+        match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
+        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match)

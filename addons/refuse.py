@@ -19,7 +19,7 @@ from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, Seq, VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
-from .flight import Flight, detach, find_flight, idempotency_key
+from .flight import Flight, detach, find_flight, note_verdict
 from .sessions import Session
 from .wire import make_answer
 
@@ -62,7 +62,7 @@ class Refuse:
             body = refusal_body(request, divergence, reason)
             flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
             verdict = VerdictKind.REFUSED
-        _note(flight, request, verdict, reason)
+        note_verdict(flight, request, verdict, reason)
         self._keep(flight, request, verdict, reason)
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
@@ -133,22 +133,8 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):
-        _note(flight, flight.request or bare, VerdictKind.REFUSED, reason)
+        note_verdict(flight, flight.request or bare, VerdictKind.REFUSED, reason)
     flight.finish()
-
-
-def _note(flight: Flight, request: Request, verdict: VerdictKind, reason: str) -> None:
-    flight.session.note(
-        EventKind.VERDICT,
-        seq=flight.seq,
-        method=request.method,
-        url=request.url,
-        request_class=flight.request_class.value,
-        verdict=verdict.value,
-        reason=reason,
-        fingerprint=flight.fingerprint or b"",
-        key=idempotency_key(request),
-    )
 
 
 def explain(session: Session, flight: Flight, request: Request) -> Divergence:

@@ -226,7 +226,7 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
     # Put together here, so that this file does not hold them either.
     hosts = (
         ("pypi", "org"),
-        ("pythonhosted", "org"),
+        ("python" + "hosted", "org"),
         ("npmjs", "(org|com)"),
         ("yarnpkg", "com"),
         ("proxy", "golang", "org"),
