@@ -92,6 +92,8 @@ def test_what_differs_has_two_texts(one: str, other: str) -> None:
 def test_the_quick_way_and_the_exact_way_agree(value: object, escape: bool) -> None:
     """Which way a text is read makes no difference to what comes out."""
     text = json.dumps(value, ensure_ascii=escape)
+    if text.encode("utf-8", "replace").decode() != text:
+        text = json.dumps(value)  # half a surrogate pair can only be escaped in UTF-8
     assert _form(text) == encode_tree(json_tree(text))
 
 
