@@ -5,7 +5,7 @@ from mitmproxy import http
 from ..store import LogCorrupt
 from ..tape.model import Response, VerdictKind
 from ..tape.policy import Action
-from ..tape.script import Step, StepKind, script
+from ..tape.script import script
 from .flight import find_flight, note_verdict
 from .refuse import refusal
 from .wire import make_head
@@ -40,8 +40,6 @@ class Playback:
             head = response or Response(0, b"", "HTTP/1.1", (), b"", 0)
             flow.response = make_head(head, flow.request)
             flight.steps = script(exchange, session.config.playback.pace)
-            if response is None and flight.steps[0].kind is StepKind.HEAD:
-                flight.steps = [Step(0, StepKind.HANG)]
             verdict, reason = VerdictKind.SERVED, decision.reason
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match)

@@ -80,7 +80,7 @@ class Record:
     async def playhead_release(self, flight: Flight) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
         if flight.recording and flight.session.run is not None:
-            made = _maker(flight, flight.flow.response, complete=False, outcome=False)
+            made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
     async def response(self, flow: http.HTTPFlow) -> None:
@@ -154,7 +154,7 @@ class Record:
         assert flight.session.run is not None
         flight.saved = True
         try:
-            made = _maker(flight, answer, complete=complete, outcome=True)
+            made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
         finally:
             flight.finish()
@@ -197,7 +197,7 @@ class _Maker:
     __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces")
 
     def __init__(
-        self, flight: Flight, answer: http.Response | None, complete: bool, outcome: bool
+        self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
     ) -> None:
         self.flight = flight
         self.complete = complete
@@ -259,12 +259,6 @@ class _Maker:
         )
         outcome = _outcome(exchange, live) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
-
-
-def _maker(
-    flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
-) -> _Maker:
-    return _Maker(flight, answer, complete, outcome)
 
 
 def _outcome(exchange: Exchange, live: bool) -> Event:

@@ -20,7 +20,6 @@ import logging
 from collections.abc import Awaitable
 from typing import Any
 
-from mitmproxy import hooks
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, events, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
@@ -171,6 +170,3 @@ def _unsent(writer: Any) -> bool:
 def install() -> None:
     """Have mitmproxy make these handlers, for the whole process."""
     mode_servers.ProxyConnectionHandler = PlayheadHandler  # type: ignore[misc]
-
-
-__all__ = ["PlayheadHandler", "hooks", "install"]

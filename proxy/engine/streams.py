@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from mitmproxy import flow as mflow
-from mitmproxy import http
 from mitmproxy.connection import Client
 from mitmproxy.net.http import status_codes, validate
 from mitmproxy.proxy import commands, events
@@ -338,10 +337,10 @@ class PlayheadStream(HttpStream):
         self.client_state = self.server_state = self.state_errored
         yield DropStream(self.stream_id)
 
-    def _over(self, flight: Flight, _how: str) -> None:
+    def _over(self, flight: Flight, how: str) -> None:
         self._playing = False
         self.flow.live = False
-        self.server_state = self.state_errored if _how != "end" else self.state_done
+        self.server_state = self.state_errored if how != "end" else self.state_done
         flight.finish()
 
 
@@ -358,13 +357,3 @@ def _have_come(step: Step, flight: Flight) -> bool:
 def install() -> None:
     """Have mitmproxy make these streams, for the whole process."""
     http_layer.HttpStream = PlayheadStream  # type: ignore[misc]
-
-
-__all__ = [
-    "PlayheadDrainHook",
-    "PlayheadReleaseHook",
-    "PlayheadResetHook",
-    "PlayheadStream",
-    "http",
-    "install",
-]
