@@ -10,6 +10,7 @@
     raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
     origins       run, origin, alpn offers -> alpn        what was negotiated with whom
     mail          run, kind -> time                       what another process asks of the run's owner
+    messages      run, seq, number -> body codec + message    of a WebSocket, written as they pass
 
 Numbers are 8 bytes, big endian, so that LMDB's order is ours.
 """
@@ -28,6 +29,7 @@ TABLES = (
     "raws",
     "origins",
     "mail",
+    "messages",
 )
 
 
@@ -39,6 +41,11 @@ def number_key(number: int) -> bytes:
 def pair_key(run: int, number: int) -> bytes:
     """Give the key of an event or exchange."""
     return run.to_bytes(8, "big") + number.to_bytes(8, "big")
+
+
+def message_key(run: int, seq: int, number: int) -> bytes:
+    """Give the key of one message of a WebSocket; numbers begin with 0."""
+    return pair_key(run, seq) + number.to_bytes(8, "big")
 
 
 def fingerprint_key(run: int, fingerprint: bytes, seq: int) -> bytes:

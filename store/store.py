@@ -21,9 +21,15 @@ from typing import Any, NamedTuple, overload
 import lmdb
 import psutil
 
-from ..tape.codec import BadRecord, decode_exchange, encode_exchange
+from ..tape.codec import (
+    BadRecord,
+    decode_exchange,
+    decode_message,
+    encode_exchange,
+    encode_message,
+)
 from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
-from ..tape.model import Exchange, Fingerprint, RunId, Seq
+from ..tape.model import Chunk, Exchange, Fingerprint, Message, RunId, Seq, Spilled
 from . import bodies
 from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .layout import (
@@ -31,11 +37,13 @@ from .layout import (
     MAX_NAME_BYTES,
     TABLES,
     fingerprint_key,
+    message_key,
     number_key,
     origin_key,
     pair_key,
 )
 from .runs import Owner, RunInfo, RunStatus
+from .spool import Spool, clear_partial, read_pieces
 from .writer import Operation, Writer
 
 logger = logging.getLogger(__name__)
@@ -196,10 +204,14 @@ class Store:
                     "use a newer Playhead, or name another store with --store",
                 )
             for name in TABLES:
-                self._tables[name] = self._environment.open_db(name.encode(), create=False)
+                # A store that an earlier version made lacks the tables that came later.
+                with contextlib.suppress(lmdb.NotFoundError):
+                    table = self._environment.open_db(name.encode(), create=not readonly)
+                    self._tables[name] = table
             if not readonly:
                 self._environment.reader_check()
                 self.writer.call(self._recover)
+                clear_partial(self._bodies)
         except (lmdb.Error, OSError) as error:
             raise _unreadable(self.path, error) from error
 
@@ -657,6 +669,64 @@ class Store:
                 found.append(Seq(int.from_bytes(cursor.key()[8:], "big")))
                 more = cursor.next()
         return found
+
+    # ---- what does not fit into an exchange ----------------------------------------------------
+
+    @property
+    def _bodies(self) -> Path:
+        return self.path / "bodies"
+
+    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+        """Begin a body that is too large to be held.
+
+        boundary: of a multipart body, so that it can be compared without.
+        Raises: StoreUnwritable.
+        """
+        return Spool(self._bodies, boundary, pieces=pieces)
+
+    def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
+        """Read a spilled body piece by piece; the last comes only if all fits its hash.
+
+        Raises: LogCorrupt.
+        """
+        return read_pieces(self._bodies, spilled)
+
+    def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
+        """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
+
+        number: its place in the conversation, from 0.
+        """
+
+        def make() -> Operation:
+            value = bodies.pack(encode_message(message))
+            key = message_key(run, seq, number)
+
+            def put(transaction: lmdb.Transaction) -> None:
+                transaction.put(key, value, db=self._tables["messages"])
+
+            return put
+
+        self.writer.append(make)
+
+    def messages(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
+        """Read the messages of a WebSocket in order, one transaction each.
+
+        after: number of the last one already seen; -1 reads from the start.
+        Raises: LogCorrupt.
+        """
+        while "messages" in self._tables:
+            after += 1
+            with self._reading() as transaction:
+                key = message_key(info.number, seq, after)
+                value = transaction.get(key, db=self._tables["messages"])
+                if value is None:
+                    return
+                try:
+                    found = decode_message(bodies.unpack(value))
+                except BadRecord as error:
+                    where = f"run {info.id}, exchange {seq}, message {after}"
+                    raise LogCorrupt(f"{where}: {error}") from error
+            yield found
 
     # ---- finding an answer ---------------------------------------------------------------------
 

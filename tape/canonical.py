@@ -53,6 +53,9 @@ MARK = "\x00"
 BOUNDARY = b"\x00boundary"
 """Stands for the boundary of a multipart body."""
 
+SPILLED = b"\x00spilled "
+"""Stands with its hash for a body that is too large to be held."""
+
 _SHORT_LIST = {
     b"range": 0,
     b"if-none-match": 1,
@@ -220,8 +223,12 @@ def canonical(
     text = request.target.partition("?")[2]
     query = tuple(sorted(_query(text, masks.query, redacted_query))) if text else ()
     head = _head(request.headers)
-    content = find_content_type(head, request.body)
-    kind, body, coded = _body(request.body, content, head, masks)
+    if request.spilled is not None:
+        # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
+        kind, body, coded = BodyKind.BYTES, SPILLED + request.spilled.match, True
+    else:
+        content = find_content_type(head, request.body)
+        kind, body, coded = _body(request.body, content, head, masks)
     kept: list[tuple[int, bytes, bytes]] = []
     for name, value in head:
         if name in masks.header:
@@ -251,6 +258,14 @@ def fingerprint(form: Canonical) -> Fingerprint:
     return Fingerprint(digest.digest(16))
 
 
+def effect_key(form: Canonical) -> bytes:
+    """Give the 16 bytes under which an effect is the same again: method, URL and body.
+
+    Header fields do not count, so an idempotency key never does, and neither does another `accept`.
+    """
+    return fingerprint(form._replace(headers=()))
+
+
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
     """Give 16 bytes over all that `canonical` reads of a request, before any parsing.
 
@@ -268,7 +283,7 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
         told += (name, value)
     digest = blake3(b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told)))
     digest.update(b"".join([b"%d:%b" % (len(part), part) for part in told]))
-    digest.update(request.body)
+    digest.update(request.body if request.spilled is None else SPILLED + request.spilled.match)
     return digest.digest(16)
 
 

@@ -5,29 +5,45 @@ conversation share their requests and differ in their answers. `meta` is a map o
 Reading trusts nothing: a value of another version or shape raises `BadRecord`, never anything else.
 """
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import msgpack
 
 from .model import (
+    NO_TUNNEL,
     Chunk,
+    Close,
+    Conversation,
+    Ending,
     Exchange,
     Fault,
     FaultKind,
     Fingerprint,
     Gone,
     Headers,
+    Message,
+    MessageKind,
     Phase,
     Redaction,
+    Repeat,
+    RepeatKind,
     Request,
     RequestClass,
     Response,
     Seq,
+    Spilled,
+    Tunnel,
     VerdictKind,
 )
 
 EXCHANGE_VERSION = 1
+MESSAGE_VERSION = 1
+_PIECE = struct.Struct(">QIQQ")
+PIECE_BYTES = _PIECE.size
+DIGEST_BYTES = 32
+"""Of a hash that names a spilled body."""
 _UNICODE_ERRORS = "surrogatepass"
 """Text may hold lone surrogates, out of JSON or a command line; they come back as they were."""
 
@@ -60,9 +76,22 @@ def encode_exchange(exchange: Exchange) -> bytes:
             "trailers": response.trailers,
             "complete": response.complete,
         }
+        if response.spilled is not None:
+            meta["response"]["spilled"] = _spilled_row(response.spilled)
+        if response.head_need is not None:
+            meta["response"]["need"] = response.head_need
+        if response.ragged:
+            meta["response"]["ragged"] = True
     if exchange.fault is not None:
         fault = exchange.fault
-        meta["fault"] = (fault.kind.value, fault.phase.value, fault.text, fault.at_us)
+        meta["fault"] = (
+            fault.kind.value,
+            fault.phase.value,
+            fault.text,
+            fault.at_us,
+            fault.ending.value,
+            fault.code,
+        )
     if exchange.gone is not None:
         meta["gone"] = (exchange.gone.at_us, exchange.gone.chunks, exchange.gone.head)
     if exchange.redactions:
@@ -71,6 +100,15 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["warnings"] = exchange.warnings
     if exchange.alpn_offers or exchange.alpn is not None:
         meta["alpn"] = (exchange.alpn_offers, exchange.alpn)
+    if exchange.request.spilled is not None:
+        meta["spilled"] = _spilled_row(exchange.request.spilled)
+    if exchange.conversation is not None:
+        meta["conversation"] = _conversation_row(exchange.conversation)
+    if exchange.repeat is not None:
+        repeat = exchange.repeat
+        meta["repeat"] = (repeat.of, repeat.kind.value, repeat.unseen)
+    if exchange.tunnel.number:
+        meta["tunnel"] = exchange.tunnel
     return _pack(
         [EXCHANGE_VERSION, meta, response.body if response else b"", exchange.request.body]
     )
@@ -92,12 +130,17 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
         fault = meta.get("fault")
         gone = meta.get("gone")
         offers, alpn = meta.get("alpn", ((), None))
+        spilled = meta.get("spilled")
+        conversation = meta.get("conversation")
+        repeat = meta.get("repeat")
         return Exchange(
             seq=Seq(_int(meta["seq"])),
             request_class=RequestClass(meta["class"]),
             verdict=VerdictKind(meta["verdict"]),
             reason=_text(meta["reason"]),
-            request=decode_request_head(meta["request"], request_body),
+            request=decode_request_head(
+                meta["request"], request_body, _spilled(spilled) if spilled is not None else None
+            ),
             started_ns=_int(meta["started_ns"]),
             end_us=_int(meta["end_us"]),
             fingerprint=Fingerprint(_bytes(meta["fingerprint"])),
@@ -110,6 +153,9 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
             warnings=tuple(_text(warning) for warning in meta.get("warnings", ())),
             alpn_offers=tuple(_bytes(offer) for offer in offers),
             alpn=_bytes(alpn) if alpn is not None else None,
+            conversation=_conversation(conversation) if conversation is not None else None,
+            repeat=_repeat(repeat) if repeat is not None else None,
+            tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
         )
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
@@ -129,7 +175,7 @@ def encode_request_head(request: Request) -> list[Any]:
     ]
 
 
-def decode_request_head(value: Any, body: bytes = b"") -> Request:
+def decode_request_head(value: Any, body: bytes = b"", spilled: Spilled | None = None) -> Request:
     """Rebuild a request from what `encode_request_head` gave.
 
     Raises: TypeError or ValueError on another shape.
@@ -145,7 +191,58 @@ def decode_request_head(value: Any, body: bytes = b"") -> Request:
         headers=_pairs(headers),
         body=_bytes(body),
         trailers=_pairs(trailers),
+        spilled=spilled,
     )
+
+
+def encode_message(message: Message) -> bytes:
+    """Pack a message of a WebSocket."""
+    return _pack(
+        [
+            MESSAGE_VERSION,
+            message.at_us,
+            message.from_client,
+            message.kind.value,
+            message.frames,
+            message.after,
+            message.data,
+        ]
+    )
+
+
+def decode_message(data: bytes | memoryview) -> Message:
+    """Unpack a message of a WebSocket.
+
+    Raises: BadRecord.
+    """
+    value = unpack(data)
+    try:
+        version, at_us, from_client, kind, frames, after, content = value
+        if version != MESSAGE_VERSION:
+            raise BadRecord(f"message of format {version!r}; this version reads {MESSAGE_VERSION}")
+        sizes = tuple(_int(size) for size in frames)
+        if sizes and (min(sizes) < 0 or sum(sizes) != len(content)):
+            raise ValueError(f"frames of {sum(sizes)} bytes in a message of {len(content)}")
+        return Message(
+            _int(at_us), _flag(from_client), MessageKind(kind), _bytes(content), sizes, _int(after)
+        )
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadRecord(f"not a message: {str(error)[:200]}") from error
+
+
+def pack_piece(chunk: Chunk) -> bytes:
+    """Pack a chunk as it stands in the list of a spilled body: `PIECE_BYTES` bytes."""
+    return _PIECE.pack(chunk.at_us, chunk.size, chunk.after, chunk.need)
+
+
+def unpack_pieces(data: bytes) -> list[Chunk]:
+    """Unpack chunks that were packed one after another.
+
+    Raises: BadRecord, where there is a part of one at the end.
+    """
+    if len(data) % PIECE_BYTES:
+        raise BadRecord(f"a list of pieces that ends after {len(data)} bytes")
+    return [Chunk(*values) for values in _PIECE.iter_unpack(data)]
 
 
 def pack_map(value: Mapping[str, Any]) -> bytes:
@@ -172,7 +269,9 @@ def _pack(value: Any) -> bytes:
 
 
 def _response(value: Any, body: bytes) -> Response:
-    chunks = tuple(Chunk(_int(at), _int(size), _int(seq)) for at, size, seq in value["chunks"])
+    chunks = tuple(Chunk(*map(_int, chunk)) for chunk in value["chunks"])
+    spilled = value.get("spilled")
+    need = value.get("need")
     if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
         raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
     return Response(
@@ -185,12 +284,52 @@ def _response(value: Any, body: bytes) -> Response:
         chunks=chunks,
         trailers=_pairs(value["trailers"]),
         complete=_flag(value["complete"]),
+        spilled=_spilled(spilled) if spilled is not None else None,
+        head_need=_int(need) if need is not None else None,
+        ragged=_flag(value.get("ragged", False)),
     )
 
 
+def _spilled_row(spilled: Spilled) -> tuple[bytes, int, bytes, bytes]:
+    return (spilled.digest, spilled.size, spilled.match, spilled.pieces)
+
+
+def _spilled(value: Any) -> Spilled:
+    digest, size, match, pieces = value
+    return Spilled(_digest(digest), _int(size), _digest(match), _digest(pieces) if pieces else b"")
+
+
+def _digest(value: Any) -> bytes:
+    if len(_bytes(value)) != DIGEST_BYTES:  # it becomes the name of a file
+        raise ValueError(f"expected {DIGEST_BYTES} bytes of a hash, found {len(value)}")
+    return _bytes(value)
+
+
+def _conversation_row(conversation: Conversation) -> list[Any]:
+    close = conversation.close
+    row = (close.at_us, close.by_client, close.code, close.reason) if close is not None else None
+    return [conversation.messages, conversation.size, row]
+
+
+def _conversation(value: Any) -> Conversation:
+    messages, size, row = value
+    close = None
+    if row is not None:
+        at_us, by_client, code, reason = row
+        close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason))
+    return Conversation(_int(messages), _int(size), close)
+
+
+def _repeat(value: Any) -> Repeat:
+    of, kind, unseen = value
+    return Repeat(Seq(_int(of)), RepeatKind(kind), _flag(unseen))
+
+
 def _fault(value: Any) -> Fault:
-    kind, phase, text, at_us = value
-    return Fault(FaultKind(kind), Phase(phase), _text(text), _int(at_us))
+    kind, phase, text, at_us, ending, code = value
+    return Fault(
+        FaultKind(kind), Phase(phase), _text(text), _int(at_us), Ending(ending), _int(code)
+    )
 
 
 def _gone(value: Any) -> Gone:

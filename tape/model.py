@@ -61,6 +61,19 @@ class Phase(StrEnum):
     BODY = "body"
 
 
+class Ending(StrEnum):
+    """How a connection or stream was ended, as read from the transport."""
+
+    RST = "rst"
+    """TCP reset."""
+    FIN = "fin"
+    """End of the TCP stream; under TLS without its close_notify, so that it may be a cut."""
+    CLOSE = "close"
+    """TLS was closed properly first."""
+    STREAM = "stream"
+    """RST_STREAM of HTTP/2: the connection goes on."""
+
+
 class Chunk(NamedTuple):
     """One piece of a body as it passed."""
 
@@ -70,6 +83,96 @@ class Chunk(NamedTuple):
     """Bytes; the pieces of a body in order add up to it."""
     after: int = 0
     """Highest seq of the run that had arrived by then: this piece may be what that request caused."""
+    need: int = 0
+    """Bytes of the request that had been sent by then; 0 where the request had ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A body that is too large to be held: it lies in a file of its own in the store."""
+
+    digest: bytes
+    """32 bytes of BLAKE3 over what passed; names the file."""
+    size: int
+    match: bytes
+    """The same without the boundary of a multipart body: what is compared."""
+    pieces: bytes = b""
+    """Digest of the file that lists the pieces (`codec.pack_piece`), or empty where there is no list."""
+
+
+class MessageKind(StrEnum):
+    """What a message of a WebSocket is."""
+
+    TEXT = "text"
+    BINARY = "binary"
+    PING = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a WebSocket conversation."""
+
+    at_us: int
+    """Since the handshake's request arrived."""
+    from_client: bool
+    kind: MessageKind
+    data: bytes
+    """Text as UTF-8."""
+    frames: tuple[int, ...] = ()
+    """Sizes of the frames it came in, in bytes of `data`; empty for one."""
+    after: int = 0
+    """Highest seq of the run that had arrived by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """How a WebSocket conversation ended."""
+
+    at_us: int
+    by_client: bool
+    code: int
+    """1005 where no code was given, 1006 where the connection ended without a closing frame."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A WebSocket conversation; its messages are read one by one, they may be many."""
+
+    messages: int
+    size: int
+    """Bytes of all messages."""
+    close: Close | None
+    """None where it was still open when reading stopped."""
+
+
+class RepeatKind(StrEnum):
+    """What an effect is that was asked for before in its run."""
+
+    POSSIBLE_DUPLICATE = "possible duplicate"
+    SAFE_RETRY = "safe retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An effect with the effect key of an earlier one of its run."""
+
+    of: Seq
+    kind: RepeatKind
+    unseen: bool
+    """Whether the client had seen no completed answer to the earlier one."""
+
+
+class Tunnel(NamedTuple):
+    """The tunnel that a request came through."""
+
+    number: int
+    """Place among the tunnels to this origin in its run, from 1; 0 where there was none."""
+    after: int = 0
+    """Highest seq of the run that had arrived when it was asked for."""
+
+
+NO_TUNNEL = Tunnel(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +189,13 @@ class Request:
     headers: Headers
     body: bytes = b""
     trailers: Headers = ()
+    spilled: Spilled | None = None
+    """Where the body is when it is too large to be held; `body` is empty then."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Length of the body, wherever it is."""
+        return len(self.body) if self.spilled is None else self.spilled.size
 
     @property
     def authority(self) -> str:
@@ -125,6 +235,17 @@ class Response:
     trailers: Headers = ()
     complete: bool = True
     """False where the body ended before its framing said so, or was still coming when reading stopped."""
+    spilled: Spilled | None = None
+    """Where the body and its chunks are when it is too large to be held; both are empty here then."""
+    head_need: int | None = None
+    """Bytes of the request that had been sent when the head arrived; None where it had ended."""
+    ragged: bool = False
+    """Whether a body that ends with its connection ended without TLS's close_notify."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Length of the body, wherever it is."""
+        return len(self.body) if self.spilled is None else self.spilled.size
 
     def header(self, name: bytes) -> bytes | None:
         """First value of a header field, by lower-case name, or None."""
@@ -140,6 +261,10 @@ class Fault:
     text: str
     """The engine's words, one line."""
     at_us: int
+    ending: Ending = Ending.RST
+    """What the client was given: the upstream's own ending, or a reset where it gave none."""
+    code: int = 0
+    """Error code of an RST_STREAM (RFC 9113, section 7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +294,8 @@ class Exchange:
     Exactly one of these holds: `response` alone (an answer), `fault` with or without a partial
     `response` (a failure), or neither (the client left before any answer, and none was read on).
     `gone` may stand beside any of them; what arrived after the client left is part of `response`.
+    A tunnel whose upstream could not be reached, or left its client waiting, is an exchange with the
+    method CONNECT and without a target.
     """
 
     seq: Seq
@@ -190,3 +317,7 @@ class Exchange:
     """What the client offered; the key under which the negotiated protocol is found again."""
     alpn: bytes | None = None
     """What was negotiated between client and proxy, mirroring the upstream."""
+    conversation: Conversation | None = None
+    """Of a WebSocket; `response` is the end of its handshake."""
+    repeat: Repeat | None = None
+    tunnel: Tunnel = NO_TUNNEL

@@ -3,18 +3,28 @@
 from hypothesis import strategies as st
 
 from playhead.tape.model import (
+    NO_TUNNEL,
     Chunk,
+    Close,
+    Conversation,
+    Ending,
     Exchange,
     Fault,
     FaultKind,
     Fingerprint,
     Gone,
+    Message,
+    MessageKind,
     Phase,
     Redaction,
+    Repeat,
+    RepeatKind,
     Request,
     RequestClass,
     Response,
     Seq,
+    Spilled,
+    Tunnel,
     VerdictKind,
 )
 
@@ -23,6 +33,8 @@ _number = st.integers(0, 2**40)
 _headers = st.lists(st.tuples(st.binary(max_size=12), st.binary(max_size=12)), max_size=4).map(
     tuple
 )
+_digests = st.binary(min_size=32, max_size=32)
+_spilled = st.builds(Spilled, _digests, _number, _digests, st.just(b"") | _digests)
 _requests = st.builds(
     Request,
     method=_text,
@@ -34,13 +46,16 @@ _requests = st.builds(
     headers=_headers,
     body=st.binary(max_size=2000),
     trailers=_headers,
+    spilled=st.none() | _spilled,
 )
 
 
 @st.composite
 def _responses(draw: st.DrawFn) -> Response:
     pieces = draw(st.lists(st.binary(max_size=300), max_size=5))
-    chunks = tuple(Chunk(draw(_number), len(piece), draw(_number)) for piece in pieces)
+    chunks = tuple(
+        Chunk(draw(_number), len(piece), draw(_number), draw(_number)) for piece in pieces
+    )
     return Response(
         status=draw(st.integers(100, 599)),
         reason=draw(st.binary(max_size=10)),
@@ -51,12 +66,25 @@ def _responses(draw: st.DrawFn) -> Response:
         chunks=chunks if draw(st.booleans()) else (),
         trailers=draw(_headers),
         complete=draw(st.booleans()),
+        spilled=draw(st.none() | _spilled),
+        head_need=draw(st.none() | _number),
+        ragged=draw(st.booleans()),
     )
 
 
 _faults = st.builds(
-    Fault, st.sampled_from(list(FaultKind)), st.sampled_from(list(Phase)), _text, _number
+    Fault,
+    st.sampled_from(list(FaultKind)),
+    st.sampled_from(list(Phase)),
+    _text,
+    _number,
+    st.sampled_from(list(Ending)),
+    st.integers(0, 2**32 - 1),
 )
+_closes = st.builds(Close, _number, st.booleans(), st.integers(1000, 4999), _text)
+_conversations = st.builds(Conversation, _number, _number, st.none() | _closes)
+_repeats = st.builds(Repeat, _number.map(Seq), st.sampled_from(list(RepeatKind)), st.booleans())
+_tunnels = st.just(NO_TUNNEL) | st.builds(Tunnel, st.integers(1, 2**30), _number)
 _gone = st.builds(Gone, _number, st.integers(0, 5), st.booleans())
 
 
@@ -80,7 +108,21 @@ def exchanges(draw: st.DrawFn, seq: int | None = None) -> Exchange:
         warnings=tuple(draw(st.lists(_text, max_size=2))),
         alpn_offers=offers,
         alpn=draw(st.none() | st.sampled_from([b"h2", b"http/1.1"])),
+        conversation=draw(st.none() | _conversations),
+        repeat=draw(st.none() | _repeats),
+        tunnel=draw(_tunnels),
     )
+
+
+messages = st.builds(
+    Message,
+    _number,
+    st.booleans(),
+    st.sampled_from(list(MessageKind)),
+    st.binary(max_size=300),
+    st.just(()),
+    _number,
+)
 
 
 plain_values = st.recursive(

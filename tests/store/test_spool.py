@@ -1,0 +1,107 @@
+"""Bodies too large to be held: written while they pass, kept under their hash, read back whole or not at all."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from playhead.store import Store, StoreUnwritable
+from playhead.store.errors import LogCorrupt
+from playhead.store.spool import body_path
+from playhead.tape.model import Chunk, Spilled
+
+PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
+
+
+async def _spilled(store: Store, pieces: list[bytes], *, listed: bool = True) -> Spilled:
+    spool = store.spool(pieces=listed)
+    for index, piece in enumerate(pieces):
+        spool.write(piece, Chunk(index * 10, len(piece), index, 3))
+        await spool.settle(64 * 1024)
+    return await spool.keep()
+
+
+async def test_a_body_comes_back_in_its_pieces(store_dir: Path) -> None:
+    """Bytes, times and causes are those that were written."""
+    with Store.open(store_dir) as store:
+        spilled = await _spilled(store, PIECES)
+        found = list(store.read_body(spilled))
+    assert [data for _, data in found] == PIECES
+    assert [chunk for chunk, _ in found] == [
+        Chunk(index * 10, len(piece), index, 3) for index, piece in enumerate(PIECES)
+    ]
+    assert spilled.digest == blake3(b"".join(PIECES)).digest()
+    assert spilled.size == sum(map(len, PIECES))
+
+
+async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
+    """What is already there is not kept twice, and nothing partial is left."""
+    with Store.open(store_dir) as store:
+        first = await _spilled(store, PIECES, listed=False)
+        second = await _spilled(store, PIECES, listed=False)
+        files = [path for path in (store_dir / "bodies").rglob("*") if path.is_file()]
+    assert first == second
+    assert files == [body_path(store_dir / "bodies", first.digest)]
+    assert files[0].stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "gone"])
+async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
+    """The last piece is not given, and the error names what is wrong."""
+    with Store.open(store_dir) as store:
+        spilled = await _spilled(store, PIECES)
+        path = body_path(store_dir / "bodies", spilled.digest)
+        data = path.read_bytes()
+        if harm == "flip":
+            path.write_bytes(b"\xff" + data[1:])
+        elif harm == "cut":
+            path.write_bytes(data[:-1])
+        else:
+            path.unlink()
+        found: list[bytes] = []
+        with pytest.raises(LogCorrupt):
+            found.extend(piece for _, piece in store.read_body(spilled))
+    assert len(found) < len(PIECES)
+
+
+async def test_what_was_taken_can_be_read_before_it_is_kept(store_dir: Path) -> None:
+    """A body is forwarded from its file."""
+    whole = b"".join(PIECES)
+    with Store.open(store_dir) as store:
+        spool = store.spool()
+        for piece in PIECES:
+            spool.write(piece)
+        assert await spool.read(1000, 5000) == whole[1000:6000]
+        assert await spool.read(len(whole) - 5, 100) == whole[-5:]
+        measured = await spool.measure()
+        spool.drop()
+        left = list((store_dir / "bodies").rglob("partial-*"))
+    assert (measured.digest, measured.size, left) == (blake3(whole).digest(), len(whole), [])
+
+
+async def test_a_folder_that_takes_nothing_is_told_of(store_dir: Path) -> None:
+    """The error says where and what to do; the store goes on."""
+    with Store.open(store_dir) as store:
+        (store_dir / "bodies").write_text("in the way")
+        with pytest.raises(StoreUnwritable, match="bodies"):
+            store.spool()
+
+
+async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
+    """Opening the store removes it; what living processes write stays."""
+    with Store.open(store_dir) as store:
+        spool = store.spool()
+        spool.write(b"x")
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    dead = ended.pid
+    gone = store_dir / "bodies" / f"partial-{dead}-1"
+    gone.write_bytes(b"half")
+    with Store.open(store_dir):
+        left = [path.name for path in (store_dir / "bodies").glob("partial-*")]
+    spool.drop()
+    await asyncio.sleep(0)
+    assert gone.name not in left
+    assert any(name.startswith(f"partial-{os.getpid()}-") for name in left)
