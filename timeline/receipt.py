@@ -234,6 +234,9 @@ class _Fold:
         if data["verdict"] == VerdictKind.SERVED.value:
             self.served.add(data["tape_seq"])
             receipt.matched[data["match"]] += 1
+            if data.get("waits"):
+                text = "kept waiting as recorded: its client gave up, and no pace shortens that"
+                _bounded(receipt.warnings, f"seq {data['seq']}: {text}")
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
             _bounded(receipt.refused, row)
@@ -249,7 +252,10 @@ class _Fold:
         if len(self.effects) >= _LISTED:
             return
         effect = Effect(seq, data["method"], data["url"], "", by, outcome)
-        effect.note = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        if "repeat" in data:
+            effect.note = _repeat_note(*data["repeat"])
+        else:
+            effect.note = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
         self.effects[seq] = effect
 
     def _duplicate(self, seq: int, fingerprint: bytes, key: bytes | None) -> str:
@@ -359,6 +365,10 @@ def describe_outcome(exchange: Exchange) -> str:
     if fault is not None:
         return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
     return str(response.status) if response is not None else "no answer"
+
+
+def _repeat_note(of: int, kind: str, unseen: bool) -> str:
+    return f"{kind} of seq {of}" + (", to which the client saw no answer" if unseen else "")
 
 
 def _bounded(rows: list[Any], row: Any) -> None:
