@@ -7,6 +7,7 @@ from ..tape.model import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
+_NOTED = "playhead_warnings"
 
 
 def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None = None) -> Request:
@@ -80,3 +81,19 @@ def make_answer(status: int, headers: Headers, body: bytes) -> http.Response:
         timestamp_start=0.0,
         timestamp_end=0.0,
     )
+
+
+def note(message: http.Message, warning: str) -> None:
+    """Remember of a request or response that something of it is not carried; the same once."""
+    found: tuple[str, ...] = getattr(message, _NOTED, ())
+    if warning not in found:
+        setattr(message, _NOTED, (*found, warning))
+
+
+def noted(flow: http.HTTPFlow) -> tuple[str, ...]:
+    """Give what was noted of both messages of an exchange, for `Exchange.warnings`."""
+    asked: tuple[str, ...] = getattr(flow.request, _NOTED, ())
+    if flow.response is None:
+        return asked
+    answered: tuple[str, ...] = getattr(flow.response, _NOTED, ())
+    return (*asked, *answered)
