@@ -19,7 +19,7 @@ def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None 
     message = flow.request
     data = message.data
     return Request(
-        method=message.method,
+        method=data.method.decode("latin-1"),  # `message.method` is in capitals
         scheme=message.scheme,
         host=message.host,
         port=message.port,
