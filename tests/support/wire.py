@@ -106,6 +106,13 @@ class Wire:
         self.sock = opened
         self._buffer = b""
 
+    @classmethod
+    def open(cls, host: str, port: int) -> Self:
+        """Connect."""
+        opened = socket.create_connection((host, port), timeout=PATIENCE_S)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(opened)
+
     def __enter__(self) -> Self:
         return self
 
