@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from playhead.tests.support.handshakes import (
     resetting,
     resetting_proxy,
     saying,
+    silent,
     unused_port,
 )
 from playhead.tests.support.process import Serve
@@ -46,6 +47,7 @@ CHUNKED = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+UNTIL_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 PART_CHUNK = b"%x\r\n%s\r\n" % (len(PART), PART)
 
 INTERNAL_ERROR, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM = 2, 7, 8, 11
@@ -62,6 +64,8 @@ class Expected:
     code: int = 0
     body: bytes | None = None
     """What passed before it; None where no answer had begun."""
+    complete: bool = False
+    """Whether that was all: what ends with its connection may end without close_notify."""
 
     @property
     def tunnel(self) -> bool:
@@ -83,6 +87,8 @@ CONNECTING = {
     "plain-text": Expected(FaultKind.TLS, Phase.TLS, Ending.RST),
     "closed-in-handshake": Expected(FaultKind.TLS, Phase.TLS, Ending.RST),
     "reset-in-handshake": Expected(FaultKind.TLS, Phase.TLS, Ending.RST),
+    # Timeout.
+    "silent-handshake": Expected(None, Phase.TLS),
 }
 WITHOUT_TLS = ("refused", "dns")
 """Of these, what can happen to a plain request too."""
@@ -100,6 +106,10 @@ HTTP1 = {
     "chunked-closed": Expected(FaultKind.CUT, Phase.BODY, Ending.CLOSE, body=PART),
     "chunked-dropped": Expected(FaultKind.CUT, Phase.BODY, Ending.FIN, body=PART),
     "in-chunk-dropped": Expected(FaultKind.CUT, Phase.BODY, Ending.FIN, body=PART + b"data"),
+    # A body that ends with its connection: only a reset is a failure for sure.
+    "until-end-reset": Expected(FaultKind.CUT, Phase.BODY, Ending.RST, body=PART),
+    "until-end-closed": Expected(None, Phase.BODY, body=PART, complete=True),
+    "until-end-dropped": Expected(None, Phase.BODY, body=PART, complete=True),
     # Malformed.
     "garbage": Expected(FaultKind.MALFORMED, Phase.HEAD, Ending.RST),
     "two-lengths": Expected(FaultKind.MALFORMED, Phase.HEAD, Ending.RST),
@@ -125,6 +135,12 @@ HTTP2 = {
     "silent": Expected(None, Phase.HEAD),
     "silent-body": Expected(None, Phase.BODY, body=PART),
     "left": Expected(None, Phase.BODY, body=PART),
+}
+
+BEGUN = {
+    "length": LENGTH + PART,
+    "chunked": CHUNKED + PART_CHUNK,
+    "until-end": UNTIL_END + PART,
 }
 
 
@@ -154,8 +170,8 @@ async def _http1(conversation: Conversation) -> None:
             await conversation.say(CHUNKED + PART_CHUNK + b"1f\r\ndata")
             conversation.drop()
         case name:
-            framing, _, how = name.partition("-")
-            await conversation.say(LENGTH + PART if framing == "length" else CHUNKED + PART_CHUNK)
+            framing, _, how = name.rpartition("-")
+            await conversation.say(BEGUN[framing])
             if how == "reset":
                 conversation.reset()
             elif how == "dropped":
@@ -219,18 +235,18 @@ class Cell:
         faults = CONNECTING | (HTTP2 if self.over == "h2" else HTTP1)
         found = faults[self.fault]
         if self.over == "plain" and found.ending is Ending.CLOSE:
-            return Expected(found.kind, found.phase, Ending.FIN, found.code, found.body)
+            return replace(found, ending=Ending.FIN)
         return found
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether nobody could be connected."""
+        return self.expected.tunnel and self.expected.kind is not None
 
     @property
     def malformed(self) -> bool:
         """Whether what came was no HTTP."""
         return self.expected.kind is FaultKind.MALFORMED
-
-    @property
-    def fails(self) -> bool:
-        """Whether the client is told of a failure: not when it goes of its own will."""
-        return self.fault != "left"
 
 
 def _faults(over: str) -> Iterator[str]:
@@ -291,6 +307,7 @@ def _origins(
             "plain-text": Acceptor(saying(PLAIN_TEXT)),
             "closed-in-handshake": Acceptor(saying(b"")),
             "reset-in-handshake": Acceptor(resetting),
+            "silent-handshake": Acceptor(silent),
         }
         places = {name: stack.enter_context(made).url for name, made in origins.items()}
         nobody = stack.enter_context(unused_port())
@@ -316,6 +333,7 @@ def _job(cell: Cell, places: dict[str, str], proxy: str, ca: Path) -> dict[str, 
         "proxy": proxy,
         "ca": str(ca),
         "patience": PATIENCE_S[cell.client.removesuffix("-h2")] if impatient else 0,
+        "hasty": cell.fault == "silent-handshake",
         "until": "event 2" if cell.fault == "left" else "",
     }
 
@@ -345,7 +363,7 @@ def outcomes(
             url = failing.url.replace("https:", "http:")
             expected = _ask(
                 [
-                    _job(cell, places, url if cell.expected.tunnel else "", certificates.root)
+                    _job(cell, places, url if cell.unreachable else "", certificates.root)
                     for cell in cells
                 ]
             )
@@ -371,10 +389,13 @@ def test_a_client_sees_on_replay_the_failure_it_saw_while_recorded(
     outcomes: dict[str, Outcome], name: str
 ) -> None:
     """Exceptions with their errno, exit code and words of curl, and every byte before it."""
-    outcome, cell = outcomes[name], CELLS[name]
-    failed = outcome.recorded["raised"] or outcome.recorded.get("exit")
-    assert bool(failed) == (cell.fails or cell.client.startswith("curl")), outcome.recorded
+    outcome = outcomes[name]
+    assert _failed(outcome.recorded) == _failed(outcome.expected), outcome.recorded
     assert outcome.replayed == outcome.recorded
+
+
+def _failed(seen: dict[str, Any]) -> bool:
+    return bool(seen["raised"] or seen.get("exit"))
 
 
 _SHOWN = [name for name, cell in CELLS.items() if cell.expected.ending and not cell.malformed]
@@ -407,7 +428,12 @@ def test_the_tape_says_how_and_where_it_failed(outcomes: dict[str, Outcome], nam
     for exchange in outcome.tape:  # some clients try again
         fault, response = exchange.fault, exchange.response
         assert (response.body if response else None) == expected.body
-        assert response is None or not response.complete
+        assert response is None or response.complete == expected.complete
+        if expected.complete:
+            assert response is not None
+            assert (fault, exchange.gone) == (None, None)
+            assert response.ragged == name.startswith("tls-until-end-dropped")
+            continue
         if expected.kind is None:
             assert fault is None
             assert exchange.gone is not None

@@ -94,6 +94,12 @@ def resetting(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+def silent(sock: socket.socket) -> None:
+    """Answer nothing until the other side leaves."""
+    while sock.recv(65536):
+        pass
+
+
 def resetting_proxy(sock: socket.socket) -> None:
     """Be a proxy that cannot connect anybody: RST in the handshake inside a tunnel, or for a plain request."""
     if sock.recv(65536).startswith(b"CONNECT "):

@@ -1,8 +1,8 @@
 """httpx, aiohttp and curl in front of failures: says what each of them saw, as JSON.
 
 Reads a list of jobs from standard input: `name`, `client` (httpx, httpx-h2, aiohttp, curl, curl-h2), `url`,
-`proxy` (empty for none), `ca` (PEM file), `patience` (seconds without a byte, 0 for many; of curl in all), `until` (text after
-which the client leaves, or empty).
+`proxy` (empty for none), `ca` (PEM file), `patience` (seconds without a byte, 0 for many; of curl in all),
+`hasty` (whether that is for connecting too), `until` (text after which the client leaves, or empty).
 Writes one object a job: `name`, `head` (status line and fields, where an answer began), `body` (what came of
 it, as Latin-1), `raised` (the chain of exceptions, each with its errno), and of curl `exit` and `said`.
 """
@@ -45,7 +45,8 @@ def _steady(text: str) -> str:
 def ask_httpx(job: dict[str, Any]) -> dict[str, Any]:
     """Ask with httpx, with or without HTTP/2."""
     seen: dict[str, Any] = {"head": None, "body": "", "raised": []}
-    timeout = httpx.Timeout(_LONG_S, read=job["patience"] or _LONG_S)
+    patience = job["patience"] or _LONG_S
+    timeout = httpx.Timeout(_LONG_S, read=patience, connect=patience if job["hasty"] else _LONG_S)
     context = ssl.create_default_context(cafile=job["ca"])
     http2 = job["client"] == "httpx-h2"
     with httpx.Client(
@@ -67,7 +68,9 @@ def ask_httpx(job: dict[str, Any]) -> dict[str, Any]:
 async def ask_aiohttp(job: dict[str, Any]) -> dict[str, Any]:
     """Ask with aiohttp."""
     seen: dict[str, Any] = {"head": None, "body": "", "raised": []}
-    timeout = aiohttp.ClientTimeout(_LONG_S, sock_read=job["patience"] or _LONG_S)
+    patience = job["patience"] or _LONG_S
+    connecting = patience if job["hasty"] else _LONG_S
+    timeout = aiohttp.ClientTimeout(_LONG_S, sock_read=patience, sock_connect=connecting)
     context = ssl.create_default_context(cafile=job["ca"])
     async with aiohttp.ClientSession(timeout=timeout) as session:
         try:
