@@ -23,9 +23,11 @@ class Acceptor:
     The connection is closed when the function returns. `accepted` counts them.
     """
 
-    def __init__(self, serve: Accepted) -> None:
+    def __init__(self, serve: Accepted, *, listening: bool = True) -> None:
+        """Take a port; without `listening` whoever connects is refused until `listen` is called."""
         self._serve = serve
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening_at_once = listening
+        self._listening = _bind()
         self._open: set[socket.socket] = set()
         self.accepted = 0
         self.port: int = self._listening.getsockname()[1]
@@ -36,7 +38,8 @@ class Acceptor:
         return f"https://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        if self._listening_at_once:
+            self.listen()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,21 +47,26 @@ class Acceptor:
 
     def stop(self) -> None:
         """Close the port and every connection. Twice is once."""
-        self.stop_listening()
+        self.refuse()
+        self._listening.close()
         for sock in list(self._open):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def stop_listening(self) -> None:
-        """Close the port; what was accepted stays. Twice is once."""
+    def listen(self) -> None:
+        """Accept from now on."""
+        self._listening.listen()
+        threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+
+    def refuse(self) -> None:
+        """Refuse from now on; what was accepted stays."""
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         while True:
             try:
-                accepted, _ = self._listening.accept()
+                accepted, _ = listening.accept()
             except OSError:
                 return
             self.accepted += 1
@@ -73,6 +81,18 @@ class Acceptor:
             pass
         finally:
             self._open.discard(accepted)
+
+
+def _bind() -> socket.socket:
+    """Take a port by its number: only then is it kept when listening ends."""
+    with socket.socket() as free, contextlib.ExitStack() as failed:
+        bound = failed.enter_context(socket.socket())
+        for sock in (free, bound):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", 0))
+        bound.bind(free.getsockname())
+        failed.pop_all()
+        return bound
 
 
 def saying(data: bytes) -> Accepted:

@@ -37,9 +37,10 @@ def ask(proxy: str, url: str, *, buffer: int = 0) -> socket.socket:
     return opened
 
 
-def open_tunnel(proxy: str, url: str, ca: Path) -> ssl.SSLSocket:
+def open_tunnel(proxy: str, url: str, ca: Path, patience_s: float = _PATIENCE_S) -> ssl.SSLSocket:
     """Open a tunnel to a URL's origin and speak TLS in it.
 
+    patience_s: for the handshake.
     Raises: OSError, where the handshake fails; `ending_of` says how.
     """
     target = urlsplit(url)
@@ -54,9 +55,12 @@ def open_tunnel(proxy: str, url: str, ca: Path) -> ssl.SSLSocket:
             answer += opened.recv(1) or b"ended\r\n\r\n"
         assert answer.startswith(b"HTTP/1.1 200 "), answer
         context = ssl.create_default_context(cafile=str(ca))
-        return context.wrap_socket(
+        opened.settimeout(patience_s)
+        tunnel = context.wrap_socket(
             opened, server_hostname=target.hostname, suppress_ragged_eofs=False
         )
+        tunnel.settimeout(_PATIENCE_S)
+        return tunnel
     except BaseException:
         opened.close()
         raise
