@@ -37,10 +37,13 @@ def ask(proxy: str, url: str, *, buffer: int = 0) -> socket.socket:
     return opened
 
 
-def open_tunnel(proxy: str, url: str, ca: Path, patience_s: float = _PATIENCE_S) -> ssl.SSLSocket:
+def open_tunnel(
+    proxy: str, url: str, ca: Path, patience_s: float = _PATIENCE_S, *, alpn: str = ""
+) -> ssl.SSLSocket:
     """Open a tunnel to a URL's origin and speak TLS in it.
 
     patience_s: for the handshake.
+    alpn: the one protocol that is offered; empty offers none.
     Raises: OSError, where the handshake fails; `ending_of` says how.
     """
     target = urlsplit(url)
@@ -55,6 +58,8 @@ def open_tunnel(proxy: str, url: str, ca: Path, patience_s: float = _PATIENCE_S)
             answer += opened.recv(1) or b"ended\r\n\r\n"
         assert answer.startswith(b"HTTP/1.1 200 "), answer
         context = ssl.create_default_context(cafile=str(ca))
+        if alpn:
+            context.set_alpn_protocols([alpn])
         opened.settimeout(patience_s)
         tunnel = context.wrap_socket(
             opened, server_hostname=target.hostname, suppress_ragged_eofs=False
@@ -70,6 +75,13 @@ def get(tunnel: ssl.SSLSocket, url: str) -> None:
     """Ask in a tunnel."""
     target = urlsplit(url)
     tunnel.sendall(f"GET {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\n\r\n".encode())
+
+
+def post(tunnel: ssl.SSLSocket, url: str, body: bytes) -> None:
+    """Ask with a JSON body in a tunnel."""
+    target = urlsplit(url)
+    head = f"POST {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\nContent-Type: application/json\r\n"
+    tunnel.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
 def read_to_end(opened: socket.socket, piece: int = 65536) -> tuple[bytes, Ending]:
