@@ -42,7 +42,7 @@ class Effect:
     """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, or `nobody`."""
     outcome: str
     note: str = ""
-    """`possible duplicate of seq N` or `safe retry of seq N`."""
+    """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
 
 
 @dataclass(slots=True)
@@ -249,7 +249,9 @@ class _Fold:
         if len(self.effects) >= _LISTED:
             return
         effect = Effect(seq, data["method"], data["url"], "", by, outcome)
-        effect.note = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        # Older logs leave it to the receipt to find out.
+        same = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        effect.note = _describe_repeat(*data["repeat"]) if "repeat" in data else same
         self.effects[seq] = effect
 
     def _duplicate(self, seq: int, fingerprint: bytes, key: bytes | None) -> str:
@@ -332,6 +334,11 @@ class _Fold:
             for rule, only in self.live
             if only is None or only == kind
         )
+
+
+def _describe_repeat(of: int, kind: str, unseen: bool) -> str:
+    words = ", whose answer the client had not seen" if unseen else ""
+    return f"{kind} of seq {of}{words}"
 
 
 def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
