@@ -1,6 +1,7 @@
 """The order of the hooks: who is asking, what is decided, then what is done about it."""
 
 from .control import Control
+from .duplex import Duplex
 from .identify import Identify, Leave
 from .judge import Judge
 from .playback import Playback
@@ -8,6 +9,7 @@ from .protocol import Protocol
 from .record import Record
 from .refuse import Refuse
 from .sessions import Sessions
+from .tunnels import Tunnels
 
 
 def chain(sessions: Sessions) -> list[object]:
@@ -15,10 +17,12 @@ def chain(sessions: Sessions) -> list[object]:
     return [
         Identify(sessions),
         Protocol(sessions),
+        Tunnels(sessions),
         Judge(sessions),
         Control(),
         Refuse(),
         Playback(),
+        Duplex(),
         Record(sessions),
         Leave(sessions),
     ]

@@ -2,16 +2,26 @@
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import socket
 import struct
+import sys
 from typing import Any
 
 from mitmproxy import connection
 
-from .sessions import Session, Sessions
+from .session import Session
+from .sessions import Sessions
 
 logger = logging.getLogger(__name__)
+
+SETTLE_S = 1.0
+"""Longest wait for data to reach a client that is to be reset."""
+READ_S = 0.05
+"""Time that a client is given to read what has reached it."""
+_SIOCOUTQ = 0x5411
+"""Asks a socket for what its peer has not acknowledged; Linux."""
 
 HEAD_S = 30.0
 """Longest wait for a client's first request: who has not asked by then may come again."""
@@ -25,6 +35,7 @@ class Connections:
         self._sessions = sessions
         self._handlers = handlers
         sessions.on_ended = self.close
+        sessions.on_reset = self.playhead_reset
 
     def client_connected(self, client: connection.Client) -> None:
         """Begin to wait for its first request."""
@@ -48,11 +59,21 @@ class Connections:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
-    async def playhead_drain(self, client: connection.Client) -> None:
-        """Wait until a client has taken what it was sent."""
+    async def playhead_settle(self, client: connection.Client) -> None:
+        """Wait until what a client was sent has reached it, and give it time to read it.
+
+        A reset overtakes data: what the client has not read by then is lost to it.
+        """
+        writer = self._writer(client)
+        if writer is None:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SETTLE_S
+        while loop.time() < deadline and _unsent_bytes(writer):  # noqa: ASYNC110  # the kernel tells nobody
+            await asyncio.sleep(0.002)
         handler = self._handlers.get(client.id)
-        if handler is not None:
-            await handler.drain_writers()
+        if handler is not None and handler.unread:
+            await asyncio.sleep(READ_S)
 
     async def close(self, session: Session) -> None:
         """Close what is left of a run's connections."""
@@ -65,3 +86,14 @@ class Connections:
         handler = self._handlers.get(client.id)
         entry = handler.transports.get(client) if handler is not None else None
         return entry.writer if entry is not None else None
+
+
+def _unsent_bytes(writer: Any) -> int:
+    """Give what a peer has not acknowledged yet."""
+    waiting = writer.transport.get_write_buffer_size()
+    raw = writer.get_extra_info("socket")
+    if waiting or raw is None or raw.fileno() < 0 or not sys.platform.startswith("linux"):
+        return int(waiting)
+    with contextlib.suppress(OSError):
+        (waiting,) = struct.unpack("i", fcntl.ioctl(raw.fileno(), _SIOCOUTQ, b"\0\0\0\0"))
+    return int(waiting)

@@ -6,32 +6,55 @@ A flight belongs to the event loop. It lives in `flow.metadata` and ends with it
 import asyncio
 import contextlib
 import time
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 from mitmproxy import http
 
+from ..store import Spool
+from ..tape.boundary import find_boundary
 from ..tape.cursor import Exhausted, Hit, Unknown
 from ..tape.events import EventKind
 from ..tape.model import (
+    NO_TUNNEL,
     Chunk,
+    Ending,
+    Exchange,
     Fault,
-    FaultKind,
     Fingerprint,
     Gone,
     Headers,
     Phase,
     Redaction,
+    Repeat,
     Request,
     RequestClass,
     Seq,
+    Spilled,
+    Tunnel,
     VerdictKind,
 )
 from ..tape.policy import Decision, Facts
-from ..tape.script import Step
-from .sessions import Session
+from ..tape.script import Steps
+from .effects import Effect
+from .failure import find_fault
+from .session import Session
 
 _KEY = "playhead"
+
+HELD_BYTES = 8 * 1024 * 1024
+"""A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
+
+
+@dataclass(slots=True)
+class Early:
+    """A recorded exchange whose answer began before its request had ended, while it is played."""
+
+    exchange: Exchange
+    compared: int = 0
+    """Bytes of the request that were compared."""
+    diverged: bool = False
 
 
 class Flight:
@@ -46,6 +69,19 @@ class Flight:
         self.decision: Decision | None = None
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
+        self.tunnel: Tunnel = NO_TUNNEL
+        self.duplex = False
+        """Whether the answer may begin before the request has ended."""
+        self.upload: Spool | None = None
+        """The request's body, where it is too large to be held."""
+        self.uploaded: Spilled | None = None
+        """The same once it has come whole."""
+        self.sent: list[bytes] = []
+        """The request's body as it was sent on, where it was not waited for."""
+        self.sent_bytes = 0
+        self.request_ended = True
+        """False while a request is sent on that has not ended."""
+        self.early: Early | None = None
         self.request: Request | None = None
         """As it is compared and stored: redacted, before anything is changed for the upstream."""
         self.redactions: tuple[Redaction, ...] = ()
@@ -54,22 +90,33 @@ class Flight:
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
         self.found: Hit | Exhausted | Unknown | None = None
+        self.repeat: Repeat | None = None
+        self.effect: Effect | None = None
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
         # Playing.
-        self.steps: list[Step] | None = None
+        self.steps: Steps | None = None
         # Recording.
         self.recording = False
         self.forwarded = False
         self.head_us = 0
+        self.head_need: int | None = None
         self.head_sent = False
         self.pieces: list[bytes] = []
         self.chunks: list[Chunk] = []
+        self.taken = 0
+        """Pieces of the response's body that have arrived."""
         self.size = 0
+        self.download: Spool | None = None
+        """The response's body, where it is too large to be held."""
+        self.downloaded: Spilled | None = None
+        """The same once it has been kept."""
         self.announced = -1
         """Length of the response's body as its head says, or -1."""
         self.event_stream = False
         """Whether the answer is one on which SDKs act before it has ended."""
+        self.ragged = False
+        """Whether the answer ended with a connection whose TLS was not closed."""
         self.gone: Gone | None = None
         self.fault: Fault | None = None
         self.warnings: list[str] = []
@@ -81,6 +128,10 @@ class Flight:
         """End the flight: nothing more comes of it. Twice is once."""
         if not self._done.is_set():
             self._done.set()
+            for spool in (self.upload, self.download):
+                if spool is not None:
+                    spool.drop()
+                    _spools(self.flow).discard(spool)
             self.session.finish(self)
 
     @property
@@ -111,10 +162,63 @@ class Flight:
         return int((time.monotonic() - self.t0) * 1e6)
 
     def take(self, data: bytes) -> None:
-        """Note a piece of the response's body."""
-        self.pieces.append(data)
-        self.chunks.append(Chunk(self.now_us(), len(data), self.session.last_seq))
+        """Note a piece of the response's body.
+
+        Raises: StoreError, where it is too large to be held and cannot be written.
+        """
+        need = 0 if self.request_ended else self.sent_bytes
+        chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
+        self.taken += 1
         self.size += len(data)
+        if self.download is not None:
+            self.download.write(data, chunk)
+            return
+        self.pieces.append(data)
+        self.chunks.append(chunk)
+        if self.size > HELD_BYTES:
+            self.download = self.spool()
+            for chunk, piece in zip(self.chunks, self.pieces, strict=True):
+                self.download.write(piece, chunk)
+            self.pieces, self.chunks = [], []
+
+    def take_sent(self, data: bytes) -> None:
+        """Note a piece of the request's body that was sent on before the request had ended.
+
+        Raises: StoreError, as `take`.
+        """
+        self.sent_bytes += len(data)
+        if self.upload is not None:
+            self.upload.write(data)
+            return
+        self.sent.append(data)
+        if self.sent_bytes > HELD_BYTES:
+            self.begin_upload(b"".join(self.sent))
+            self.sent = []
+
+    async def keep_bodies(self) -> None:
+        """Make durable what was too large to be held.
+
+        Raises: StoreUnwritable.
+        """
+        if self.upload is not None and self.request is not None:
+            self.uploaded = await self.upload.keep()
+            self.request = replace(self.request, spilled=self.uploaded)
+        if self.download is not None:
+            self.downloaded = await self.download.keep()
+
+    def begin_upload(self, data: bytes) -> None:
+        """Go on with the request's body in a file; `data` is what has come of it.
+
+        Raises: StoreError.
+        """
+        self.upload = self.spool(find_boundary(self.fields), pieces=False)
+        self.upload.write(data)
+
+    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+        """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
+        made = self.session.store.spool(boundary, pieces=pieces)
+        _spools(self.flow).add(made)
+        return made
 
     @property
     def whole(self) -> bool:
@@ -124,39 +228,24 @@ class Flight:
     def client_left(self) -> None:
         """Note that the client left, and what it had been sent by then."""
         if self.gone is None:
-            self.gone = Gone(self.now_us(), len(self.chunks), self.head_sent)
+            self.gone = Gone(self.now_us(), self.taken, self.head_sent)
 
-    def failed(self, text: str, *, connected: bool) -> None:
-        """Note that the upstream failed."""
-        phase = self._phase(text, connected)
-        self.fault = Fault(_kind(text, phase), phase, text.splitlines()[0][:300], self.now_us())
+    def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
+        """Note that the upstream failed.
 
-    def _phase(self, text: str, connected: bool) -> Phase:
-        if self.chunks or self.head_sent:
-            return Phase.BODY
-        if connected:
-            return Phase.HEAD
-        tls = "tls" in text.lower() or "certificate" in text.lower() or "openssl" in text.lower()
-        return Phase.TLS if tls else Phase.CONNECT
+        phase: how far it had come before the answer began.
+        """
+        begun = bool(self.taken) or self.head_sent
+        self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
+        return self.fault
 
 
-def _kind(text: str, phase: Phase) -> FaultKind:
-    lower = text.lower()
-    if "denied" in lower:
-        return FaultKind.DENIED
-    if phase is Phase.TLS:
-        return FaultKind.TLS
-    if phase is Phase.CONNECT:
-        if "refused" in lower or "errno 111" in lower:
-            return FaultKind.REFUSED
-        if "name or service" in lower or "getaddrinfo" in lower or "name resolution" in lower:
-            return FaultKind.DNS
-        return FaultKind.TIMEOUT if "timed out" in lower else FaultKind.UNKNOWN
-    if phase is Phase.BODY:
-        return FaultKind.CUT
-    if "cannot parse" in lower or "unexpected server response" in lower or "received" in lower:
-        return FaultKind.MALFORMED
-    return FaultKind.RESET
+def _spools(flow: http.HTTPFlow) -> set[Spool]:
+    """Give the files that a client's connection feeds; its handler waits for them."""
+    found: set[Spool] | None = getattr(flow.client_conn, "spools", None)
+    if found is None:
+        found = flow.client_conn.spools = set()  # type: ignore[attr-defined]  # read by the handler
+    return found
 
 
 def find_flight(flow: http.HTTPFlow) -> Flight | None:

@@ -7,17 +7,21 @@ goes wrong afterwards, the client gets that and nothing leaves.
 import asyncio
 from collections.abc import Awaitable
 
+from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Mode
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Exhausted, Hit, Unknown
-from ..tape.model import Fingerprint, Seq
-from ..tape.policy import Action, Facts, Policy, decide
+from ..tape.model import NO_TUNNEL, Fingerprint, Seq
+from ..tape.policy import Action, Decision, Facts, Policy, decide
+from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .refuse import preset_refusal, refusal
-from .sessions import Session, Sessions
+from .session import Session
+from .sessions import Sessions
+from .tunnels import find_missed, take_missed
 from .wire import read_request
 
 _LARGE_BYTES = 64 * 1024
@@ -40,6 +44,11 @@ class Judge:
             return
         session = self._sessions.of(flow.client_conn)
         if session is None or session.ending:
+            if session is not None and session.mode is not Mode.PLAYBACK:
+                # As a server that closes an idle connection: the client asks again on a new one, and that
+                # belongs to a new run.
+                flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+                return
             flow.response = refusal(None, None, "this connection belongs to no open run")
             return
         message = flow.request
@@ -50,17 +59,39 @@ class Judge:
         seq = session.next_seq() if session.run is not None else Seq(0)
         flight = Flight(session, flow, seq, facts)
         flight.fields = message.data.headers.fields
+        flight.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, flight)
         if session.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
+        if is_duplex(message):
+            self._judge_head(flow, flight)
+
+    def _judge_head(self, flow: http.HTTPFlow, flight: Flight) -> None:
+        """Decide by its head on a request that may be answered before it has ended."""
+        session = flight.session
+        flight.duplex = True
+        flight.request_ended = False
+        policy = _NO_RULES if session.tape is None else session.policy
+        decision = decide(flight.facts, session.mode, policy, None)
+        if decision.action in (Action.FORWARD, Action.LIVE):
+            request = read_request(flow, flight.fields)
+            flight.request, flight.redactions = session.redactor.request(request)
+            flight.decision = decision
+
+    async def playhead_uploaded(self, flight: Flight) -> None:
+        """Give a body that is too large to be held its hash, by which it is compared."""
+        assert flight.upload is not None
+        flight.uploaded = await flight.upload.measure()
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Decide, now that the body is there."""
         flight = find_flight(flow)
-        if flight is None:
+        if flight is None or flight.decision is not None:
             return None
         session = flight.session
-        request, flight.redactions = session.redactor.request(read_request(flow, flight.fields))
+        flight.request_ended = True
+        asked = read_request(flow, flight.fields, flight.uploaded)
+        request, flight.redactions = session.redactor.request(asked)
         flight.request = request
         if session.mode is not Mode.PLAYBACK:
             flight.decision = decide(flight.facts, session.mode, session.policy, None)
@@ -92,4 +123,11 @@ class Judge:
         flight.found = hit
         if flight.decision.action is Action.SERVE:
             assert isinstance(hit, Hit)
+            assert flight.request is not None
+            missed = find_missed(session, flight.request, hit.seq) if session.failing else None
+            if missed is not None:
+                take_missed(session, missed)
+                reason = "on tape: the tunnel that failed before this request"
+                flight.decision = Decision(Action.SERVE, reason, missed.seq)
+                return
             session.cursor.take(found, hit)

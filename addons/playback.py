@@ -5,7 +5,7 @@ from mitmproxy import http
 from ..store import LogCorrupt
 from ..tape.model import Response, VerdictKind
 from ..tape.policy import Action
-from ..tape.script import script
+from ..tape.script import Steps, script
 from .flight import find_flight, note_verdict
 from .refuse import refusal
 from .wire import make_head
@@ -17,7 +17,7 @@ class Playback:
     def request(self, flow: http.HTTPFlow) -> None:
         """Serve the recorded exchange that was decided on."""
         flight = find_flight(flow)
-        if flight is None or flight.decision is None:
+        if flight is None or flight.decision is None or flight.early is not None:
             return
         decision, session, request = flight.decision, flight.session, flight.request
         if decision.action is not Action.SERVE:
@@ -39,7 +39,9 @@ class Playback:
         else:
             head = response or Response(0, b"", "HTTP/1.1", (), b"", 0)
             flow.response = make_head(head, flow.request)
-            flight.steps = script(exchange, session.config.playback.pace)
+            pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
+            flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
+            flight.ragged = head.ragged
             verdict, reason = VerdictKind.SERVED, decision.reason
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match)

@@ -5,6 +5,7 @@ answer, canonical form, packing, happens on the store's writer thread.
 """
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from mitmproxy import connection, http
 
@@ -22,7 +23,9 @@ from ..tape.model import (
     VerdictKind,
 )
 from ..tape.policy import Action
+from .effects import Effect
 from .flight import Flight, find_flight, idempotency_key
+from .outcome import outcome_event
 from .sessions import Sessions
 from .wire import announced_length
 
@@ -43,15 +46,25 @@ class Record:
 
     # ---- hooks ---------------------------------------------------------------------------------
 
+    def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Begin a request that is sent on as it comes: it was decided by its head."""
+        flight = find_flight(flow)
+        if flight is None or not flight.duplex or flight.decision is None:
+            return None
+        waiting = self.request(flow)
+        flow.request.stream = True
+        return waiting
+
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Log the intent; for an effect, before it is forwarded."""
         flight = find_flight(flow)
-        if flight is None or flight.decision is None:
+        if flight is None or flight.decision is None or flight.forwarded:
             return None
         if flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return None
         self._prepare(flow, flight)
         if flight.session.run is None:
+            flight.forwarded = True
             return None
         flight.recording = True
         if flight.request_class is RequestClass.EFFECT:
@@ -83,6 +96,15 @@ class Record:
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
+    async def playhead_left(self, flight: Flight) -> None:
+        """Correct an exchange whose client left before it was sent the end."""
+        session, gone = flight.session, flight.gone
+        if session.run is None or gone is None:
+            return
+        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
+        session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
+        await session.store.save(session.run.number, made)
+
     async def response(self, flow: http.HTTPFlow) -> None:
         """Log the outcome; the last byte is released after this."""
         flight = find_flight(flow)
@@ -99,7 +121,11 @@ class Record:
         if flight is None:
             return
         if not flight.recording:
-            flight.finish()  # also of a playback whose client left before the first step
+            if flight.decision is not None and flight.decision.action is Action.SERVE:
+                # Its client left before the first step.
+                gone_us = flight.now_us()
+                flight.session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone_us)
+            flight.finish()
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
@@ -154,47 +180,54 @@ class Record:
         assert flight.session.run is not None
         flight.saved = True
         try:
+            await flight.keep_bodies()
             made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
+            if flight.effect is not None and complete and flight.gone is None:
+                flight.effect.seen = True  # the last byte is released now
         finally:
             flight.finish()
 
 
 def _intent(flight: Flight) -> Event:
     """Make the intent event. Runs on the writer's thread."""
-    request = _identified(flight)
-    return Event(
-        EventKind.INTENT,
-        flight.started_ns,
-        {
-            "seq": flight.seq,
-            "method": request.method,
-            "url": request.url,
-            "request_class": flight.request_class.value,
-            "fingerprint": flight.fingerprint,
-            "key": idempotency_key(request),
-            **({"reason": _reason(flight)} if flight.session.mode is Mode.PLAYBACK else {}),
-        },
-    )
-
-
-def _reason(flight: Flight) -> str:
-    assert flight.decision is not None
-    return flight.decision.reason
+    # What is sent on as it comes has no body yet that could be compared.
+    request = flight.request if flight.duplex else _identified(flight)
+    assert request is not None
+    data = {
+        "seq": flight.seq,
+        "method": request.method,
+        "url": request.url,
+        "request_class": flight.request_class.value,
+        "fingerprint": flight.fingerprint or b"",
+        "key": idempotency_key(request),
+    }
+    if flight.session.mode is Mode.PLAYBACK:
+        assert flight.decision is not None
+        data["reason"] = flight.decision.reason
+    if flight.repeat is not None:
+        repeat = flight.repeat
+        data["repeat"] = [repeat.of, repeat.kind.value, repeat.unseen]
+    return Event(EventKind.INTENT, flight.started_ns, data)
 
 
 def _identified(flight: Flight) -> Request:
     request = flight.request
     assert request is not None
+    if flight.sent and not request.body:
+        request = flight.request = replace(request, body=b"".join(flight.sent))
     if flight.fingerprint is None:
-        flight.fingerprint = flight.session.fingerprint(request, flight.request_class)
+        flight.fingerprint, key = flight.session.identify(request, flight.request_class)
+        if key is not None:
+            flight.effect = Effect(flight.seq, idempotency_key(request))
+            flight.repeat = flight.session.effects.note(key, flight.effect)
     return request
 
 
 class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
-    __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces")
+    __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces", "spilled")
 
     def __init__(
         self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
@@ -205,6 +238,7 @@ class _Maker:
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
+        self.spilled = flight.downloaded
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data
@@ -234,6 +268,9 @@ class _Maker:
                 chunks=self.chunks,
                 trailers=trailers,
                 complete=self.complete,
+                spilled=self.spilled,
+                head_need=flight.head_need,
+                ragged=flight.ragged,
             )
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
@@ -256,31 +293,11 @@ class _Maker:
             warnings=tuple(flight.warnings),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
+            repeat=flight.repeat,
+            tunnel=flight.tunnel,
         )
-        outcome = _outcome(exchange, live) if self.outcome else None
+        outcome = outcome_event(exchange, live=live) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
-
-
-def _outcome(exchange: Exchange, live: bool) -> Event:
-    response, fault, gone = exchange.response, exchange.fault, exchange.gone
-    data: dict[str, object] = {
-        "seq": exchange.seq,
-        "verdict": exchange.verdict.value,
-        "status": response.status if response else 0,
-        "complete": response.complete if response else False,
-        "bytes_in": len(response.body) if response else 0,
-        "bytes_out": len(exchange.request.body),
-        "end_us": exchange.end_us,
-    }
-    if live:
-        data["reason"] = exchange.reason
-    if fault is not None:
-        data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
-    if gone is not None:
-        data["gone_us"] = gone.at_us
-    if exchange.warnings:
-        data["warnings"] = exchange.warnings
-    return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)
 
 
 def is_terminal(data: bytes) -> bool:

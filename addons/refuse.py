@@ -20,7 +20,7 @@ from ..tape.model import Exchange, Request, RequestClass, Response, Seq, Verdict
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 from .flight import Flight, detach, find_flight, note_verdict
-from .sessions import Session
+from .session import Session
 from .wire import make_answer
 
 _CANDIDATES = 200
@@ -63,6 +63,9 @@ class Refuse:
             flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
             verdict = VerdictKind.REFUSED
         note_verdict(flight, request, verdict, reason)
+        if flight.upload is not None:
+            await flight.keep_bodies()
+            request = flight.request or request
         self._keep(flight, request, verdict, reason)
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
@@ -182,19 +185,14 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
 def _candidates(session: Session, request: Request) -> list[tuple[Seq, Request]]:
     """Load the recorded requests that could be meant: those of the same endpoint come first."""
     assert session.tape is not None
-    if session.endpoints is None:
-        session.endpoints = {}
-        for event in session.store.events(session.tape):
-            if event.kind is EventKind.INTENT:
-                key = (event.data["method"], event.data["url"].partition("?")[0])
-                session.endpoints.setdefault(key, []).append(event.seq)
-    own = session.endpoints.get((request.method, request.url.partition("?")[0]), [])
+    endpoints = session.find_endpoints()
+    own = endpoints.get((request.method, request.url.partition("?")[0]), [])
     origin = f"{request.scheme}://{request.authority}/"
     seqs = list(own)
     if len(seqs) < _CANDIDATES:
         seqs += [
             seq
-            for (_, url), found in session.endpoints.items()
+            for (_, url), found in endpoints.items()
             if url.startswith(origin)
             for seq in found
             if seq not in own

@@ -30,12 +30,10 @@ from mitmproxy import connection
 
 from ..config import Config, Mode, parse_run_name
 from ..store import RunInfo, RunStatus, Store, StoreError, UnknownRun
-from ..tape.canonical import Rules, canonical, compile_rules, fingerprint
-from ..tape.cursor import Cursor
-from ..tape.events import Event, EventKind
-from ..tape.model import Fingerprint, Request, RequestClass, Seq
-from ..tape.policy import Policy
+from ..tape.canonical import compile_rules
+from ..tape.events import EventKind
 from ..tape.redact import Redactor
+from .session import Session
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -88,114 +86,6 @@ class Rejected:
     status: int = 407
 
 
-class Session:
-    """One run while it is open."""
-
-    def __init__(
-        self,
-        mode: Mode,
-        config: Config,
-        redactor: Redactor,
-        store: Store,
-        run: RunInfo | None,
-        tape: RunInfo | None = None,
-        problem: str = "",
-    ) -> None:
-        """Begin a run with the rules that are in force now."""
-        self.mode = mode
-        self.config = config
-        self.store = store
-        self.run = run
-        self.tape = tape
-        self.problem = problem
-        """Why there is no tape to play, or empty."""
-        self.policy = Policy.of(config)
-        self.rules: Rules = compile_rules(config.ignore)
-        self.redactor = redactor
-        self.cursor = Cursor(self._next_use) if tape is not None else None
-        self.reindexed: dict[Fingerprint, list[Seq]] | None = None
-        """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
-        self.keys: set[tuple[Any, ...]] = set()
-        self.groups: set[tuple[int, float]] = set()
-        self.groups_known = True
-        self.clients: dict[str, connection.Client] = {}
-        self.flights: set[Flight] = set()
-        self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
-        """Seqs of the tape by method and URL without query; read when first needed."""
-        self.permits: dict[Flight, tuple[str, str, int]] = {}
-        """Where live requests on their way may be connected to: client id, host, port."""
-        self.last_request = time.monotonic()
-        self.requests = 0
-        self.ending = False
-        self.last_seq = Seq(0)
-        """Place of the request that arrived last; 0 before the first."""
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    @property
-    def named(self) -> bool:
-        """Whether it was asked for by a name that any group may use."""
-        return any(len(key) == 1 for key in self.keys)
-
-    def next_seq(self) -> Seq:
-        """Give the place of a request that has just arrived."""
-        self.last_seq = Seq(self.last_seq + 1)
-        return self.last_seq
-
-    def begin(self, flight: "Flight") -> None:
-        """Note a request on its way."""
-        self.flights.add(flight)
-        self._idle.clear()
-        self.requests += 1
-        self.last_request = time.monotonic()
-
-    def finish(self, flight: "Flight") -> None:
-        """Note that a request is done."""
-        self.flights.discard(flight)
-        self.permits.pop(flight, None)
-        # An agent that waited long for an answer is not idle: its next request follows from it.
-        self.last_request = time.monotonic()
-        if not self.flights:
-            self._idle.set()
-
-    async def settled(self, timeout_s: float) -> bool:
-        """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
-        try:
-            await asyncio.wait_for(self._idle.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        return not self.flights
-
-    def hurry(self) -> None:
-        """Have `settled` wait no longer."""
-        self._idle.set()
-
-    def note(self, kind: EventKind, **data: Any) -> None:
-        """Append an event to the run's log; nobody waits."""
-        if self.run is not None:
-            self.store.append(self.run.number, Event(kind, time.time_ns(), data))
-
-    def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
-        assert self.tape is not None
-        if self.reindexed is None:
-            return self.store.next_use(self.tape, fingerprint, after)
-        return next((seq for seq in self.reindexed.get(fingerprint, ()) if seq > after), None)
-
-    def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
-        """Bring a request into canonical form and hash it. May run on any thread."""
-        secret = self.redactor.redacted_query(request)
-        return fingerprint(canonical(request, request_class, self.rules, secret))
-
-    def reindex(self) -> None:
-        """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
-        assert self.tape is not None
-        found: dict[Fingerprint, list[Seq]] = {}
-        for exchange in self.store.exchanges(self.tape):
-            key = self.fingerprint(exchange.request, exchange.request_class)
-            found.setdefault(key, []).append(exchange.seq)
-        self.reindexed = found
-
-
 class Sessions:
     """All open runs of this process, and the clients that belong to them."""
 
@@ -221,6 +111,8 @@ class Sessions:
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
+        self.on_reset: Callable[[connection.Client], None] | None = None
+        """Asked to end a client's connection with RST."""
         self._store = store
         self._redactor = redactor
         self._processes = processes
@@ -269,6 +161,7 @@ class Sessions:
         session = self._by_client.pop(client.id, None)
         if session is not None:
             session.clients.pop(client.id, None)
+            session.tunnels.pop(client.id, None)
 
     @property
     def open(self) -> list[Session]:

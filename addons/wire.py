@@ -3,16 +3,17 @@
 from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
-from ..tape.model import Headers, Request, Response
+from ..tape.model import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
 
 
-def read_request(flow: http.HTTPFlow, headers: Headers) -> Request:
+def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None = None) -> Request:
     """Give a flow's request as the client sent it.
 
     headers: as they were when its head arrived; mitmproxy takes `Expect` away later.
+    spilled: its body, where that is too large to be held.
     """
     message = flow.request
     data = message.data
@@ -26,6 +27,7 @@ def read_request(flow: http.HTTPFlow, headers: Headers) -> Request:
         headers=headers,
         body=data.content or b"",
         trailers=data.trailers.fields if data.trailers else (),
+        spilled=spilled,
     )
 
 

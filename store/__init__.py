@@ -6,6 +6,7 @@ of after their commit; reads are short transactions, from any thread and any pro
 
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .runs import Owner, RunInfo, RunStatus
+from .spool import Spool
 from .store import Record, Store
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "RunInfo",
     "RunOpen",
     "RunStatus",
+    "Spool",
     "Store",
     "StoreError",
     "StoreTooNew",

@@ -1,4 +1,4 @@
-"""How a recorded outcome is played: a list of steps with times.
+"""How a recorded outcome is played: steps with times, made as they are needed.
 
 Offsets are microseconds since the request arrived. `pace` scales them; with `instant` (0) everything that
 the client had received comes at once. What it had *not* received keeps its real time, whatever the pace:
@@ -10,11 +10,11 @@ longer than it took then: an agent that leaves a request out is not to hang. Str
 that are no event streams are caused by their own request alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from .model import Chunk, Exchange, FaultKind, Gone, RequestClass, Response
+from .model import Chunk, Ending, Exchange, Gone, RequestClass, Response
 
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
@@ -31,8 +31,8 @@ class StepKind(StrEnum):
     HEAD = "head"
     DATA = "data"
     END = "end"
-    FIN = "fin"
-    RST = "rst"
+    FAIL = "fail"
+    """End it as `Step.ending` says."""
     HANG = "hang"
 
 
@@ -46,40 +46,64 @@ class Step(NamedTuple):
     """Not before the tape's exchanges with these seqs have been asked for ..."""
     latest_us: int = 0
     """... or so much time has passed."""
+    need: int = 0
+    """Not before so many bytes of the request have come."""
+    ending: Ending = Ending.RST
+    code: int = 0
+    """Of an RST_STREAM."""
 
 
-def script(exchange: Exchange, pace: float) -> list[Step]:
-    """Give the steps that play an exchange; the last one is END, FIN, RST or HANG."""
-    response = exchange.response
-    gone = exchange.gone
-    steps: list[Step] = []
+class Steps:
+    """Steps that are looked at before they are taken; only one is held."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        """Begin with the first of `steps`."""
+        self._steps = iter(steps)
+        self.next: Step | None = next(self._steps, None)
+
+    def take(self) -> Step:
+        """Take the next step; call only where there is one."""
+        step = self.next
+        assert step is not None
+        self.next = next(self._steps, None)
+        return step
+
+
+def script(
+    exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None = None
+) -> Iterator[Step]:
+    """Give the steps that play an exchange; the last one is END, FAIL or HANG.
+
+    pieces: the body of a response that is spilled, piece by piece; what reading it raises is passed on.
+    """
+    response, gone = exchange.response, exchange.gone
     if response is not None:
         unseen = gone if gone is not None and not gone.head else None
-        steps.append(_step(StepKind.HEAD, response.head_us, b"", pace, unseen))
+        head = _step(StepKind.HEAD, response.head_us, b"", pace, unseen)
+        yield head._replace(need=response.head_need or 0)
         pushed = _is_pushed(exchange, response)
-        for index, (chunk, data) in enumerate(_pieces(response)):
+        for index, (chunk, data) in enumerate(pieces or _pieces(response)):
             unseen = gone if gone is not None and index >= gone.chunks else None
             step = _step(StepKind.DATA, chunk.at_us, data, pace, unseen)
+            if chunk.need:
+                step = step._replace(need=chunk.need)
             if pushed and chunk.after > exchange.seq:
                 latest_us = max(step.at_us, chunk.at_us) + CAUSE_MARGIN_US
                 causes = range(exchange.seq + 1, chunk.after + 1)
                 step = step._replace(causes=causes, latest_us=latest_us)
-            steps.append(step)
-    if exchange.fault is not None:
-        # Until a fault's transport form is recorded, one before the head is a reset and one in the
-        # body is the end of the stream: that is what the client was given while recording.
-        kind = StepKind.FIN if response is not None else StepKind.RST
-        if response is not None and exchange.fault.kind is FaultKind.RESET:
-            kind = StepKind.RST
-        steps.append(_step(kind, exchange.fault.at_us, b"", pace, gone))
+            yield step
+    fault = exchange.fault
+    if fault is not None:
+        step = _step(StepKind.FAIL, fault.at_us, b"", pace, gone)
+        yield step._replace(ending=fault.ending, code=fault.code)
     elif response is not None and response.complete:
-        steps.append(_step(StepKind.END, exchange.end_us, b"", pace, gone))
+        yield _step(StepKind.END, exchange.end_us, b"", pace, gone)
     elif response is not None and gone is None:
         # The recorder itself died over it: the client saw its connection end.
-        steps.append(_step(StepKind.FIN, exchange.end_us, b"", pace, None))
+        step = _step(StepKind.FAIL, exchange.end_us, b"", pace, None)
+        yield step._replace(ending=Ending.FIN)
     else:
-        steps.append(Step(0, StepKind.HANG))
-    return steps
+        yield Step(0, StepKind.HANG)
 
 
 def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone | None) -> Step:

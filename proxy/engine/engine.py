@@ -19,12 +19,24 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 from ...addons.chain import chain
 from ...addons.connections import Connections
 from ...addons.flight import Flight, find_flight
-from ...addons.sessions import Session, Sessions
+from ...addons.session import Session
+from ...addons.sessions import Sessions
 from ...config import Listen, Mode
 from ...tape.events import EventKind
 from ...tape.policy import Action
 from ..errors import EngineError
-from . import guard, handler, heads, lean, messages, selftest, streams
+from . import (
+    closing,
+    guard,
+    handler,
+    heads,
+    http2,
+    lean,
+    messages,
+    selftest,
+    streams,
+    tunnels,
+)
 from .dispatch import TableAddonManager
 from .loop import eager_task
 from .tls import PlayheadTlsConfig
@@ -83,6 +95,9 @@ class Engine:
         heads.install()
         messages.install()
         streams.install()
+        http2.install()
+        tunnels.install()
+        closing.install()
         handler.install()
         lean.install()
         guard.GUARD.policy = self.may_leave

@@ -9,24 +9,43 @@ four pieces a request that is a third of the cost of proxying it. Here
 4. once a tunnel stands, the layers that made it (CONNECT's own HTTP) are stepped over: all they would do from
    then on is to pass every byte through five generators.
 
-The order of commands, events and completions is mitmproxy's. Replaces: `ConnectionHandler.server_event`,
-`handle_hook` and `hook_task`; `mode_servers.ProxyConnectionHandler` by name. Checked against 12.2.3.
-Test: tests/proxy/engine/test_handler.py.
+The order of commands, events and completions is mitmproxy's. Two more things happen here, because only here
+the sockets are seen:
+
+5. whether a connection ended with RST or FIN is noted, and what had come before a RST is handed on first;
+6. a connection is not read on while what came from it waits: in a socket, behind a window of HTTP/2, or for
+   the disk.
+
+Replaces: `ConnectionHandler.server_event`, `handle_hook`, `hook_task`, `handle_connection` and `wakeup`;
+`mode_servers.ProxyConnectionHandler` by name. Checked against 12.2.3. Test: tests/proxy/engine/test_handler.py.
 """
 
 import asyncio
 import collections
+import contextlib
 import logging
 from collections.abc import Awaitable
 from typing import Any
 
-from mitmproxy.connection import Connection
+from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
+from ...store import Spool, StoreError
+from ...tape.model import Ending
 from .dispatch import TableAddonManager
+from .hooks import Errand
+from .http2 import waiting_bytes
 
 logger = logging.getLogger(__name__)
+
+_READ_BYTES = 65535
+MOST_WAITING_BYTES = 4 * 1024 * 1024
+"""What may wait for a peer's window, and for the disk, before no more is read."""
+_LOOK_S = 0.002
+"""Time between two looks whether a peer has taken what it was sent: nobody tells."""
+_BOTH_FULL_S = 0.25
+"""Longest wait where both sides wait for each other's windows: reading on is what opens them."""
 
 
 class PlayheadHandler(mode_servers.ProxyConnectionHandler):
@@ -39,6 +58,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._busy = False
         self._out: dict[Connection, list[bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.unread = False
+        """Whether the client has said nothing since it was last sent something."""
         addons = self.master.addons
         assert isinstance(addons, TableAddonManager)
         self._addons = addons
@@ -106,10 +127,22 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 self._queue.appendleft(events.HookCompleted(hook))
             return
         self._flush()  # it may wait for a peer to take what it was sent
-        task = asyncio.get_running_loop().create_task(self._finish(hook, waiting))
+        self._keep(asyncio.get_running_loop().create_task(self._finish(hook, waiting)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         if not task.done():
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    async def _run_errand(self, errand: Errand) -> None:
+        self._flush()
+        try:
+            await errand.run(self)
+        except StoreError as error:
+            self.log(str(error), logging.ERROR)
+            self._obey(commands.CloseConnection(self.client))
+            return
+        await self.server_event(events.Wakeup(errand))
 
     async def _finish(self, hook: commands.StartHook, waiting: Awaitable[None]) -> None:
         with self.timeout_watchdog.disarm():
@@ -125,6 +158,9 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             assert command.connection not in self.transports
             task = asyncio.get_running_loop().create_task(self._open(command))
             self.transports[command.connection] = server.ConnectionIO(handler=task)
+        elif isinstance(command, Errand):
+            # Not a timer: those end with the client, and an upload of an effect goes on without.
+            self._keep(asyncio.get_running_loop().create_task(self._run_errand(command)))
         elif isinstance(command, commands.RequestWakeup):
             timer = asyncio.get_running_loop().create_task(self.wakeup(command))
             self.wakeup_timer.add(timer)
@@ -147,14 +183,85 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             writer = entry.writer if entry is not None else None
             if writer is not None and not writer.is_closing():
                 writer.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+                if connection is self.client:
+                    self.unread = True
         self._out.clear()
 
-    async def drain_writers(self) -> None:
-        """Wait for peers that are slow to take what they were sent; look at once whether there is one."""
-        for entry in self.transports.values():
+    # ---- reading -------------------------------------------------------------------------------
+
+    async def handle_connection(self, connection: Connection) -> None:
+        """Read a connection to its end, and keep it until ours is closed too."""
+        reader: Any = self.transports[connection].reader
+        cancelled: asyncio.CancelledError | None = None
+        is_reset = False
+        while True:
+            try:
+                data = await reader.read(_READ_BYTES)
+            except OSError:
+                is_reset = True
+                data = _left_in(reader)
+            except asyncio.CancelledError as error:
+                cancelled = error
+                break
+            if data:
+                self.unread = self.unread and connection is not self.client
+                await self.server_event(events.DataReceived(connection, data))
+            if is_reset or not data:
+                break
+            try:
+                await self._settle(connection)
+            except asyncio.CancelledError as error:
+                cancelled = error
+                break
+        if cancelled is None and not is_reset:
+            connection.state &= ~ConnectionState.CAN_READ
+        else:
+            connection.state = ConnectionState.CLOSED
+        if cancelled is None:
+            connection.ending = Ending.RST if is_reset else Ending.FIN  # type: ignore[attr-defined]  # read by the streams
+        await self.server_event(events.ConnectionClosed(connection))
+        if connection.state is ConnectionState.CAN_WRITE:
+            # The peer may still be sent something: kept until somebody closes it.
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        writer: Any = self.transports[connection].writer
+        with contextlib.suppress(OSError):
+            writer.close()
+        self.transports.pop(connection)
+        if cancelled is not None:
+            raise cancelled
+
+    async def _settle(self, connection: Connection) -> None:
+        """Wait while what came from a connection has not been taken."""
+        for other, entry in list(self.transports.items()):
             if entry.writer is not None and _unsent(entry.writer):
-                await super().drain_writers()  # type: ignore[no-untyped-call]  # mitmproxy's
+                await _drain(entry.writer)
+            if other is not connection and waiting_bytes(other) > MOST_WAITING_BYTES:
+                await self._windows(other, connection)
+        spools: set[Spool] | None = getattr(self.client, "spools", None)  # put there by flights
+        for spool in list(spools or ()):
+            if spool.backlog > MOST_WAITING_BYTES:
+                with contextlib.suppress(StoreError):  # whoever writes next is told
+                    await spool.settle(MOST_WAITING_BYTES)
+
+    async def _windows(self, full: Connection, source: Connection | None) -> None:
+        """Wait until a peer's windows have taken what waits for them."""
+        deadline = asyncio.get_running_loop().time() + _BOTH_FULL_S
+        while full in self.transports and waiting_bytes(full) > MOST_WAITING_BYTES:
+            both = source is not None and waiting_bytes(source) > MOST_WAITING_BYTES
+            if both and asyncio.get_running_loop().time() > deadline:
                 return
+            await asyncio.sleep(_LOOK_S)
+
+    async def drained(self, connection: Connection) -> None:
+        """Wait until a peer has taken most of what it was sent."""
+        await asyncio.sleep(0)
+        entry = self.transports.get(connection)
+        if entry is not None and entry.writer is not None:
+            await _drain(entry.writer)
+        await self._windows(connection, None)
 
     def log(self, message: str, level: int = logging.INFO, exc_info: Any = None) -> None:
         """Log with the client's address, if anybody listens."""
@@ -165,6 +272,16 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
 def _unsent(writer: Any) -> bool:
     transport = getattr(writer, "transport", None)
     return transport is None or transport.get_write_buffer_size() > 0
+
+
+async def _drain(writer: Any) -> None:
+    with contextlib.suppress(OSError):  # its own reader hears of it
+        await writer.drain()
+
+
+def _left_in(reader: Any) -> bytes:
+    """Give what a stream reader holds behind an error; asyncio raises before it gives that."""
+    return bytes(getattr(reader, "_buffer", b""))
 
 
 def install() -> None:

@@ -12,8 +12,10 @@ import pytest
 import pytest_asyncio
 from mitmproxy.connection import Client, ConnectionState
 
+from playhead.addons import session as session_module
 from playhead.addons import sessions as module
-from playhead.addons.sessions import Processes, Rejected, Session, Sessions, name_after
+from playhead.addons.session import Session
+from playhead.addons.sessions import Processes, Rejected, Sessions, name_after
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
 from playhead.tape.model import Seq
@@ -232,6 +234,7 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     clock = SimpleNamespace(monotonic=lambda: now, time_ns=time.time_ns, strftime=time.strftime)
     clock.localtime = time.localtime
     monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(session_module, "time", clock)
     session = await house.join(ONE)
     flight = house.begin(session)
     house.change(Mode.PLAYBACK)

@@ -3,6 +3,7 @@
 Times are milliseconds here. A late answer is offered half a second later than it came.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from playhead.tape.model import (
     Chunk,
+    Ending,
     Exchange,
     Fault,
     FaultKind,
@@ -21,7 +23,14 @@ from playhead.tape.model import (
     Response,
     Seq,
 )
-from playhead.tape.script import CAUSE_MARGIN_US, LATE_MARGIN_US, StepKind, script
+from playhead.tape.script import (
+    CAUSE_MARGIN_US,
+    LATE_MARGIN_US,
+    Step,
+    StepKind,
+    Steps,
+    script,
+)
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.tests.support.strategies import exchanges
 
@@ -34,8 +43,10 @@ def answer(*pieces: tuple[int, bytes], head: int = 100, **changes: Any) -> Respo
     return make_response(body, head_us=head * 1000, chunks=chunks, **changes)
 
 
-def fault(kind: FaultKind, at: int, phase: Phase = Phase.BODY) -> Fault:
-    return Fault(kind, phase, "in the engine's words", at * 1000)
+def fault(
+    kind: FaultKind, at: int, phase: Phase = Phase.BODY, ending: Ending = Ending.RST
+) -> Fault:
+    return Fault(kind, phase, "in the engine's words", at * 1000, ending)
 
 
 def gone(at: int, chunks: int = 0, head: bool = False) -> Gone:
@@ -44,9 +55,13 @@ def gone(at: int, chunks: int = 0, head: bool = False) -> Gone:
 
 def steps(exchange: Exchange, pace: float) -> list[str]:
     return [
-        f"{step.at_us / 1000:g} {step.kind.value}{' ' + step.data.decode() if step.data else ''}"
+        f"{step.at_us / 1000:g} {_named(step)}{' ' + step.data.decode() if step.data else ''}"
         for step in script(exchange, pace)
     ]
+
+
+def _named(step: Step) -> str:
+    return step.ending.value if step.kind is StepKind.FAIL else step.kind.value
 
 
 WHOLE = answer((200, b"a"), (300, b"bc"))
@@ -80,13 +95,13 @@ CUT = answer((200, b"a"), (300, b"bc"), complete=False)
         (None, None, gone(350), INSTANT, ["0 hang"]),
         # It left, and then the upstream failed.
         (None, fault(FaultKind.RESET, 300, Phase.HEAD), gone(100), INSTANT, ["800 rst"]),
-        (CUT, fault(FaultKind.CUT, 400), gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 fin"]),
-        # Cut in the body: the stream ends there, without its framing's end.
-        (CUT, fault(FaultKind.CUT, 350), None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 fin"]),
-        (CUT, fault(FaultKind.CUT, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 fin"]),
-        (CUT, fault(FaultKind.TIMEOUT, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 fin"]),
+        (CUT, fault(FaultKind.CUT, 400, ending=Ending.FIN), gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 fin"]),
+        # Cut in the body: it ends there as it ended then, without its framing's end.
+        (CUT, fault(FaultKind.CUT, 350, ending=Ending.FIN), None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 fin"]),
+        (CUT, fault(FaultKind.CUT, 350, ending=Ending.CLOSE), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 close"]),
+        (CUT, fault(FaultKind.CUT, 350, ending=Ending.STREAM), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 stream"]),
         # Reset in the body, and before the head.
-        (CUT, fault(FaultKind.RESET, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 rst"]),
+        (CUT, fault(FaultKind.CUT, 350), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 rst"]),
         (None, fault(FaultKind.RESET, 350, Phase.HEAD), None, RECORDED, ["350 rst"]),
         (None, fault(FaultKind.REFUSED, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
         (None, fault(FaultKind.DNS, 2, Phase.CONNECT), None, INSTANT, ["0 rst"]),
@@ -108,13 +123,13 @@ def test_an_outcome_is_played_as_it_was(
     assert steps(exchange, pace) == expected
 
 
-ENDS = {StepKind.END, StepKind.FIN, StepKind.RST, StepKind.HANG}
+ENDS = {StepKind.END, StepKind.FAIL, StepKind.HANG}
 
 
 @given(exchanges(), st.sampled_from([INSTANT, HALF, RECORDED, 3.7]))
 def test_a_script_plays_every_byte_once_and_has_one_end(exchange: Exchange, pace: float) -> None:
     """The head first, then the body in its pieces, then exactly one end."""
-    played = script(exchange, pace)
+    played = list(script(exchange, pace))
     assert [step.kind in ENDS for step in played] == [False] * (len(played) - 1) + [True]
     assert b"".join(step.data for step in played) == (
         exchange.response.body if exchange.response else b""
@@ -177,7 +192,7 @@ def test_a_pushed_event_waits_for_what_may_have_caused_it(
 ) -> None:
     """Seqs that have to be asked first, and milliseconds after which it comes all the same."""
     exchange = make_exchange(3, kind=request_class, response=pushed(kind, *after))
-    played = script(exchange, pace)
+    played = list(script(exchange, pace))
     data = [step for step in played if step.kind is StepKind.DATA]
     waits = [(tuple(step.causes), step.latest_us // 1000) for step in data]
     assert waits == [each or ((), 0) for each in expected]
@@ -191,3 +206,27 @@ def test_a_pushed_event_that_came_too_late_is_waited_for_as_long_as_it_is_late()
     (step,) = [step for step in script(exchange, INSTANT) if step.kind is StepKind.DATA]
     assert step.at_us == 150_000 + LATE_MARGIN_US
     assert step.latest_us == step.at_us + CAUSE_MARGIN_US
+
+
+def test_a_piece_waits_for_what_it_answered() -> None:
+    """Of a request that went on while it was answered: so many bytes of it have to come first."""
+    response = replace(
+        make_response(b"abc", chunks=(Chunk(0, 1, 0, 10), Chunk(0, 2, 0, 20))), head_need=5
+    )
+    needs = [step.need for step in script(make_exchange(1, response=response), INSTANT)]
+    assert needs == [5, 10, 20, 0]
+
+
+def test_steps_are_looked_at_before_they_are_taken() -> None:
+    """The next one is known, and no more than that is made."""
+    made = []
+
+    def source() -> Iterator[Step]:
+        for at in range(3):
+            made.append(at)
+            yield Step(at, StepKind.DATA)
+
+    steps = Steps(source())
+    assert (steps.next, made) == (Step(0, StepKind.DATA), [0])
+    assert (steps.take().at_us, made) == (0, [0, 1])
+    assert (steps.take().at_us, steps.take().at_us, steps.next) == (1, 2, None)

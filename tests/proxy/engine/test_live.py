@@ -15,7 +15,7 @@ from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
 from playhead.addons.flight import Flight, attach
-from playhead.addons.sessions import Session
+from playhead.addons.session import Session
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
 from playhead.tape.events import EventKind

@@ -20,7 +20,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 
-from playhead.addons.sessions import Session
+from playhead.addons.session import Session
 from playhead.config import Config, Mode
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
 from playhead.tape.model import Chunk, Exchange, Gone, RequestClass, Response

@@ -1,0 +1,132 @@
+"""Requests whose answer may begin before they have ended: gRPC and its like.
+
+They cannot be read to their end first: a client that waits for an answer before it says more would wait for
+ever. While recording they are decided by their head and sent on as they come. In playback the bytes that have
+come are compared with those of recorded requests of the same endpoint: where the recorded answer began by
+then, it begins again. One that says something else later ends there, as a divergence.
+"""
+
+from mitmproxy import http
+
+from ..tape.canonical import Canonical, canonical
+from ..tape.cursor import Hit
+from ..tape.divergence import Difference, Divergence, DivergenceKind
+from ..tape.events import EventKind
+from ..tape.model import Exchange, Request, RequestClass, VerdictKind
+from ..tape.policy import Action, Decision
+from ..tape.script import Steps, script
+from .flight import Early, Flight, note_verdict
+from .session import Session
+from .wire import make_head, read_request
+
+_TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
+"""Content types of protocols that stream both ways."""
+
+
+def is_duplex(request: http.Request) -> bool:
+    """Say whether a request may be answered before it has ended."""
+    if not request.is_http2:
+        return False
+    kind: str = request.headers.get("content-type", "")
+    return kind.lower().startswith(_TYPES)
+
+
+class Duplex:
+    """Begin answers from the tape while their requests still come."""
+
+    def playhead_duplex(self, flight: Flight) -> None:
+        """Compare what has come; begin to play where the recorded answer had begun."""
+        if flight.early is not None:
+            _compare(flight, flight.early)
+        elif flight.session.tape is not None and flight.upload is None and flight.sent:
+            _find(flight, flight.session)
+
+
+def _find(flight: Flight, session: Session) -> None:
+    """Find the recorded request that this one has been so far."""
+    assert session.cursor is not None
+    flow = flight.flow
+    request, flight.redactions = session.redactor.request(read_request(flow, flight.fields))
+    flight.request = request
+    key = (request.method, request.url.partition("?")[0])
+    came = flight.sent[0]
+    form = _head_form(session, request, flight.request_class)
+    for seq in session.find_endpoints().get(key, ()):
+        if session.cursor.served(seq):
+            continue
+        assert session.tape is not None
+        recorded = session.store.find_exchange(session.tape, seq)
+        if recorded is None or not _began(recorded, came):
+            continue
+        if _head_form(session, recorded.request, recorded.request_class) == form:
+            _begin(flight, session, recorded)
+            return
+
+
+def _began(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded answer had begun when this much of its request had been sent."""
+    response = recorded.response
+    if response is None or response.head_need is None or response.head_need > len(came):
+        return False
+    asked = recorded.request
+    return asked.spilled is not None or asked.body.startswith(came)
+
+
+def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
+    assert session.cursor is not None
+    assert recorded.response is not None
+    flight.early = Early(recorded, len(flight.sent[0]))
+    flight.fingerprint = recorded.fingerprint
+    flight.found = Hit(recorded.seq)
+    session.cursor.take(recorded.fingerprint, flight.found)
+    reason = "on tape: its request is the same so far"
+    flight.decision = Decision(Action.SERVE, reason, recorded.seq)
+    spilled = recorded.response.spilled
+    pieces = session.store.read_body(spilled) if spilled is not None else None
+    flight.flow.response = make_head(recorded.response, flight.flow.request)
+    flight.steps = Steps(script(recorded, session.config.playback.pace, pieces))
+    assert flight.request is not None
+    note_verdict(
+        flight, flight.request, VerdictKind.SERVED, reason, tape_seq=recorded.seq, match="exact"
+    )
+
+
+def _compare(flight: Flight, early: Early) -> None:
+    """Compare what came after the answer had begun."""
+    asked = early.exchange.request
+    if asked.spilled is not None or early.diverged:
+        return
+    came = b"".join(flight.sent)
+    flight.sent = []
+    expected = asked.body[early.compared : early.compared + len(came)]
+    early.compared += len(came)
+    # What was recorded may have ended before its request had.
+    differs = came[: len(expected)] != expected
+    if flight.request_ended and early.compared < len(asked.body):
+        differs = True
+    if differs:
+        _diverge(flight, early, came, expected)
+
+
+def _diverge(flight: Flight, early: Early, came: bytes, expected: bytes) -> None:
+    early.diverged = True
+    assert flight.request is not None
+    at = early.compared - len(came)
+    path = f"body[{at}:{early.compared}]"
+    divergence = Divergence(
+        DivergenceKind.CHANGED,
+        flight.seq,
+        flight.request.method,
+        flight.request.url,
+        early.exchange.seq,
+        (Difference(path, repr(expected[:100]), repr(came[:100])),),
+        "the request went on otherwise after its answer had begun",
+    )
+    flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
+
+
+def _head_form(session: Session, request: Request, request_class: RequestClass) -> Canonical:
+    """Give the canonical form of a request without its body."""
+    secret = session.redactor.redacted_query(request)
+    form = canonical(request, request_class, session.rules, secret)
+    return form._replace(body=b"", kind=form.kind.NONE)

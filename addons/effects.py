@@ -1,0 +1,58 @@
+"""Effects that a run asks for again: possible duplicates and safe retries.
+
+A second effect with the same effect key is a possible duplicate when it carries another idempotency key or
+none; with the same idempotency key it is a safe retry. Most of all when the client saw no completed answer
+to the first: that is how customers are refunded twice.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ..tape.model import Repeat, RepeatKind, Seq
+
+_MOST_KEYS = 50_000
+"""Effect keys remembered for a run, about 15 MB; those asked for longest ago go first."""
+_MOST_SAME = 64
+"""Effects remembered for one effect key."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """One effect that was asked for."""
+
+    seq: Seq
+    key: bytes | None
+    """Its idempotency key's hash, or None."""
+    seen: bool = False
+    """Whether its client has seen a completed answer."""
+
+
+class Effects:
+    """The effects of one run, by effect key."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: OrderedDict[bytes, list[Effect]] = OrderedDict()
+
+    def note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
+        """Note an effect; say what it repeats."""
+        earlier = self._found.setdefault(effect_key, [])
+        self._found.move_to_end(effect_key)
+        repeat = _compare(earlier, effect)
+        earlier.append(effect)
+        del earlier[:-_MOST_SAME]
+        if len(self._found) > _MOST_KEYS:
+            self._found.popitem(last=False)
+        return repeat
+
+
+def _compare(earlier: list[Effect], effect: Effect) -> Repeat | None:
+    if not earlier:
+        return None
+    if effect.key is not None:
+        for other in earlier:
+            if other.key == effect.key:
+                return Repeat(other.seq, RepeatKind.SAFE_RETRY, not other.seen)
+    unseen = next((other for other in reversed(earlier) if not other.seen), None)
+    other = unseen or earlier[-1]
+    return Repeat(other.seq, RepeatKind.POSSIBLE_DUPLICATE, unseen is not None)

@@ -1,0 +1,68 @@
+"""What a failed upstream means: the engine's words as a fault, and what the client is to see of it."""
+
+import re
+
+from ..tape.model import Ending, Fault, FaultKind, Phase
+
+DENIED = "egress denied"
+"""The guard's words."""
+_MALFORMED = (
+    "cannot parse",
+    "unexpected server response",
+    "received",
+    "protocol error",
+    "a response head",
+)
+_TEXT = 300
+"""Most characters of the engine's words that are kept."""
+_CODE = re.compile(r"stream reset by (?:client|server|peer) \((\w+)\)")
+
+
+def find_fault(text: str, phase: Phase, ending: Ending, code: int, at_us: int) -> Fault:
+    """Give the fault that the engine's words tell of.
+
+    phase: how far the exchange had come.
+    ending: how the upstream's connection or stream ended; the client is given the same where the upstream
+        had been asked, and a reset elsewhere.
+    """
+    kind = _kind(text.lower(), phase)
+    if kind is FaultKind.DENIED:
+        phase = Phase.CONNECT
+    given = ending if kind in (FaultKind.RESET, FaultKind.CUT) else Ending.RST
+    return Fault(kind, phase, text.splitlines()[0][:_TEXT] if text else "", at_us, given, code)
+
+
+def is_stream_reset(text: str) -> bool:
+    """Say whether one stream of HTTP/2 was reset, and not its connection."""
+    return _CODE.search(text) is not None
+
+
+def stream_code(text: str) -> str:
+    """Give the name of the error code of a stream that was reset, or ""."""
+    found = _CODE.search(text)
+    return found[1] if found is not None else ""
+
+
+def _kind(text: str, phase: Phase) -> FaultKind:
+    if DENIED in text:
+        return FaultKind.DENIED
+    match phase:
+        case Phase.CONNECT:
+            return _connect_kind(text)
+        case Phase.TLS:
+            return FaultKind.TLS
+        case Phase.BODY:
+            return FaultKind.CUT
+    if any(mark in text for mark in _MALFORMED):
+        return FaultKind.MALFORMED
+    return FaultKind.RESET
+
+
+def _connect_kind(lower: str) -> FaultKind:
+    if "refused" in lower or "errno 111" in lower:
+        return FaultKind.REFUSED
+    if "name or service" in lower or "getaddrinfo" in lower or "name resolution" in lower:
+        return FaultKind.DNS
+    if "nodename" in lower or "no address associated" in lower:
+        return FaultKind.DNS
+    return FaultKind.TIMEOUT if "timed out" in lower else FaultKind.UNKNOWN

@@ -1,0 +1,30 @@
+"""The events that tell of an exchange: its intent, and its outcome."""
+
+from ..tape.events import Event, EventKind
+from ..tape.model import Exchange
+
+
+def outcome_event(exchange: Exchange, *, live: bool = False) -> Event:
+    """Give the event that closes an exchange.
+
+    live: it left in a playback; the event says why it might.
+    """
+    response, fault, gone = exchange.response, exchange.fault, exchange.gone
+    data: dict[str, object] = {
+        "seq": exchange.seq,
+        "verdict": exchange.verdict.value,
+        "status": response.status if response else 0,
+        "complete": response.complete if response else False,
+        "bytes_in": response.body_bytes if response else 0,
+        "bytes_out": exchange.request.body_bytes,
+        "end_us": exchange.end_us,
+    }
+    if live:
+        data["reason"] = exchange.reason
+    if fault is not None:
+        data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
+    if gone is not None:
+        data["gone_us"] = gone.at_us
+    if exchange.warnings:
+        data["warnings"] = exchange.warnings
+    return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)

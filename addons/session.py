@@ -1,0 +1,167 @@
+"""One run while it is open: its tape, its rules, what is on its way, and what it has asked for so far.
+
+Belongs to the event loop, except where a method says otherwise.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from mitmproxy import connection
+
+from ..config import Config, Mode
+from ..store import RunInfo, Store
+from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint
+from ..tape.cursor import Cursor
+from ..tape.events import Event, EventKind
+from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
+from ..tape.policy import Policy
+from ..tape.redact import Redactor
+from .effects import Effects
+
+if TYPE_CHECKING:
+    from .flight import Flight
+
+
+class Session:
+    """One run while it is open."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        config: Config,
+        redactor: Redactor,
+        store: Store,
+        run: RunInfo | None,
+        tape: RunInfo | None = None,
+        problem: str = "",
+    ) -> None:
+        """Begin a run with the rules that are in force now."""
+        self.mode = mode
+        self.config = config
+        self.store = store
+        self.run = run
+        self.tape = tape
+        self.problem = problem
+        """Why there is no tape to play, or empty."""
+        self.policy = Policy.of(config)
+        self.rules: Rules = compile_rules(config.ignore)
+        self.redactor = redactor
+        self.cursor = Cursor(self._next_use) if tape is not None else None
+        self.reindexed: dict[Fingerprint, list[Seq]] | None = None
+        """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
+        self.keys: set[tuple[Any, ...]] = set()
+        self.groups: set[tuple[int, float]] = set()
+        self.groups_known = True
+        self.clients: dict[str, connection.Client] = {}
+        self.flights: set[Flight] = set()
+        self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
+        """Seqs of the tape by method and URL without query; read when first needed."""
+        self.effects = Effects()
+        """Effects asked for so far. Used on the writer's thread alone."""
+        self.tunnels: dict[str, Tunnel] = {}
+        """What is known of the tunnels that are open, by client id."""
+        self.failing: set[tuple[str, int]] = set()
+        """Origins of the tape with a failed tunnel that has not failed again yet."""
+        self.tunnel_counts: dict[tuple[str, int], int] = {}
+        """How many tunnels were asked for, by host and port."""
+        self.permits: dict[Flight, tuple[str, str, int]] = {}
+        """Where live requests on their way may be connected to: client id, host, port."""
+        self.last_request = time.monotonic()
+        self.requests = 0
+        self.ending = False
+        self.last_seq = Seq(0)
+        """Place of the request that arrived last; 0 before the first."""
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def named(self) -> bool:
+        """Whether it was asked for by a name that any group may use."""
+        return any(len(key) == 1 for key in self.keys)
+
+    def next_seq(self) -> Seq:
+        """Give the place of a request that has just arrived."""
+        self.last_seq = Seq(self.last_seq + 1)
+        return self.last_seq
+
+    def begin(self, flight: "Flight") -> None:
+        """Note a request on its way."""
+        self.flights.add(flight)
+        self._idle.clear()
+        self.requests += 1
+        self.last_request = time.monotonic()
+
+    def finish(self, flight: "Flight") -> None:
+        """Note that a request is done."""
+        self.flights.discard(flight)
+        self.permits.pop(flight, None)
+        # An agent that waited long for an answer is not idle: its next request follows from it.
+        self.last_request = time.monotonic()
+        if not self.flights:
+            self._idle.set()
+
+    async def settled(self, timeout_s: float) -> bool:
+        """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return not self.flights
+
+    def hurry(self) -> None:
+        """Have `settled` wait no longer."""
+        self._idle.set()
+
+    def note(self, kind: EventKind, **data: Any) -> None:
+        """Append an event to the run's log; nobody waits."""
+        if self.run is not None:
+            self.store.append(self.run.number, Event(kind, time.time_ns(), data))
+
+    def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
+        assert self.tape is not None
+        if self.reindexed is None:
+            return self.store.next_use(self.tape, fingerprint, after)
+        return next((seq for seq in self.reindexed.get(fingerprint, ()) if seq > after), None)
+
+    def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
+        """Bring a request into canonical form and hash it. May run on any thread."""
+        secret = self.redactor.redacted_query(request)
+        return fingerprint(canonical(request, request_class, self.rules, secret))
+
+    def identify(
+        self, request: Request, request_class: RequestClass
+    ) -> tuple[Fingerprint, bytes | None]:
+        """Give a request's fingerprint and, of an effect, its effect key. May run on any thread."""
+        secret = self.redactor.redacted_query(request)
+        form = canonical(request, request_class, self.rules, secret)
+        effect = request_class is RequestClass.EFFECT
+        return fingerprint(form), effect_key(form) if effect else None
+
+    def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
+        """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
+        if self.endpoints is None:
+            assert self.tape is not None
+            found: dict[tuple[str, str], list[Seq]] = {}
+            for event in self.store.events(self.tape):
+                if event.kind is EventKind.INTENT:
+                    key = (event.data["method"], event.data["url"].partition("?")[0])
+                    found.setdefault(key, []).append(event.seq)
+            self.endpoints = found
+        return self.endpoints
+
+    def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
+        """Give the place of a tunnel that a client has just asked for."""
+        number = self.tunnel_counts.get((host, port), 0) + 1
+        self.tunnel_counts[host, port] = number
+        made = self.tunnels[client.id] = Tunnel(number, self.last_seq)
+        return made
+
+    def reindex(self) -> None:
+        """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
+        assert self.tape is not None
+        found: dict[Fingerprint, list[Seq]] = {}
+        for exchange in self.store.exchanges(self.tape):
+            key = self.fingerprint(exchange.request, exchange.request_class)
+            found.setdefault(key, []).append(exchange.seq)
+        self.reindexed = found

@@ -1,0 +1,237 @@
+"""Tunnels that failed, as exchanges of their own.
+
+Where the upstream of a tunnel cannot be connected, its TLS fails or the client gives up over it, no request
+has been seen. What is kept is an exchange with the method CONNECT and without a target. While playing it
+fails again at its place:
+
+* not before as many tunnels to this origin have been asked for as then, and
+* not before all that had been asked of this origin by then has been asked again.
+
+An agent may keep a connection for longer while it is played, and so never ask for the tunnel that failed.
+Then the request that came through the next tunnel fails in its place: `find_missed`.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from mitmproxy import connection, tls
+
+from ..config import Mode
+from ..store import Record
+from ..tape.canonical import raw_key
+from ..tape.cursor import Hit
+from ..tape.events import EventKind
+from ..tape.model import (
+    Ending,
+    Exchange,
+    Fault,
+    Gone,
+    Phase,
+    Request,
+    RequestClass,
+    Seq,
+    Tunnel,
+    VerdictKind,
+)
+from ..tape.policy import CONTROL_HOST
+from .failure import find_fault
+from .outcome import outcome_event
+from .session import Session
+from .sessions import Sessions
+
+_CLASS = RequestClass.READ
+"""A tunnel by itself changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An upstream that could not be reached."""
+
+    client: connection.Client
+    server: connection.Server
+    error: str
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A tunnel whose client waits for its handshake."""
+
+    session: Session
+    host: str
+    port: int
+    tunnel: Tunnel
+    started_ns: int
+    t0: float
+    left: asyncio.Event
+
+
+class Tunnels:
+    """Keep the tunnels that fail, and have them fail again."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        """Look after the tunnels of the runs in `sessions`."""
+        self._sessions = sessions
+        self._pending: dict[str, _Pending] = {}
+        self._saving: set[asyncio.Task[None]] = set()
+
+    # ---- hooks ---------------------------------------------------------------------------------
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> Awaitable[None] | None:
+        """Note that a client waits; in playback let it wait for what it waited for then."""
+        client, address = data.context.client, data.context.server.address
+        session = self._sessions.of(client)
+        if session is None or session.run is None or address is None:
+            return None
+        host, port = address[0], address[1]
+        tunnel = session.next_tunnel(client, host, port)
+        pending = _Pending(
+            session, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
+        )
+        if session.mode is Mode.RECORD:
+            self._pending[client.id] = pending
+        elif session.tape is not None and host != CONTROL_HOST:
+            missed = find_due(session, host, port)
+            if missed is not None and tunnel.number >= missed.tunnel.number:
+                return self._play(client, pending, missed)
+        return None
+
+    def tls_established_server(self, data: tls.TlsData) -> None:
+        """Forget a client whose upstream has been reached."""
+        self._pending.pop(data.context.client.id, None)
+
+    async def playhead_tunnel(self, attempt: Attempt) -> None:
+        """Keep an attempt that failed; its client is reset after this."""
+        pending = self._pending.pop(attempt.client.id, None)
+        if pending is not None:
+            await self._save(pending, attempt)
+
+    def client_disconnected(self, client: connection.Client) -> None:
+        """Keep a tunnel that its client gave up."""
+        pending = self._pending.pop(client.id, None)
+        if pending is None:
+            return
+        pending.left.set()
+        if pending.session.mode is Mode.RECORD:
+            task = asyncio.get_running_loop().create_task(self._save(pending, None))
+            self._saving.add(task)
+            task.add_done_callback(self._saving.discard)
+
+    # ---- recording -----------------------------------------------------------------------------
+
+    async def _save(self, pending: _Pending, attempt: Attempt | None) -> None:
+        session = pending.session
+        assert session.run is not None
+        end_us = int((time.monotonic() - pending.t0) * 1e6)
+        seq = session.next_seq()
+        request = _request(pending.host, pending.port)
+        exchange = Exchange(
+            seq=seq,
+            request_class=_CLASS,
+            verdict=VerdictKind.RECORDED,
+            reason="mode record",
+            request=request,
+            started_ns=pending.started_ns,
+            end_us=end_us,
+            fingerprint=session.fingerprint(request, _CLASS),
+            fault=_fault(attempt, end_us) if attempt is not None else None,
+            gone=Gone(end_us, 0, head=False) if attempt is None else None,
+            tunnel=pending.tunnel,
+        )
+        told = {
+            "seq": seq,
+            "method": request.method,
+            "url": request.url,
+            "request_class": _CLASS.value,
+            "fingerprint": exchange.fingerprint,
+            "key": None,
+        }
+        session.note(EventKind.INTENT, **told)
+        record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
+        await session.store.save(session.run.number, lambda: record)
+
+    # ---- playing -------------------------------------------------------------------------------
+
+    async def _play(self, client: connection.Client, pending: _Pending, recorded: Exchange) -> None:
+        session = pending.session
+        self._pending[client.id] = pending
+        take_missed(session, recorded)
+        seq = session.next_seq()
+        session.note(
+            EventKind.VERDICT,
+            seq=seq,
+            method=recorded.request.method,
+            url=recorded.request.url,
+            request_class=_CLASS.value,
+            verdict=VerdictKind.SERVED.value,
+            reason="on tape",
+            fingerprint=recorded.fingerprint,
+            key=None,
+            tape_seq=recorded.seq,
+            match="exact",
+        )
+        # Until the client leaves, where it was left waiting.
+        at_s = recorded.end_us / 1e6 * session.config.playback.pace
+        patience_s = at_s if recorded.fault is not None else None
+        try:
+            await asyncio.wait_for(pending.left.wait(), patience_s)
+        except TimeoutError:
+            if self._sessions.on_reset is not None:
+                self._sessions.on_reset(client)
+
+
+def find_due(session: Session, host: str, port: int) -> Exchange | None:
+    """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
+    assert session.tape is not None
+    assert session.cursor is not None
+    found = session.fingerprint(_request(host, port), _CLASS)
+    hit = session.cursor.find(found, _CLASS)
+    if not isinstance(hit, Hit):
+        session.failing.discard((host, port))
+        return None
+    session.failing.add((host, port))
+    recorded = session.store.find_exchange(session.tape, hit.seq)
+    if recorded is None:
+        return None
+    origin = f"{_request(host, port).url}/"
+    before = (
+        seq
+        for (_, url), seqs in session.find_endpoints().items()
+        if f"{url}/".startswith(origin)
+        for seq in seqs
+        if seq <= recorded.tunnel.after
+    )
+    return recorded if all(session.cursor.served(seq) for seq in before) else None
+
+
+def find_missed(session: Session, request: Request, seq: Seq) -> Exchange | None:
+    """Find the failed tunnel that should have come before a request which is about to be served.
+
+    seq: of the recorded exchange that would answer it; it came through a later tunnel.
+    """
+    assert session.tape is not None
+    if (request.host, request.port) not in session.failing:
+        return None
+    missed = find_due(session, request.host, request.port)
+    if missed is None:
+        return None
+    recorded = session.store.find_exchange(session.tape, seq)
+    later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
+    return missed if later else None
+
+
+def take_missed(session: Session, recorded: Exchange) -> None:
+    """Move past a failed tunnel that is about to fail again."""
+    assert session.cursor is not None
+    found = session.fingerprint(recorded.request, _CLASS)
+    session.cursor.take(found, Hit(recorded.seq))
+
+
+def _request(host: str, port: int) -> Request:
+    return Request("CONNECT", "https", host, port, "", "HTTP/1.1", ())
+
+
+def _fault(attempt: Attempt, at_us: int) -> Fault:
+    phase = Phase.TLS if attempt.server.timestamp_tcp_setup else Phase.CONNECT
+    return find_fault(attempt.error, phase, Ending.RST, 0, at_us)

@@ -1,0 +1,76 @@
+"""What all our streams have: their flight, hooks that run where they stand, and endings as they were.
+
+A failure below HTTP is never turned into an error page of ours: the client's connection is reset, closed, or
+its stream is reset, as the upstream's was.
+"""
+
+from typing import Any
+
+import h2.errors
+from mitmproxy.proxy import commands
+from mitmproxy.proxy.layers.http import ErrorCode, HttpStream, ResponseProtocolError, SendHttp
+
+from ...addons.flight import Flight, find_flight
+from ...tape.model import Ending
+from .hooks import PlayheadResetHook, PlayheadSettleHook
+
+Commands = Any
+"""A generator of mitmproxy commands."""
+
+
+class BaseStream(HttpStream):
+    """One exchange on a client connection."""
+
+    @property
+    def _flight(self) -> Flight | None:
+        return find_flight(self.flow)
+
+    def _inline(self, generator: Commands) -> Commands:
+        """Run hooks where they stand instead of sending them up through ten layers to wait for the echo.
+
+        A hook that has to wait is sent up as before, with what is left of it.
+        """
+        addons = getattr(self.context.client, "hooks", None)  # put there by our handler
+        if addons is None:
+            return (yield from generator)
+        reply = None
+        while True:
+            try:
+                command = generator.send(reply)
+            except StopIteration as stop:
+                return stop.value
+            if isinstance(command, commands.StartHook):
+                waiting = addons.start(command)
+                if waiting is None:
+                    reply = None
+                    continue
+                command.waiting = waiting  # type: ignore[attr-defined]  # read by the handler
+            reply = yield command
+
+    def handle_connect_finish(self) -> Commands:
+        """Make the tunnel, and let the handler know what is inside it."""
+        # TLS with the proxy itself is around it, and stays; what the tunnel brings sets the same field.
+        plain = not self.context.client.tls
+        yield from super().handle_connect_finish()  # type: ignore[no-untyped-call]  # mitmproxy's
+        made = self.flow.response is not None and 200 <= self.flow.response.status_code < 300
+        if made and plain:
+            self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
+
+    def _end(self, ending: Ending, code: int, *, begun: bool) -> Commands:
+        """End the client's connection, or over HTTP/2 its stream, in this way.
+
+        begun: whether the client has been sent some of the answer, which has to reach it first.
+        """
+        client = self.context.client
+        error = ResponseProtocolError(self.stream_id, "cut", ErrorCode.KILL)
+        if self.flow.request.is_http2:
+            if begun:
+                yield PlayheadSettleHook(client)
+            error.h2_code = code or h2.errors.ErrorCodes.INTERNAL_ERROR  # type: ignore[attr-defined]  # read by our Http2Server
+        elif ending in (Ending.RST, Ending.STREAM):
+            if begun:
+                yield PlayheadSettleHook(client)
+            yield PlayheadResetHook(client)
+        elif ending is Ending.FIN:
+            client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
+        yield SendHttp(error, client)

@@ -1,0 +1,188 @@
+"""Answers on their way from the upstream to the client.
+
+1. Pieces of a body pass as they come. The last byte is released only after the outcome is durable: the piece
+   that completes the announced length is held back, or else the end itself (the terminating chunk,
+   END_STREAM). A piece on which SDKs act before the end is released after what has passed is durable.
+2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
+3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
+"""
+
+import h2.errors
+from mitmproxy import flow as mflow
+from mitmproxy.connection import Server
+from mitmproxy.net.http import validate
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.layers.http import (
+    DropStream,
+    ErrorCode,
+    HttpErrorHook,
+    HttpResponseHook,
+    RequestProtocolError,
+    ResponseData,
+    ResponseHeaders,
+    ResponseProtocolError,
+    ResponseTrailers,
+    SendHttp,
+)
+
+from ...addons.failure import is_stream_reset, stream_code
+from ...addons.flight import Flight
+from ...addons.record import is_terminal
+from ...tape.model import Ending, Gone, Phase
+from .base import Commands
+from .hooks import PlayheadLeftHook, PlayheadReleaseHook
+from .uploading import UploadingStream
+
+
+class RecordingStream(UploadingStream):
+    """A stream that notes what passes."""
+
+    _held: bytes = b""
+    _held_pieces = 0
+
+    def start_response_stream(self) -> Commands:
+        """Send the head on; what follows passes piece by piece."""
+        assert self.flow.response
+        flight = self._flight
+        if flight is not None:
+            flight.head_sent = True
+            flight.head_need = None if flight.request_ended else flight.sent_bytes
+        yield SendHttp(
+            ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
+            self.context.client,
+        )
+        self.server_state = self.state_stream_response_body
+
+    def check_invalid(self, request: bool) -> Commands:
+        """Take an answer that can be read in two ways for a failure of the upstream."""
+        flight = None if request else self._flight
+        if flight is None or self.flow.response is None:
+            return (yield from super().check_invalid(request))
+        try:
+            validate.validate_headers(self.flow.response)
+        except ValueError as error:
+            yield commands.CloseConnection(self.flow.server_conn)
+            failure = ResponseProtocolError(
+                self.stream_id, f"received {error}", ErrorCode.RESPONSE_VALIDATION_FAILED
+            )
+            yield from self._upstream_failed(flight, failure)
+            return True
+        return False
+
+    def state_stream_response_body(self, event: events.Event) -> Commands:
+        """Note each piece, and hold back the last."""
+        flight = self._flight
+        if flight is None or not isinstance(event, ResponseData):
+            yield from super().state_stream_response_body(event)
+            return
+        if not (yield from self._kept(lambda: flight.take(event.data))):
+            return
+        if flight.whole:
+            self._held += event.data  # HTTP/2 may send empty pieces after the last
+            self._held_pieces += 1
+            return
+        if flight.event_stream and flight.recording and is_terminal(event.data):
+            yield PlayheadReleaseHook(flight)
+            if self.flow.error is not None:  # it could not be made durable
+                yield from self.check_killed(True)
+                return
+        yield SendHttp(ResponseData(self.stream_id, event.data), self.context.client)
+
+    def _finish_recorded(self, flight: Flight) -> Commands:
+        """End an answer that has passed: write the outcome, then release what was held."""
+        assert self.flow.response
+        flight.ragged = _is_ragged(self.context.server)
+        yield HttpResponseHook(self.flow)
+        self.server_state = self.state_done
+        if flight.recording and flight.gone is None and self._client_has_left():
+            flight.gone = Gone(flight.now_us(), flight.taken - self._held_pieces, flight.head_sent)
+            yield PlayheadLeftHook(flight)
+        if (yield from self.check_killed(False)):
+            return
+        if self._held:
+            yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
+            self._held = b""
+        if self.flow.response.trailers:
+            yield SendHttp(
+                ResponseTrailers(self.stream_id, self.flow.response.trailers),
+                self.context.client,
+            )
+        if flight.ragged:
+            self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
+        if self.client_state == self.state_done:
+            yield from self.flow_done()
+
+    def _client_has_left(self) -> bool:
+        return any(
+            isinstance(waiting, RequestProtocolError) for waiting in self._paused_event_queue
+        )
+
+    # ---- failures ------------------------------------------------------------------------------
+
+    def handle_protocol_error(
+        self, event: RequestProtocolError | ResponseProtocolError
+    ) -> Commands:
+        """Take note of who failed, and let the client see just that."""
+        flight = self._flight if hasattr(self, "flow") else None
+        if flight is None:
+            yield from super().handle_protocol_error(event)
+        elif isinstance(event, RequestProtocolError):
+            yield from self._client_left(flight, event)
+        else:
+            yield from self._upstream_failed(flight, event)
+
+    def _client_left(self, flight: Flight, event: RequestProtocolError) -> Commands:
+        asked = self.client_state in (self.state_done, self.state_stream_request_body)
+        waiting = self.server_state in (
+            self.state_wait_for_response_headers,
+            self.state_consume_response_body,
+            self.state_stream_response_body,
+        )
+        if asked and waiting:
+            flight.client_left()
+            whole = self.client_state == self.state_done
+            if whole and flight.keep_reading and flight.recording:
+                return  # nobody is told; the response hook fires when the answer has come
+        yield from super().handle_protocol_error(event)
+
+    def _upstream_failed(self, flight: Flight, event: ResponseProtocolError) -> Commands:
+        server = self.context.server
+        if self._client_has_left():
+            flight.client_left()  # while the upstream was connected
+        ending, code = _ending_of(server, event.message)
+        fault = None
+        if flight.gone is None or flight.keep_reading:  # else it ended because of the client
+            fault = flight.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
+        begun = flight.head_sent
+        if self.server_state not in (self.state_done, self.state_errored):
+            self.flow.error = mflow.Error(event.message)
+            yield HttpErrorHook(self.flow)
+        self.server_state = self.state_errored
+        self.flow.live = False
+        if self.client_state != self.state_errored and fault is not None and flight.gone is None:
+            yield from self._end(fault.ending, fault.code, begun=begun)
+        yield DropStream(self.stream_id)
+
+
+def _ending_of(server: Server, text: str) -> tuple[Ending, int]:
+    """Read how an upstream's connection or stream ended from the transport; give it with its code."""
+    if is_stream_reset(text):
+        name = stream_code(text)
+        known = name in h2.errors.ErrorCodes.__members__
+        return Ending.STREAM, h2.errors.ErrorCodes[name] if known else int(name or 0)
+    ending: Ending | None = getattr(server, "ending", None)  # put there by our handler
+    if ending is not None:
+        return ending, 0
+    # The transport still stands, so it was TLS that was closed, or it is us who end it.
+    return (Ending.CLOSE if server.tls else Ending.FIN), 0
+
+
+def _phase_of(server: Server) -> Phase:
+    if not server.timestamp_tcp_setup:
+        return Phase.CONNECT
+    return Phase.TLS if server.tls and not server.tls_established else Phase.HEAD
+
+
+def _is_ragged(server: Server) -> bool:
+    """Say whether an upstream with TLS ended its connection without saying so."""
+    return bool(server.tls) and getattr(server, "ending", None) is Ending.FIN
