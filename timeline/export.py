@@ -28,6 +28,8 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
         "response": None,
         "fault": None,
         "gone": None,
+        "client_gone_at": exchange.gone.at_us if exchange.gone is not None else None,
+        "late_response": _came_late(exchange),
         "redactions": [item.place for item in exchange.redactions],
         "warnings": list(exchange.warnings),
     }
@@ -55,6 +57,14 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
         gone = exchange.gone
         document["gone"] = {"at_us": gone.at_us, "chunks": gone.chunks, "head": gone.head}
     return document
+
+
+def _came_late(exchange: Exchange) -> bool:
+    """Say whether the response, or some of it, came after the client had left."""
+    response, gone = exchange.response, exchange.gone
+    if response is None or gone is None:
+        return False
+    return not gone.head or response.complete or len(response.chunks) > gone.chunks
 
 
 def _headers(headers: Headers) -> list[list[str]]:

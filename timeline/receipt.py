@@ -42,7 +42,7 @@ class Effect:
     """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, or `nobody`."""
     outcome: str
     note: str = ""
-    """`possible duplicate of seq N` or `safe retry of seq N`."""
+    """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
 
 
 @dataclass(slots=True)
@@ -252,10 +252,9 @@ class _Fold:
         if len(self.effects) >= _LISTED:
             return
         effect = Effect(seq, data["method"], data["url"], "", by, outcome)
-        if "repeat" in data:
-            effect.note = _repeat_note(*data["repeat"])
-        else:
-            effect.note = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        # Older logs leave it to the receipt to find out.
+        same = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
+        effect.note = _describe_repeat(*data["repeat"]) if "repeat" in data else same
         self.effects[seq] = effect
 
     def _duplicate(self, seq: int, fingerprint: bytes, key: bytes | None) -> str:
@@ -340,6 +339,11 @@ class _Fold:
         )
 
 
+def _describe_repeat(of: int, kind: str, unseen: bool) -> str:
+    words = ", whose answer the client had not seen" if unseen else ""
+    return f"{kind} of seq {of}{words}"
+
+
 def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
     for text, only in noted:
         with contextlib.suppress(ValueError):
@@ -365,10 +369,6 @@ def describe_outcome(exchange: Exchange) -> str:
     if fault is not None:
         return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
     return str(response.status) if response is not None else "no answer"
-
-
-def _repeat_note(of: int, kind: str, unseen: bool) -> str:
-    return f"{kind} of seq {of}" + (", to which the client saw no answer" if unseen else "")
 
 
 def _bounded(rows: list[Any], row: Any) -> None:

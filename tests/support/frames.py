@@ -1,7 +1,9 @@
 """An HTTP/2 origin over TLS that sends exactly the frames a test gives it."""
 
+import contextlib
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 from typing import Self
@@ -12,6 +14,7 @@ from h2.events import (
     ConnectionTerminated,
     DataReceived,
     RequestReceived,
+    SettingsAcknowledged,
     StreamEnded,
     StreamReset,
     TrailersReceived,
@@ -67,12 +70,34 @@ class Stream:
         self._connection.reset_stream(self._id, code)
         self._flush()
 
+    def say(self, data: bytes) -> None:
+        """Send bytes that need not be frames."""
+        self._socket.sendall(data)
+
+    def go_away(self, code: int) -> None:
+        """Send GOAWAY that counts this stream as not seen."""
+        self._connection.close_connection(code, last_stream_id=0)
+        self._flush()
+
+    def abort(self) -> None:
+        """End the connection with RST."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
     def _flush(self) -> None:
         self._socket.sendall(self._connection.data_to_send())
 
 
+def _end(sock: ssl.SSLSocket) -> None:
+    """Send FIN without close_notify; what is still to be read would make it an RST."""
+    with contextlib.suppress(OSError):  # the script may have ended it otherwise
+        sock.shutdown(socket.SHUT_WR)
+        while sock.recv(65536):
+            pass
+
+
 class FramesOrigin:
-    """A server that calls `script` for every request; the connection ends when it gives True.
+    """A server that calls `script` for every request; the connection ends with FIN when it gives True.
 
     A thread a connection, streams one after the other. Use as a context manager.
     """
@@ -113,6 +138,8 @@ class FramesOrigin:
                 accepted, _ = self._listening.accept()
             except OSError:
                 return
+            # What was sent before an RST has to have left: small writes do not wait for each other.
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._open.add(accepted)
             threading.Thread(target=self._converse, args=(accepted,), daemon=True).start()
 
@@ -138,6 +165,8 @@ class FramesOrigin:
         connection.initiate_connection()
         sock.sendall(connection.data_to_send())
         streams: dict[int, Stream] = {}
+        asked: list[Stream] = []
+        settled = False
         while data := sock.recv(65536):
             for event in connection.receive_data(data):
                 if isinstance(event, RequestReceived):
@@ -153,8 +182,15 @@ class FramesOrigin:
                     streams[event.stream_id].on_reset()
                 elif isinstance(event, ConnectionTerminated):
                     break
-                elif isinstance(event, StreamEnded) and self._script(streams[event.stream_id]):
-                    return
+                elif isinstance(event, StreamEnded):
+                    asked.append(streams[event.stream_id])
+                elif isinstance(event, SettingsAcknowledged):
+                    settled = True
             sock.sendall(connection.data_to_send())
+            # From here on a client only reads: what it makes of an end does not depend on when it comes.
+            while settled and asked:
+                if self._script(asked.pop(0)):
+                    _end(sock)
+                    return
         for stream in streams.values():
             stream.on_reset()

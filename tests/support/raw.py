@@ -28,6 +28,12 @@ class Conversation:
     def path(self) -> str:
         return self.head.split(b" ", 2)[1].decode()
 
+    @property
+    def socket(self) -> socket.socket:
+        """The connection below TLS."""
+        found: socket.socket = self._writer.get_extra_info("socket")
+        return found
+
     async def say(self, data: bytes) -> None:
         """Send bytes."""
         self._writer.write(data)
@@ -41,8 +47,11 @@ class Conversation:
 
     def reset(self) -> None:
         """End the connection with RST."""
-        raw = self._writer.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+    def drop(self) -> None:
+        """End the connection with FIN, over TLS without its close_notify."""
         self._writer.transport.abort()
 
 

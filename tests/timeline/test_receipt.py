@@ -370,6 +370,29 @@ async def test_possible_duplicates_and_safe_retries(
     ] == notes
 
 
+@pytest.mark.parametrize(
+    ("repeat", "note"),
+    [
+        ((1, "safe retry", False), "safe retry of seq 1"),
+        (
+            (1, "possible duplicate", True),
+            "possible duplicate of seq 1, whose answer the client had not seen",
+        ),
+    ],
+)
+async def test_a_repeat_that_the_log_tells_of_is_told(
+    store: Store, repeat: tuple[int, str, bool], note: str
+) -> None:
+    """Whether the client had seen the first answer is known to who was there alone."""
+    run = await store.create_run("tape", mode="record", at_ns=1)
+    for exchange, more in ((refund(1), {}), (refund(2, b"written otherwise"), {"repeat": repeat})):
+        intent = make_intent(exchange)
+        store.append(run.number, replace(intent, data={**intent.data, **more}))
+        await store.save(run.number, partial(make_record, exchange))
+    sealed = await store.seal(run, reason="the command ended with 0", at_ns=2)
+    assert [effect.note for effect in build(store, sealed).effects] == ["", note]
+
+
 LATE = make_response(b"{}", head_us=3_000_000)
 
 
