@@ -44,4 +44,6 @@ class Playback:
             flight.ragged = head.ragged
             verdict, reason = VerdictKind.SERVED, decision.reason
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
-        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match)
+        # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
+        waits = {"waits": True} if exchange.gone is not None else {}
+        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **waits)

@@ -27,7 +27,7 @@ from .effects import Effect
 from .flight import Flight, find_flight, idempotency_key
 from .outcome import outcome_event
 from .sessions import Sessions
-from .wire import announced_length
+from .wire import announced_length, noted
 
 LATE_ANSWER_S = 600.0
 """Longest time an effect's answer is waited for after the client has left."""
@@ -290,7 +290,7 @@ class _Maker:
             fault=flight.fault,
             gone=flight.gone,
             redactions=redactions,
-            warnings=tuple(flight.warnings),
+            warnings=(*flight.warnings, *noted(flight.flow)),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=flight.repeat,

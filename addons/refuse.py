@@ -60,7 +60,8 @@ class Refuse:
             verdict = VerdictKind.STUBBED
         else:
             body = refusal_body(request, divergence, reason)
-            flow.response = make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
+            fields = refusal_headers(reason, request, divergence)
+            flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
         note_verdict(flight, request, verdict, reason)
         if flight.upload is not None:

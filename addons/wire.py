@@ -7,6 +7,7 @@ from ..tape.model import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
+_NOTED = "playhead_warnings"
 
 
 def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None = None) -> Request:
@@ -18,7 +19,7 @@ def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None 
     message = flow.request
     data = message.data
     return Request(
-        method=message.method,
+        method=data.method.decode("latin-1"),  # `message.method` is in capitals
         scheme=message.scheme,
         host=message.host,
         port=message.port,
@@ -80,3 +81,19 @@ def make_answer(status: int, headers: Headers, body: bytes) -> http.Response:
         timestamp_start=0.0,
         timestamp_end=0.0,
     )
+
+
+def note(message: http.Message, warning: str) -> None:
+    """Remember of a request or response that something of it is not carried; the same once."""
+    found: tuple[str, ...] = getattr(message, _NOTED, ())
+    if warning not in found:
+        setattr(message, _NOTED, (*found, warning))
+
+
+def noted(flow: http.HTTPFlow) -> tuple[str, ...]:
+    """Give what was noted of both messages of an exchange, for `Exchange.warnings`."""
+    asked: tuple[str, ...] = getattr(flow.request, _NOTED, ())
+    if flow.response is None:
+        return asked
+    answered: tuple[str, ...] = getattr(flow.response, _NOTED, ())
+    return (*asked, *answered)

@@ -5,7 +5,8 @@ Rules:
 1. A refusal is an answer, never a broken connection, with a status that no SDK retries and with headers
    that tell the retrying ones not to.
 2. Its body has the shape in which each of the common SDKs looks for a message to print, so that the
-   person reads ours: `error.message` for OpenAI, Anthropic, Stripe, Gemini and Cohere, `message` for the AWS SDKs.
+   person reads ours: `error.message` for OpenAI, Anthropic, Stripe, Gemini and Cohere, `message` for the AWS
+   SDKs, `grpc-message` for gRPC.
 3. Everything made up says so in `x-playhead`; what comes from the tape carries nothing of ours.
 
 Source: the error classes of the SDKs named. RFC 9110 section 5.5 for what a field value may hold.
@@ -14,6 +15,7 @@ Source: the error classes of the SDKs named. RFC 9110 section 5.5 for what a fie
 import json
 import re
 from typing import Any
+from urllib.parse import quote
 
 from .divergence import Divergence, one_line
 from .model import Headers, Request
@@ -29,43 +31,51 @@ _MAX_MESSAGE = 2000
 
 
 def refusal_body(request: Request, divergence: Divergence | None, reason: str) -> bytes:
-    """Render the body of a refusal: JSON, at most some kilobytes.
+    """Render the body of a refusal: JSON, at most some kilobytes; nothing for gRPC, which has no place for it.
 
     request: redacted.
     reason: why the policy refused, one line.
     """
-    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {one_line(reason)}"
+    if is_grpc(request):
+        return b""
+    message = _message(request, divergence, reason)
     details: dict[str, Any] = {"refused": True, "reason": one_line(reason)}
     param = None
     if divergence is not None:
         told = divergence.to_json()
         details["divergence"] = {**told, "url": one_line(divergence.url)}
-        if divergence.nearest_seq is not None:
-            message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
         if divergence.differences:
-            first = divergence.differences[0]
-            param = one_line(first.place)
-            message += (
-                f"; it differs at {param}: recorded {one_line(first.recorded)},"
-                f" asked {one_line(first.asked)}"
-            )
+            param = one_line(divergence.differences[0].place)
     body = {
         "type": "error",
         "error": {
-            "message": message[:_MAX_MESSAGE],
+            "message": message,
             "type": "playhead_refused",
             "code": "not_on_tape",
             "param": param,
         },
-        "message": message[:_MAX_MESSAGE],
+        "message": message,
         "playhead": details,
     }
     # ASCII: a lone surrogate in a URL would not go into UTF-8.
     return json.dumps(body, indent=1).encode("ascii")
 
 
-def refusal_headers(reason: str) -> Headers:
-    """Give the header fields of a refusal, `content-length` aside."""
+def refusal_headers(
+    reason: str, request: Request | None = None, divergence: Divergence | None = None
+) -> Headers:
+    """Give the header fields of a refusal, `content-length` aside.
+
+    request: what was asked; a gRPC client is told in fields what others find in the body.
+    """
+    if request is not None and is_grpc(request):
+        told = quote(_message(request, divergence, reason), safe=" ", errors="replace")
+        return (
+            (b"content-type", b"application/grpc"),
+            (b"grpc-status", b"9"),  # FAILED_PRECONDITION, which is not retried
+            (b"grpc-message", told[:_MAX_MESSAGE].encode("ascii")),
+            (MARK_HEADER, _field_value("refused", reason)),
+        )
     return (
         (b"content-type", b"application/json"),
         # Obeyed by the OpenAI and Anthropic SDKs, and by Stripe's.
@@ -73,6 +83,24 @@ def refusal_headers(reason: str) -> Headers:
         (b"stripe-should-retry", b"false"),
         (MARK_HEADER, _field_value("refused", reason)),
     )
+
+
+def is_grpc(request: Request) -> bool:
+    """Say whether a request is gRPC, whose clients read fields and no body."""
+    return (request.header(b"content-type") or b"").lower().startswith(b"application/grpc")
+
+
+def _message(request: Request, divergence: Divergence | None, reason: str) -> str:
+    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {one_line(reason)}"
+    if divergence is not None and divergence.nearest_seq is not None:
+        message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
+    if divergence is not None and divergence.differences:
+        first = divergence.differences[0]
+        message += (
+            f"; it differs at {one_line(first.place)}: recorded {one_line(first.recorded)},"
+            f" asked {one_line(first.asked)}"
+        )
+    return message[:_MAX_MESSAGE]
 
 
 def stub_headers(headers: Headers, reason: str) -> Headers:

@@ -234,6 +234,9 @@ class _Fold:
         if data["verdict"] == VerdictKind.SERVED.value:
             self.served.add(data["tape_seq"])
             receipt.matched[data["match"]] += 1
+            if data.get("waits"):
+                text = "kept waiting as recorded: its client gave up, and no pace shortens that"
+                _bounded(receipt.warnings, f"seq {data['seq']}: {text}")
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
             _bounded(receipt.refused, row)

@@ -10,24 +10,28 @@ Replaces by name: `Http1Server` in `mitmproxy.proxy.layers.http`, where `HttpLay
 Checked against 12.2.3. Test: tests/journeys/test_bad_input.py.
 """
 
-import logging
 import re
 from typing import Any
 
 from mitmproxy.net.http import status_codes
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers import http as http_layer
-from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode, RequestHeaders
+from mitmproxy.proxy.layers.http import (
+    ErrorCode,
+    HttpLayer,
+    HTTPMode,
+    RequestHeaders,
+    RequestProtocolError,
+)
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
-from .messages import TrailersMixin
+from .messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
-logger = logging.getLogger(__name__)
+MAX_AHEAD_BYTES = 1024 * 1024
+"""Most that a client may send before it has been answered: requests in a pipeline, or a flood."""
 
-MAX_HEAD_BYTES = 256 * 1024
-"""Longest request head; agents send up to some kilobytes, servers take 8 to 64 KiB."""
-
+_TOO_LONG = f"a request head longer than {MAX_HEAD_BYTES} bytes"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]")
 _REQUEST_LINE = re.compile(rb"[^\n]* HTTP/\d(\.\d)?\r?\n")
 _PEEK_BYTES = 16 * 1024
@@ -37,55 +41,77 @@ _DIRECT = (
 )
 
 
-class PlayheadServer(TrailersMixin, Http1Server):
+class PlayheadServer(MessagesMixin, Http1Server):
     """The client's side of HTTP/1."""
 
     def read_headers(self, event: events.ConnectionEvent) -> Any:
         """Read a head as mitmproxy does, unless it is clear already that there is none."""
-        while self._start(2).startswith((b"\n", b"\r\n")):
+        while self.buf.start(2).startswith((b"\n", b"\r\n")):
             self.buf.maybe_extract_lines()  # empty lines before a request (RFC 9112 section 2.2)
         reading = isinstance(event, events.DataReceived)
+        if reading and self.buf.overlong_head():
+            yield from self._end(431, _TOO_LONG)
+            return
         for command in super().read_headers(event):
-            if self._is_direct(command):
-                yield from self._end(400, _DIRECT)
+            if reading and isinstance(command, commands.SendData):
+                # mitmproxy's page; what it would show of the rest is no request of any run.
+                yield from self._end(400, "a malformed request")
+                return
+            if wrong := self._find_wrong(command):
+                yield from self._end(*wrong)
                 return
             yield command
-            closed = reading and isinstance(command, commands.CloseConnection)
-            if closed and self.state == self.read_headers:
-                # It was answered already; what mitmproxy would show of it is no request of any run.
-                self._log("a malformed request")
-                self.state = self.done
-                return
         if self.state == self.read_headers and len(self.buf):
             yield from self._judge()
 
     def _judge(self) -> Any:
         """End what cannot become a request any more."""
-        start = self._start(_PEEK_BYTES)
+        start = self.buf.start(_PEEK_BYTES)
         if not _TOKEN.match(start):
             # SOCKS or noise: no answer of ours would be understood.
-            self._log(f"no request of HTTP, but {_named(start)}")
+            self.log(f"no request of HTTP, but {_named(start)}")
             yield commands.CloseConnection(self.conn)
             self.state = self.done
         elif b"\n" in start and not _REQUEST_LINE.match(start):
             yield from self._end(400, f"no request of HTTP, but {_named(start)}")
-        elif len(self.buf) > MAX_HEAD_BYTES:
-            yield from self._end(431, f"a request head longer than {MAX_HEAD_BYTES} bytes")
 
-    def _start(self, size: int) -> bytes:
-        # Not `bytes(self.buf)`, which copies all of it: a head that comes byte by byte would cost its square.
-        return bytes(self.buf._data[:size])
+    def wait(self, event: events.Event) -> Any:
+        """Wait for the answer, and keep what the client asks meanwhile, up to a limit."""
+        if isinstance(event, events.DataReceived) and len(self.buf) > MAX_AHEAD_BYTES:
+            text = f"more than {MAX_AHEAD_BYTES} bytes sent ahead of an answer"
+            self.log(text)
+            yield commands.CloseConnection(self.conn)
+            yield ReceiveHttp(
+                RequestProtocolError(self.stream_id, text, ErrorCode.CLIENT_DISCONNECTED)
+            )
+            self.state = self.done
+            return
+        yield from super().wait(event)
 
-    def _is_direct(self, command: commands.Command) -> bool:
+    def _find_wrong(self, command: commands.Command) -> tuple[int, str] | None:
+        """Give status and sentence for a request that is not to be handled."""
         if not isinstance(command, ReceiveHttp) or not isinstance(command.event, RequestHeaders):
-            return False
-        if command.event.request.first_line_format != "relative":
-            return False
-        layers = [layer for layer in self.context.layers if isinstance(layer, HttpLayer)]
-        return bool(layers) and layers[-1].mode is HTTPMode.regular
+            return None
+        request = command.event.request
+        tunnelled = self._mode is HTTPMode.transparent
+        if request.first_line_format == "relative" and not tunnelled:
+            return 400, _DIRECT
+        if request.first_line_format == "authority" and tunnelled:
+            return 400, "a request for a tunnel inside a tunnel"
+        if not request.http_version.startswith("HTTP/1."):
+            return 505, f"a request of {request.http_version} in a connection of HTTP/1"
+        wrong = find_wrong_field(request)
+        return (400, wrong) if wrong else None
+
+    @property
+    def _mode(self) -> HTTPMode:
+        # The innermost one: a tunnel's own HTTP is around it.
+        return next(
+            layer.mode for layer in reversed(self.context.layers) if isinstance(layer, HttpLayer)
+        )
 
     def _end(self, status: int, text: str) -> Any:
-        self._log(text)
+        self.log(text)
         body = f"playhead: {text}\n".encode()
         head = (
             f"HTTP/1.1 {status} {status_codes.RESPONSES[status]}\r\n"
@@ -95,10 +121,6 @@ class PlayheadServer(TrailersMixin, Http1Server):
         yield commands.SendData(self.conn, head.encode() + body)
         yield commands.CloseConnection(self.conn)
         self.state = self.done
-
-    def _log(self, text: str) -> None:
-        host, port = self.conn.peername[:2] if self.conn.peername else ("?", 0)
-        logger.warning("client %s:%d: %s; closed", host, port, text)
 
 
 def _named(start: bytes) -> str:

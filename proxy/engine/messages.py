@@ -1,37 +1,103 @@
-"""HTTP/1 messages as they come: trailers after a body, interim answers before one.
+"""HTTP/1 messages as they come, bounded, and what of them is not carried.
 
-mitmproxy crashes on trailers and takes an interim answer (RFC 9110 section 15.2) for the answer; either way
-the client waits for ever. Here trailers pass and are kept, and interim answers are left out: they are no
-part of the outcome, and 100 (Continue) the client has had from us.
+mitmproxy crashes on trailers, takes an interim answer (RFC 9110 section 15.2) for the answer, ends a 304 in
+chunks with a chunk, and reads an answer's head for as long as it takes. Here
 
-Replaces by name: `Http1Client` in `mitmproxy.proxy.layers.http`, `ChunkedReader` in `._http1`; `TrailersMixin`
-is a base of our `Http1Server` too. Checked against 12.2.3. Test: tests/journeys/test_clients.py.
+1. trailers pass and are kept; interim answers are left out, and so are chunk extensions: both are noted
+   on the message, for the exchange's warnings. 100 (Continue) is between two neighbours, and the client has
+   had it from us;
+2. what is no answer of HTTP/1, or one that can be read in two ways, is a failure of the upstream as soon as
+   that can be seen; it is logged once, as is a body that breaks its framing;
+3. heads, trailers, chunk headers, and what a client sends ahead of its answers are bounded.
+
+Replaces by name: `Http1Client` in `mitmproxy.proxy.layers.http`, `ChunkedReader` and `ReceiveBuffer` in
+`._http1`, `connection_close` in `mitmproxy.net.http.http1`; `MessagesMixin` is a base of our `Http1Server`
+too. Checked against 12.2.3. Test: tests/journeys/test_bytes.py, tests/journeys/test_bad_wire.py.
 """
 
+import logging
 import re
 from typing import Any
 
 import h11
 from h11._readers import ChunkedReader
+from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
+from mitmproxy.net.http import http1, validate
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
+    ErrorCode,
     RequestEndOfMessage,
+    RequestProtocolError,
     RequestTrailers,
     ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
     ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http import _http1 as http1_layer
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
-_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)\d\d[ \r\n]")
+from ...addons.wire import note
+
+logger = logging.getLogger(__name__)
+
+MAX_HEAD_BYTES = 256 * 1024
+"""Longest head and longest trailers; agents send up to some kilobytes, servers take 8 to 64 KiB."""
+MAX_CHUNK_LINE_BYTES = 16 * 1024
+"""Longest chunk header, with its extensions."""
+
+_HEAD_END = re.compile(rb"\n\r?\n")
+_VERSION = b"HTTP/1."
+_STATUS_LINE = re.compile(rb"HTTP/1\.\d [1-9]\d\d(?: ([^\r\n\0]*))?\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.\d (1(?!01)\d\d)[ \r\n]")
 """101 switches protocols and is an answer."""
 _INTERIM_BYTES = 13
+_PEEK_BYTES = 16 * 1024
+_LAST_CHUNK = b"0\r\n\r\n"
+_PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
+
+INTERIM_LEFT_OUT = "an interim answer was left out: {status}"
+"""A warning on an exchange, as are those below."""
+_EXTENSIONS_LEFT_OUT = "chunk extensions of the {message} were left out"
+_REST_LEFT_OUT = "bytes after the end of the answer were left out"
 
 Commands = Any
 """A generator of mitmproxy commands."""
+
+
+class Buffer(ReceiveBuffer):
+    """What has been received; knows of the chunk extensions that were taken out of it."""
+
+    extended = False
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """Give the next chunk header without its extensions, or None where it is not there yet.
+
+        Raises: h11.RemoteProtocolError, where it is too long.
+        """
+        line = super().maybe_extract_next_line()
+        if len(self if line is None else line) > MAX_CHUNK_LINE_BYTES:
+            raise h11.RemoteProtocolError(
+                f"a chunk header longer than {MAX_CHUNK_LINE_BYTES} bytes"
+            )
+        if line is None or b";" not in line:
+            return line
+        self.extended = True
+        # White space before an extension is bad, and to be accepted (RFC 9112 section 7.1.1).
+        return line[: line.index(b";")].rstrip(b" \t") + b"\r\n"
+
+    def start(self, size: int) -> bytes:
+        """Give its first bytes; not by `bytes(...)`, which copies all of it."""
+        return bytes(self._data[:size])
+
+    def overlong_head(self) -> bool:
+        """Say whether a head stands in it that is too long, or will be."""
+        if len(self) <= MAX_HEAD_BYTES:
+            return False
+        return _HEAD_END.search(self._data, 0, MAX_HEAD_BYTES) is None
 
 
 class TrailersReader(ChunkedReader):
@@ -42,72 +108,183 @@ class TrailersReader(ChunkedReader):
     def __call__(self, buf: Any) -> Any:
         """Give the next event; the last one carries no trailers, which mitmproxy could not take."""
         event = super().__call__(buf)
+        if self._reading_trailer and event is None and len(buf) > MAX_HEAD_BYTES:
+            raise h11.RemoteProtocolError(f"trailers longer than {MAX_HEAD_BYTES} bytes")
         if isinstance(event, h11.EndOfMessage) and event.headers:
             self.trailers = http.Headers(event.headers.raw_items())
             return h11.EndOfMessage()
         return event
 
 
-class TrailersMixin(Http1Connection):
-    """Either side of HTTP/1, with trailers."""
+class MessagesMixin(Http1Connection):
+    """Either side of HTTP/1."""
 
+    buf: Buffer
     _trailers: http.Headers | None = None
     """To be sent at the end of the message."""
 
     def read_body(self, event: events.Event) -> Commands:
         """Read a body as mitmproxy does, with its trailers."""
         for command in super().read_body(event):
-            trailers = getattr(self.body_reader, "trailers", None)
-            if trailers is not None and _is_end(command):
-                self.body_reader.trailers = None  # type: ignore[union-attr]  # it has one
-                kind = RequestTrailers if self._is_server else ResponseTrailers
-                assert self.stream_id is not None
-                yield ReceiveHttp(kind(self.stream_id, trailers))
+            if isinstance(command, ReceiveHttp):
+                if self.buf.extended:
+                    self.buf.extended = False
+                    self._note_extensions()
+                if isinstance(command.event, (RequestEndOfMessage, ResponseEndOfMessage)):
+                    yield from self._end_body()
+                elif isinstance(command.event, (RequestProtocolError, ResponseProtocolError)):
+                    self.state = self.done  # what follows is no part of anything
+                    if isinstance(event, events.DataReceived):
+                        self.log(command.event.message)
             yield command
+
+    def _note_extensions(self) -> None:
+        if self._is_server:
+            assert self.request is not None
+            note(self.request, _EXTENSIONS_LEFT_OUT.format(message="request"))
+        else:
+            assert self.response is not None
+            note(self.response, _EXTENSIONS_LEFT_OUT.format(message="answer"))
+
+    def _end_body(self) -> Commands:
+        """Hand on the trailers, and take note of what stands after the end of an answer."""
+        trailers = getattr(self.body_reader, "trailers", None)
+        if trailers is not None:
+            self.body_reader.trailers = None  # type: ignore[union-attr]  # it has one
+            kind = RequestTrailers if self._is_server else ResponseTrailers
+            assert self.stream_id is not None
+            yield ReceiveHttp(kind(self.stream_id, trailers))
+        if len(self.buf) and not self._is_server:
+            assert self.response is not None
+            note(self.response, _REST_LEFT_OUT)
+
+    def log(self, text: str) -> None:
+        """Say what is wrong with the peer, whose connection is closed for it."""
+        role = "client" if self._is_server else "upstream"
+        peer = self.conn.peername if self._is_server else self.context.server.address
+        host, port = peer[:2] if peer else ("?", 0)
+        logger.warning("%s %s:%d: %s; closed", role, host, port, text)
 
     def send(self, event: HttpEvent) -> Commands:
         """Send a part of a message; trailers go where chunks end, or nowhere."""
         if isinstance(event, (RequestTrailers, ResponseTrailers)):
             self._trailers = event.trailers
             return
-        ending = isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage))
-        trailers = self._trailers
-        if trailers is None or not ending:
+        if not isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage)):
             yield from super().send(event)
             return
-        self._trailers = None
+        trailers, self._trailers = self._trailers, None
+        bodiless = self._is_server and self.response is not None and _is_bodiless(self.response)
         for command in super().send(event):
-            if isinstance(command, commands.SendData) and command.data == b"0\r\n\r\n":
-                yield commands.SendData(command.connection, b"0\r\n" + bytes(trailers) + b"\r\n")
-            else:
-                yield command
+            if isinstance(command, commands.SendData) and command.data == _LAST_CHUNK:
+                if bodiless:
+                    continue  # it would be taken for the beginning of the next answer
+                if trailers is not None:
+                    command.data = b"0\r\n" + bytes(trailers) + b"\r\n"
+            yield command
 
     @property
     def _is_server(self) -> bool:
         return self.conn is self.context.client
 
 
-class PlayheadClient(TrailersMixin, Http1Client):
+class PlayheadClient(MessagesMixin, Http1Client):
     """The upstream's side of HTTP/1."""
 
     def read_headers(self, event: events.ConnectionEvent) -> Commands:
         """Read the head of an answer; leave out those of interim answers."""
-        while self._is_interim() and self.buf.maybe_extract_lines():
-            pass
-        yield from super().read_headers(event)
+        if self.request is None or not isinstance(event, events.DataReceived):
+            yield from super().read_headers(event)
+            return
+        wrong = self._skip_interim() or self._find_wrong_start()
+        if wrong:
+            yield from self._fail(wrong)
+            return
+        line = _STATUS_LINE.match(self.buf.start(_PEEK_BYTES))
+        reason = line[1] or b"" if line else b""
+        for command in super().read_headers(event):
+            if isinstance(command, ReceiveHttp):
+                if isinstance(command.event, ResponseHeaders):
+                    response = command.event.response
+                    response.data.reason = reason  # mitmproxy trims it
+                    if wrong := find_wrong_field(response):
+                        yield from self._fail(wrong)
+                        return
+                elif self.state == self.read_headers:
+                    assert isinstance(command.event, ResponseProtocolError)
+                    self.log(command.event.message)
+                    self.state = self.done
+            yield command
 
-    def _is_interim(self) -> bool:
-        # Not `bytes(self.buf)`, which copies all of it.
-        return _INTERIM.match(bytes(self.buf._data[:_INTERIM_BYTES])) is not None
+    def _skip_interim(self) -> str:
+        """Take interim answers away; give what is wrong with one, or nothing."""
+        while not self.buf.overlong_head():
+            found = _INTERIM.match(self.buf.start(_INTERIM_BYTES))
+            if found is None or self.buf.maybe_extract_lines() is None:
+                return ""
+            if found[1] != b"100":
+                assert self.request is not None
+                # Noted on the request: there may never be an answer.
+                note(self.request, INTERIM_LEFT_OUT.format(status=found[1].decode()))
+        return f"a head longer than {MAX_HEAD_BYTES} bytes"
+
+    def _find_wrong_start(self) -> str:
+        """Say what is wrong with the beginning of an answer, or nothing."""
+        start = self.buf.start(_PEEK_BYTES)
+        if not _VERSION.startswith(start[: len(_VERSION)]):
+            return f"no answer of HTTP/1, but {start[:24]!r}"
+        if b"\n" in start and not _STATUS_LINE.match(start):
+            line = start.partition(b"\n")[0]
+            return f"no status line, but {line[:80]!r}"
+        if b"\n" not in start and len(start) == _PEEK_BYTES:
+            return f"a status line longer than {_PEEK_BYTES} bytes"
+        return ""
+
+    def _fail(self, wrong: str) -> Commands:
+        assert self.stream_id is not None
+        text = f"received {wrong}"
+        self.log(text)
+        yield commands.CloseConnection(self.conn)
+        self.state = self.done
+        yield ReceiveHttp(
+            ResponseProtocolError(self.stream_id, text, ErrorCode.GENERIC_SERVER_ERROR)
+        )
 
 
-def _is_end(command: commands.Command) -> bool:
-    return isinstance(command, ReceiveHttp) and isinstance(
-        command.event, (RequestEndOfMessage, ResponseEndOfMessage)
-    )
+def find_wrong_field(message: http.Message) -> str:
+    """Say what makes a head one that can be read in two ways, or nothing.
+
+    Its framing, and values with what some take for the end of a line; a folded line (RFC 9112 section 5.2)
+    is none of these.
+    """
+    try:
+        validate.validate_headers(message)
+    except ValueError as error:
+        return str(error)
+    for name, value in message.headers.fields:
+        if b"\r" in value or b"\0" in value or b"\n" in value:
+            flat = value.replace(b"\r\n ", b"")
+            if b"\r" in flat or b"\0" in flat or b"\n" in flat:
+                return f"a field with NUL, CR or LF in its value: {name!r}"
+    return ""
+
+
+def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:
+    """Say whether a message ends its connection; mitmproxy does not know `Close` and `Keep-Alive`."""
+    listed = ",".join(headers.get_all("connection")).lower().split(",")
+    said = {word.strip() for word in listed}
+    if said & {"close", "keep-alive"}:
+        return "close" in said
+    return http_version not in _PERSISTENT
+
+
+def _is_bodiless(response: http.Response) -> bool:
+    return response.status_code in (204, 304)
 
 
 def install() -> None:
     """Have mitmproxy read and write messages so, for the whole process."""
     http_layer.Http1Client = PlayheadClient  # type: ignore[misc]
     http1_layer.ChunkedReader = TrailersReader  # type: ignore[misc]
+    http1_layer.ReceiveBuffer = Buffer  # type: ignore[misc]
+    http1.connection_close = connection_close

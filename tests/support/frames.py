@@ -6,16 +6,18 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import (
     ConnectionTerminated,
+    DataReceived,
     RequestReceived,
     SettingsAcknowledged,
     StreamEnded,
     StreamReset,
+    TrailersReceived,
 )
 
 from .certificates import Certificates
@@ -25,22 +27,38 @@ class Stream:
     """One request, and the frames that answer it."""
 
     def __init__(self, connection: H2Connection, sock: ssl.SSLSocket, stream: int) -> None:
-        self.path = ""
+        self.fields: list[tuple[bytes, bytes]] = []
+        """Of the request, with the pseudo-header fields."""
+        self.body = b""
+        self.asked_trailers: list[tuple[bytes, bytes]] = []
         self.on_reset: Callable[[], object] = lambda: None
         """Called when the other side resets the stream, or leaves."""
         self._connection = connection
         self._socket = sock
         self._id = stream
 
-    def head(self, *fields: tuple[str, str], end: bool = False) -> None:
-        """Send HEADERS with status 200."""
-        self._connection.send_headers(self._id, [(":status", "200"), *fields], end_stream=end)
+    @property
+    def path(self) -> str:
+        return dict(self.fields)[b":path"].decode()
+
+    def head(
+        self,
+        *fields: tuple[str | bytes, str | bytes],
+        status: int | str = 200,
+        end: bool = False,
+    ) -> None:
+        """Send HEADERS; with a status of 1xx they are those of an interim answer."""
+        self._connection.send_headers(self._id, [(":status", str(status)), *fields], end_stream=end)
         self._flush()
 
-    def trailers(self, *fields: tuple[str, str]) -> None:
-        """Send HEADERS that end the stream."""
-        self._connection.send_headers(self._id, fields, end_stream=True)
+    def trailers(self, *fields: tuple[str | bytes, str | bytes]) -> None:
+        """Send HEADERS after the body, which end the stream."""
+        self._connection.send_headers(self._id, list(fields), end_stream=True)
         self._flush()
+
+    def raw(self, frames: bytes) -> None:
+        """Send bytes that may be no frames at all."""
+        self._socket.sendall(frames)
 
     def data(self, data: bytes, *, end: bool = False) -> None:
         """Send one DATA frame."""
@@ -76,11 +94,6 @@ def _end(sock: ssl.SSLSocket) -> None:
         sock.shutdown(socket.SHUT_WR)
         while sock.recv(65536):
             pass
-
-
-def _path(event: RequestReceived) -> str:
-    fields: dict[Any, Any] = dict(event.headers)  # decoded, whatever the types say
-    return str(fields[":path"])
 
 
 class FramesOrigin:
@@ -140,7 +153,15 @@ class FramesOrigin:
             self._open.discard(accepted)
 
     def _speak(self, sock: ssl.SSLSocket) -> None:
-        connection = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        connection = H2Connection(
+            H2Configuration(
+                client_side=False,
+                header_encoding=None,
+                # What a test sends is sent.
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+            )
+        )
         connection.initiate_connection()
         sock.sendall(connection.data_to_send())
         streams: dict[int, Stream] = {}
@@ -150,7 +171,13 @@ class FramesOrigin:
             for event in connection.receive_data(data):
                 if isinstance(event, RequestReceived):
                     stream = streams[event.stream_id] = Stream(connection, sock, event.stream_id)
-                    stream.path = _path(event)
+                    stream.fields = [(bytes(name), bytes(value)) for name, value in event.headers]
+                elif isinstance(event, DataReceived):
+                    streams[event.stream_id].body += event.data
+                    size = event.flow_controlled_length
+                    connection.acknowledge_received_data(size, event.stream_id)
+                elif isinstance(event, TrailersReceived):
+                    streams[event.stream_id].asked_trailers = list(event.headers)
                 elif isinstance(event, StreamReset):
                     streams[event.stream_id].on_reset()
                 elif isinstance(event, ConnectionTerminated):

@@ -1,6 +1,8 @@
 """What an agent sees of a refusal."""
 
 import json
+from dataclasses import replace
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -105,3 +107,13 @@ def test_a_body_is_bounded_json(target: str, reason: str, place: str) -> None:
 def test_a_reason_cannot_end_its_header(reason: str) -> None:
     """No header is smuggled in through a reason."""
     assert b"\n" not in refusal_headers(reason)[-1][1]
+
+
+def test_a_grpc_client_is_told_in_fields() -> None:
+    """It reads no body: the status that is not retried, and our message."""
+    request = replace(REQUEST, headers=((b"Content-Type", b"application/grpc+proto"),))
+    fields = dict(refusal_headers("not on the täpe", request))
+    assert fields[b"grpc-status"] == b"9"
+    assert unquote(fields[b"grpc-message"].decode()).endswith("not on the täpe")
+    assert fields[b"content-type"] == b"application/grpc"
+    assert refusal_body(request, None, "not on the tape") == b""
