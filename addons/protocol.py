@@ -3,16 +3,22 @@
 While recording the upstream is connected first, so that what it negotiates and the names on its
 certificate can be mirrored. In playback nothing is connected: what was negotiated with this origin by a
 client with the same offers is on the tape.
+
+Without TLS there is nothing to negotiate: a client that begins with the preface of HTTP/2, as gRPC does, knows
+what the upstream speaks, and so it is taken at its word on both sides (RFC 9113, section 3.3).
 """
 
 from mitmproxy import tls
+from mitmproxy.proxy import layer, server_hooks
 
 from ..config import Mode
 from .sessions import Sessions
 
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
 
 class Protocol:
-    """Choose ALPN for the client's side of a tunnel."""
+    """Choose the protocol inside a tunnel."""
 
     def __init__(self, sessions: Sessions) -> None:
         """Choose for the runs in `sessions`."""
@@ -34,3 +40,18 @@ class Protocol:
         found = session.store.find_alpn(session.tape, address[0], address[1], offers)
         if found is not None:
             context.client.alpn = found
+
+    def next_layer(self, data: layer.NextLayer) -> None:
+        """See whether HTTP/2 is spoken in a tunnel without TLS."""
+        client, begun = data.context.client, data.data_client()
+        if client.tls or client.alpn or data.context.server.address is None:
+            return
+        if begun.startswith(_PREFACE):
+            client.alpn = b"h2"
+        elif begun and _PREFACE.startswith(begun):
+            data.layer = None  # asked again when more has come
+
+    def server_connected(self, data: server_hooks.ServerConnectionHookData) -> None:
+        """Speak the client's protocol to an upstream without TLS."""
+        if data.client.alpn == b"h2" and not data.client.tls and not data.server.tls:
+            data.server.alpn = b"h2"

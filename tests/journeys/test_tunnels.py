@@ -8,14 +8,16 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.store import RunStatus
+from playhead.store import RunStatus, Store
+from playhead.tape.events import EventKind
 from playhead.tape.model import Ending, Exchange, FaultKind, Phase, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
@@ -202,6 +204,56 @@ async def test_a_client_that_gave_up_in_a_handshake_gives_up_again(
     assert first.gone is not None
     assert first.gone.at_us >= PATIENCE_S * 0.9e6
     assert second.response is not None
+
+
+async def test_that_a_client_left_a_handshake_is_known_at_once(
+    certificates: Certificates, store_dir: Path
+) -> None:
+    """Not only when the upstream, which is still silent, has ended; and the upstream is let go."""
+    config = Config(mode=Mode.RECORD, store=store_dir, upstream_ca=certificates.root)
+    left = threading.Event()
+
+    def serve(sock: socket.socket) -> None:
+        silent(sock)
+        left.set()
+
+    with Acceptor(serve) as origin:
+        async with running_engine(config) as running:
+            client = Client(running.url_for("tape"), origin.url, running.ca, patience_s=PATIENCE_S)
+            said = await asyncio.to_thread(_tell, client, ["open 1"], None)
+            run = running.store.get_run(RunId("tape"))
+            async with asyncio.timeout(5):
+                while not (tape := list(running.store.exchanges(run))):  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+            assert await asyncio.to_thread(left.wait, 5)
+    assert said == ["open 1: timeout"]
+    (kept,) = tape
+    assert (kept.request.method, kept.fault) == ("CONNECT", None)
+    assert kept.gone is not None
+
+
+async def test_nothing_is_written_to_a_run_that_ended_over_a_tunnel(
+    certificates: Certificates, store_dir: Path
+) -> None:
+    """Its client is let go; what came of the tunnel is kept before the run is sealed, or not at all."""
+    config = Config(mode=Mode.RECORD, store=store_dir, upstream_ca=certificates.root)
+    with Acceptor(silent) as origin:
+        async with running_engine(config) as running:
+            running.change(runs=replace(running.sessions.config.runs, grace_s=0.1))
+            client = Client(running.url_for("tape"), origin.url, running.ca)
+            waiting = asyncio.ensure_future(asyncio.to_thread(_tell, client, ["open 1"], None))
+            async with asyncio.timeout(5):
+                while not origin.accepted:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+            await running.end("tape")
+            (said,) = await waiting
+        with Store.open(store_dir, readonly=True) as store:
+            run = store.get_run(RunId("tape"))
+            events = store.events(run)
+            kept = list(store.exchanges(run))
+    assert said in ("open 1: rst", "open 1: fin")
+    assert events[-1].kind is EventKind.SEALED
+    assert events[-1].data["exchanges"] == len(kept)
 
 
 async def test_tunnels_to_two_origins_are_counted_apart(

@@ -1,0 +1,214 @@
+"""gRPC: every sort of call, recorded, and replayed with the server stopped.
+
+What is compared is what the real library reports: messages, status codes, details, metadata before and after.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.proxy.trust import environment
+from playhead.store import Store
+from playhead.tape.model import Exchange
+from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.grpc_server import LARGE_BYTES, MESSAGES, PACE_S, GrpcOrigin
+from playhead.tests.support.process import Serve
+from playhead.timeline import Receipt, build
+
+PROGRAM = Path(__file__).with_name("clients") / "grpc_client.py"
+OVER = ("tls", "plain")
+HOW = ("as-recorded", "another-order", "another-word")
+RECORDED_PACE = "mode: playback\nplayback: {pace: recorded}\n"
+EXPECTED = {
+    "unary": "OK",
+    "empty": "OK",
+    "compressed": "OK",
+    "large": "OK",
+    "trailers only": "NOT_FOUND",
+    "unimplemented": "UNIMPLEMENTED",
+    "server stream": "OK",
+    "error after data": "DATA_LOSS",
+    "client stream": "OK",
+    "bidi": "OK",
+    **{f"parallel payload {number}": "OK" for number in range(8)},
+    "deadline": "DEADLINE_EXCEEDED",
+    "cancelled": "CANCELLED",
+}
+"""Every call, and the code in which it ends."""
+
+
+@dataclass
+class Outcome:
+    """What came of all calls over one transport."""
+
+    direct: dict[str, Any]
+    """What the client reports without a proxy."""
+    recorded: dict[str, Any]
+    replayed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By how the client differed, and `recorded-pace`."""
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    tape: list[Exchange] = field(default_factory=list)
+
+
+def _call(over: str, port: int, how: str, env: dict[str, str]) -> dict[str, Any]:
+    """Make every call; give what was reported, by case."""
+    command = [sys.executable, "-W", "ignore", str(PROGRAM), over, f"127.0.0.1:{port}", how]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=50, check=False, env=env, process_group=0
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"after {lines[-1:]}: {done.stderr}"
+    return {line.pop("case"): line for line in lines}
+
+
+def _environment(proxy: Serve | None, run: str, store: Path, root: Path) -> dict[str, str]:
+    if proxy is None:
+        return {**os.environ, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(root)}
+    return environment(os.environ, proxy_url=proxy.url_for(run), public_dir=store / "ca")
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> dict[str, Outcome]:
+    """Make every call over each transport: directly, recorded, replayed in several ways."""
+    folder = tmp_path_factory.mktemp("grpc")
+    store = folder / "store"
+    paced = folder / "paced.yaml"
+    paced.write_text(RECORDED_PACE)
+    flags = ("--listen", "127.0.0.1:0", "--store", store, "--upstream-ca", certificates.root)
+
+    def call(proxy: Serve | None, over: str, how: str = "as-recorded") -> dict[str, Any]:
+        env = _environment(proxy, over, store, certificates.root)
+        return _call(over, origin.ports[over], how, env)
+
+    def at_once(proxy: Serve | None, how: str = "as-recorded") -> Iterable[dict[str, Any]]:
+        with ThreadPoolExecutor(len(OVER)) as pool:
+            return list(pool.map(lambda over: call(proxy, over, how), OVER))
+
+    with GrpcOrigin(certificates) as origin:
+        direct = at_once(None)
+        with Serve("--mode", "record", *flags) as proxy:
+            recorded = at_once(proxy)
+        origin.stop()
+        found = {
+            over: Outcome(without, seen)
+            for over, without, seen in zip(OVER, direct, recorded, strict=True)
+        }
+        with Serve("--mode", "playback", *flags) as proxy:
+            for how in HOW:
+                for over, report in zip(OVER, at_once(proxy, how), strict=True):
+                    found[over].replayed[how] = report
+        with Serve("-c", paced, *flags) as proxy:
+            for over, report in zip(OVER, at_once(proxy), strict=True):
+                found[over].replayed["recorded-pace"] = report
+    with Store.open(store, readonly=True) as opened:
+        for over, outcome in found.items():
+            outcome.tape = list(opened.exchanges(opened.get_run(over)))
+            for number, how in enumerate((*HOW, "recorded-pace"), 1):
+                outcome.receipts[how] = build(opened, opened.get_run(f"{over}@{number}"))
+    return found
+
+
+FAITHFUL = ("as-recorded", "another-order", "recorded-pace")
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+@pytest.mark.parametrize("over", OVER)
+def test_a_recorded_call_is_as_without_a_proxy(
+    outcomes: dict[str, Outcome], over: str, case: str
+) -> None:
+    """Messages, code, details and metadata: as the server sent them."""
+    outcome = outcomes[over]
+    assert outcome.direct[case]["code"] == EXPECTED[case]
+    assert outcome.recorded[case] == outcome.direct[case]
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+@pytest.mark.parametrize("how", FAITHFUL)
+@pytest.mark.parametrize("over", OVER)
+def test_a_replayed_call_is_as_recorded(
+    outcomes: dict[str, Outcome], over: str, how: str, case: str
+) -> None:
+    """Also where parallel calls come in another order, and at the recorded pace."""
+    outcome = outcomes[over]
+    assert outcome.replayed[how][case] == outcome.recorded[case]
+
+
+@pytest.mark.parametrize("how", FAITHFUL)
+@pytest.mark.parametrize("over", OVER)
+def test_a_replay_of_calls_is_faithful(outcomes: dict[str, Outcome], over: str, how: str) -> None:
+    """The whole tape is used, and nothing else asked for."""
+    outcome = outcomes[over]
+    receipt = outcome.receipts[how]
+    assert receipt.faithful is True, receipt.to_json()
+    assert receipt.counts["served"] == len(outcome.tape) == len(EXPECTED)
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_what_the_calls_are_here_for(outcomes: dict[str, Outcome], over: str) -> None:
+    """Large messages, binary metadata, errors after data, a dialogue: they did happen."""
+    recorded = outcomes[over].recorded
+    assert recorded["unary"]["messages"] == ["cba"]
+    assert ["bytes-bin", bytes(range(256)).hex()] in recorded["unary"]["initial"]
+    assert ["x-trailing", "this, that"] in recorded["unary"]["trailing"]
+    assert recorded["large"]["messages"][0].startswith(f"{LARGE_BYTES} ")
+    assert recorded["trailers only"]["details"] == "no such thing, grüße & 100%"
+    assert ["why-bin", "00ff"] in recorded["trailers only"]["trailing"]
+    streamed = [message.decode() for message in MESSAGES]
+    assert recorded["server stream"]["messages"] == streamed
+    assert recorded["error after data"]["messages"] == streamed[:2]
+    assert recorded["cancelled"]["messages"] == streamed[:2]
+    assert len(recorded["bidi"]["messages"]) == 5
+    assert ["x-count", "5"] in recorded["bidi"]["trailing"]
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_the_tape_keeps_messages_apart_and_trailers_as_trailers(
+    outcomes: dict[str, Outcome], over: str
+) -> None:
+    """Each message of a paced stream is a piece at its time; a dialogue's answers say what they followed."""
+    tape = {exchange.request.path.rpartition("/")[2]: exchange for exchange in outcomes[over].tape}
+    stream = tape["Stream"].response
+    assert stream is not None
+    assert [chunk.size for chunk in stream.chunks] == [5 + len(message) for message in MESSAGES]
+    gaps = [
+        after.at_us - before.at_us
+        for before, after in zip(stream.chunks, stream.chunks[1:], strict=False)
+    ]
+    assert min(gaps) > PACE_S * 0.5e6
+    assert (b"grpc-status", b"0") in stream.trailers
+    dialogue = tape["Bidi"].response
+    assert dialogue is not None
+    needs = [chunk.need for chunk in dialogue.chunks]
+    assert needs == sorted(set(needs))
+    assert needs[0] > 0
+    assert tape["Slow"].gone is not None
+    assert tape["Endless"].gone is not None
+    assert tape["Endless"].gone.chunks == 2
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_another_word_in_a_dialogue_ends_in_an_error_and_a_divergence(
+    outcomes: dict[str, Outcome], over: str
+) -> None:
+    """What was said before was the tape's and is answered; what the tape does not hold is not."""
+    outcome = outcomes[over]
+    said, recorded = outcome.replayed["another-word"], outcome.recorded
+    assert said["bidi"]["code"] not in ("OK", "DEADLINE_EXCEEDED")
+    messages = said["bidi"]["messages"]
+    assert messages == recorded["bidi"]["messages"][: len(messages)]
+    assert len(messages) < 5
+    receipt = outcome.receipts["another-word"]
+    assert receipt.faithful is False
+    assert [divergence["url"].rpartition("/")[2] for divergence in receipt.divergences] == ["Bidi"]
+    for case in EXPECTED:
+        assert case == "bidi" or said[case] == recorded[case]
