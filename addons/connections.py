@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import socket
 import struct
+import termios
+import time
 from typing import Any
 
 from mitmproxy import connection
@@ -15,6 +18,10 @@ logger = logging.getLogger(__name__)
 
 HEAD_S = 30.0
 """Longest wait for a client's first request: who has not asked by then may come again."""
+
+
+_SETTLE_S = 2.0
+_LOOK_S = 0.001
 
 
 class Connections:
@@ -48,6 +55,13 @@ class Connections:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
+    async def playhead_settle(self, client: connection.Client) -> None:
+        """Wait until what a client was sent has reached it: a reset overtakes data."""
+        writer = self._writer(client)
+        deadline = time.monotonic() + _SETTLE_S
+        while writer is not None and _is_unsent(writer) and time.monotonic() < deadline:  # noqa: ASYNC110  # the system tells nobody
+            await asyncio.sleep(_LOOK_S)
+
     async def playhead_drain(self, client: connection.Client) -> None:
         """Wait until a client has taken what it was sent."""
         handler = self._handlers.get(client.id)
@@ -65,3 +79,15 @@ class Connections:
         handler = self._handlers.get(client.id)
         entry = handler.transports.get(client) if handler is not None else None
         return entry.writer if entry is not None else None
+
+
+def _is_unsent(writer: Any) -> bool:
+    """Say whether some of what was written has not been taken by the other side's system."""
+    if writer.transport.get_write_buffer_size():
+        return True
+    raw = writer.get_extra_info("socket")
+    try:
+        queued = fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):  # it has ended
+        return False
+    return bool(struct.unpack("i", queued)[0])

@@ -24,9 +24,13 @@ from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, events, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
+from ...tape.model import Ending
 from .dispatch import TableAddonManager
 
 logger = logging.getLogger(__name__)
+
+MAX_BACKLOG_BYTES = 4 * 1024 * 1024
+"""Most that may wait to be written for one client before its connections are read on."""
 
 
 class PlayheadHandler(mode_servers.ProxyConnectionHandler):
@@ -44,6 +48,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._addons = addons
         # Where the streams find whose hooks to run; see `streams.PlayheadStream`.
         self.client.hooks = addons  # type: ignore[attr-defined]
+        # Where they leave what is to be written before more is read.
+        self.client.spools = set()  # type: ignore[attr-defined]
         # Where they leave the layer inside a tunnel that has been made.
         self.client.tunnel = None  # type: ignore[attr-defined]
 
@@ -71,6 +77,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
     # ---- inside --------------------------------------------------------------------------------
 
     def _handle(self, event: events.Event) -> None:
+        if isinstance(event, events.ConnectionClosed):
+            self._note_ending(event.connection)
         if self.client.tunnel is not None:  # type: ignore[attr-defined]  # see __init__
             self._step_over()
         try:
@@ -88,6 +96,12 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             entry = self.transports.get(self.client)
             if entry is not None and entry.handler is not None:
                 self._obey(commands.CloseConnection(self.client))
+
+    def _note_ending(self, connection: Connection) -> None:
+        """Leave word of how a peer ended its connection, for whoever is to end another in the same way."""
+        entry = self.transports.get(connection)
+        reset = entry is not None and entry.reader is not None and entry.reader.exception()  # type: ignore[union-attr]  # of TCP
+        connection.ending = Ending.RST if reset else Ending.FIN  # type: ignore[attr-defined]
 
     def _step_over(self) -> None:
         stream: http_layer.HttpStream = self.client.tunnel  # type: ignore[attr-defined]
@@ -150,7 +164,10 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._out.clear()
 
     async def drain_writers(self) -> None:
-        """Wait for peers that are slow to take what they were sent; look at once whether there is one."""
+        """Wait for peers that are slow to take what they were sent, and for a store that is slow to write."""
+        for spool in list(self.client.spools):  # type: ignore[attr-defined]  # see __init__
+            if spool.backlog > MAX_BACKLOG_BYTES:
+                await spool.settle(MAX_BACKLOG_BYTES)
         for entry in self.transports.values():
             if entry.writer is not None and _unsent(entry.writer):
                 await super().drain_writers()  # type: ignore[no-untyped-call]  # mitmproxy's
