@@ -8,6 +8,7 @@ from .protocol import Protocol
 from .record import Record
 from .refuse import Refuse
 from .sessions import Sessions
+from .websocket import Websocket
 
 
 def chain(sessions: Sessions) -> list[object]:
@@ -19,6 +20,7 @@ def chain(sessions: Sessions) -> list[object]:
         Control(),
         Refuse(),
         Playback(),
+        Websocket(sessions),
         Record(sessions),
         Leave(sessions),
     ]

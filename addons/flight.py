@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mitmproxy import http
 
@@ -30,6 +30,9 @@ from ..tape.model import (
 from ..tape.policy import Decision, Facts
 from ..tape.script import Step
 from .sessions import Session
+
+if TYPE_CHECKING:
+    from .websocket import Kept, Played
 
 _KEY = "playhead"
 
@@ -56,6 +59,8 @@ class Flight:
         self.found: Hit | Exhausted | Unknown | None = None
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
+        self.conversation: Kept | Played | None = None
+        """What it has become, where it has become a WebSocket."""
         # Playing.
         self.steps: list[Step] | None = None
         # Recording.

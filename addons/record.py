@@ -11,6 +11,7 @@ from mitmproxy import connection, http
 from ..config import Mode
 from ..store import Record as StoredRecord
 from ..tape.canonical import raw_key
+from ..tape.conversation import ABRUPT
 from ..tape.events import Event, EventKind
 from ..tape.model import (
     Chunk,
@@ -24,6 +25,7 @@ from ..tape.model import (
 from ..tape.policy import Action
 from .flight import Flight, find_flight, idempotency_key
 from .sessions import Sessions
+from .websocket import Kept, Played
 from .wire import announced_length
 
 LATE_ANSWER_S = 600.0
@@ -69,7 +71,6 @@ class Record:
             return
         flight.head_us = flight.now_us()
         if flow.response.status_code == 101:
-            flight.warnings.append("a WebSocket: its messages are not recorded by this version")
             return
         flow.response.stream = True
         kind = flow.response.headers.get("content-type", "")
@@ -89,9 +90,17 @@ class Record:
         if flight is None or flight.decision is None or flight.steps is not None:
             return
         if flight.recording and not flight.saved:  # else its run was ended over it
+            if flight.conversation is not None:
+                self._begin(flight)  # its outcome is its end
+                return
             await self._save(flight, flow.response, complete=True)
         elif flight.decision.action is Action.FORWARD:
             flight.finish()
+
+    async def playhead_talked(self, flight: Flight) -> None:
+        """Log how a WebSocket ended; its last closing frame is released after this."""
+        if flight.recording and not flight.saved:
+            await self._save(flight, flight.flow.response, complete=True)
 
     async def error(self, flow: http.HTTPFlow) -> None:
         """Log that the exchange failed, or that the client left."""
@@ -118,16 +127,24 @@ class Record:
         for flight in late:
             if not flight.saved:
                 flight.client_left()  # its stream may hear of it only once the upstream is connected
+        for flight in list(session.flights):
+            # Its layers would have ended it, had they not crashed.
+            if flight.flow.client_conn is client and isinstance(flight.conversation, Kept):
+                flight.conversation.end(ABRUPT, "", by_client=True)
+                await self.playhead_talked(flight)
         for flight in late:
             await flight.ended(LATE_ANSWER_S)
 
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""
+        if isinstance(flight.conversation, Played):
+            await flight.conversation.end()
         if flight.recording and not flight.saved:
-            flight.client_left()
+            if flight.conversation is None:
+                flight.client_left()
             flight.warnings.append("its run ended before the answer did")
             answer = flight.flow.response if flight.head_us else None
-            await self._save(flight, answer, complete=False)
+            await self._save(flight, answer, complete=flight.conversation is not None)
         flight.finish()
 
     # ---- inside --------------------------------------------------------------------------------
@@ -149,6 +166,12 @@ class Record:
             flight.session.run.number, lambda: _intent(flight)
         )
         flight.forwarded = True
+
+    def _begin(self, flight: Flight) -> None:
+        """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
+        assert flight.session.run is not None
+        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
+        flight.session.store.save_unwaited(flight.session.run.number, made)
 
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
         assert flight.session.run is not None
@@ -194,7 +217,16 @@ def _identified(flight: Flight) -> Request:
 class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
-    __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces")
+    __slots__ = (
+        "chunks",
+        "complete",
+        "conversation",
+        "end_us",
+        "flight",
+        "head",
+        "outcome",
+        "pieces",
+    )
 
     def __init__(
         self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
@@ -205,6 +237,8 @@ class _Maker:
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
+        talk = flight.conversation
+        self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data
@@ -256,6 +290,7 @@ class _Maker:
             warnings=tuple(flight.warnings),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
+            conversation=self.conversation,
         )
         outcome = _outcome(exchange, live) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
@@ -274,6 +309,10 @@ def _outcome(exchange: Exchange, live: bool) -> Event:
     }
     if live:
         data["reason"] = exchange.reason
+    talk = exchange.conversation
+    if talk is not None:
+        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
+        data["conversation"] = [talk.messages, talk.size, code, by_client]
     if fault is not None:
         data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
     if gone is not None:

@@ -5,7 +5,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     opened    id, mode, parent, agent         the run began
     intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
     verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match
-    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us
+    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
+              conversation                    messages, bytes, closing code or 0, closed by the client
     diverged  seq, and a divergence as JSON types
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy

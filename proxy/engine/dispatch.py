@@ -21,7 +21,7 @@ from ...addons.refuse import refuse_failed
 logger = logging.getLogger(__name__)
 
 _DECIDING = frozenset({"http_connect", "requestheaders", "request"})
-_KEEPING = frozenset({"responseheaders", "response", "playhead_release"})
+_KEEPING = frozenset({"responseheaders", "response", "playhead_release", "playhead_talked"})
 
 
 class TableAddonManager(addonmanager.AddonManager):

@@ -24,7 +24,7 @@ from ...config import Listen, Mode
 from ...tape.events import EventKind
 from ...tape.policy import Action
 from ..errors import EngineError
-from . import guard, handler, heads, lean, messages, selftest, streams
+from . import guard, handler, heads, lean, messages, selftest, streams, websocket
 from .dispatch import TableAddonManager
 from .loop import eager_task
 from .tls import PlayheadTlsConfig
@@ -83,6 +83,7 @@ class Engine:
         heads.install()
         messages.install()
         streams.install()
+        websocket.install()
         handler.install()
         lean.install()
         guard.GUARD.policy = self.may_leave
