@@ -11,8 +11,10 @@ Rules:
 4. A connection that ends without a closing frame ends the other in the same way.
 5. In playback a message of the client that is not the one on the tape ends the conversation with 1008.
 
+aiohttp asks a proxy for `ws://` URLs as they are; to mitmproxy that is no scheme of HTTP.
+
 Replaces by name: `WebsocketLayer` in `mitmproxy.proxy.layers.websocket`, where `HttpStream.flow_done` looks it
-up. Checked against 12.2.3. Test: tests/proxy/engine/test_websocket.py, tests/journeys/test_websocket.py.
+up; `validate_request` in `mitmproxy.proxy.layers.http`. Checked against 12.2.3. Test: tests/proxy/engine/test_websocket.py, tests/journeys/test_websocket.py.
 """
 
 import logging
@@ -22,6 +24,7 @@ from typing import Any
 from mitmproxy import http
 from mitmproxy.connection import Client, Connection
 from mitmproxy.proxy import commands, context, events, layer
+from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
 from ...addons.flight import Flight, find_flight
@@ -67,6 +70,9 @@ def find_ending(connection: Connection) -> Ending:
         return seen
     # The transport still stands, so it was TLS that was closed.
     return Ending.CLOSE if connection.tls else Ending.FIN
+
+
+_validate = http_layer.validate_request
 
 
 class Side:
@@ -438,6 +444,16 @@ def make_layer(context: context.Context, flow: http.HTTPFlow) -> layer.Layer:
     return Pass(context)
 
 
+def take_ws(
+    mode: http_layer.HTTPMode, request: http.Request, validate_inbound_headers: bool
+) -> str | None:
+    """Take a `ws` URL for the `http` URL it stands for, and say what is wrong with a request."""
+    if request.scheme == "ws":
+        request.scheme = "http"
+    return _validate(mode, request, validate_inbound_headers)
+
+
 def install() -> None:
     """Have mitmproxy make these layers, for the whole process."""
+    http_layer.validate_request = take_ws
     websocket_layer.WebsocketLayer = make_layer  # type: ignore[misc,assignment]

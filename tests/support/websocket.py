@@ -8,7 +8,7 @@ import ssl
 import struct
 import threading
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -156,7 +156,8 @@ async def echo(connection: ServerConnection) -> None:
 class WebsocketOrigin:
     """A server of the `websockets` library on a thread of its own, over TLS where certificates are given.
 
-    handlers: by path; any other path echoes. Use as a context manager.
+    handlers: by path; any other path echoes. subprotocol: agreed on where it is offered. Use as a context
+    manager.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class WebsocketOrigin:
         handlers: dict[str, Handler] | None = None,
         certificates: Certificates | None = None,
         *,
-        subprotocols: Sequence[str] = (),
+        subprotocol: str = "",
         **options: Any,
     ) -> None:
         self.handlers = handlers or {}
@@ -173,8 +174,10 @@ class WebsocketOrigin:
         """Of the handshakes that came."""
         self._certificates = certificates
         self._options: dict[str, Any] = {"max_size": None, "ping_interval": None, **options}
-        if subprotocols:
-            self._options["subprotocols"] = [Subprotocol(name) for name in subprotocols]
+        if subprotocol:
+            self._options["select_subprotocol"] = lambda _, offers: (
+                Subprotocol(subprotocol) if subprotocol in offers else None
+            )
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._ready = threading.Event()
