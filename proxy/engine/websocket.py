@@ -232,6 +232,10 @@ class Relay(layer.Layer):
         self._kept.end(error.code, reason, by_client=side is self._client)
         yield PlayheadTalkedHook(self._flight)
         yield from self._close_both(error.code, reason)
+        # Whether it answers cannot be read any more.
+        if side is self._client:
+            yield PlayheadSettleHook(self.context.client)
+        yield from self._end(side)
 
     def _fault(self, kind: FaultKind, text: str, ending: Ending) -> None:
         self._flight.fault = Fault(kind, Phase.BODY, text, self._flight.now_us(), ending)
@@ -351,6 +355,8 @@ class Player(layer.Layer):
                 reason = shorten(f"the client broke the protocol: {error}").decode()
                 self._played.broke(reason)
                 yield from self._close(error.code, reason)
+                yield PlayheadSettleHook(self.context.client)
+                yield from self._hang_up()
 
     def _hear(self, message: Whole) -> Commands:
         try:
