@@ -28,11 +28,15 @@ from playhead.tape.canonical import _SHORT_LIST
 from playhead.tape.divergence import Difference, Divergence, DivergenceKind
 from playhead.tape.model import (
     Chunk,
+    Close,
+    Conversation,
     Exchange,
     Fault,
     FaultKind,
     Fingerprint,
     Gone,
+    Message,
+    MessageKind,
     Phase,
     Request,
     RequestClass,
@@ -181,6 +185,11 @@ EXCHANGE = Exchange(
     response=Response(200, b"OK", "HTTP/1.1", (), b"\xff", 1, (Chunk(1, 1),)),
     fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
     gone=Gone(1, 0, True),
+    conversation=Conversation(2, 5, Close(3, True, 1000, "", (1000, ""))),
+)
+MESSAGES = (
+    Message(1, True, MessageKind.TEXT, b"text"),
+    Message(2, False, MessageKind.BINARY, b"\xff"),
 )
 
 
@@ -236,12 +245,12 @@ def test_every_kind_in_a_receipt_is_documented() -> None:
 def test_every_key_of_an_exchange_is_documented() -> None:
     """One with everything an exchange may hold; and of a run's rows."""
     page = PAGES["docs/exchange.md"]
-    document = exchange_json(EXCHANGE)
+    document = exchange_json(EXCHANGE, MESSAGES)
     assert document["request"]["body"] == "body"
     assert "body_base64" in document["response"]
     known = set(keys(document)) | set(exchange_row(EXCHANGE))
     assert first_column(page) == known
-    values = {*RequestClass, *VerdictKind} - {VerdictKind.HELD}
+    values = {*RequestClass, *VerdictKind, *MessageKind} - {VerdictKind.HELD}
     assert {value.value for value in values} <= code(page)
 
 
