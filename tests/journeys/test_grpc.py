@@ -198,6 +198,21 @@ def test_the_tape_keeps_messages_apart_and_trailers_as_trailers(
 
 
 @pytest.mark.parametrize("over", OVER)
+def test_a_stream_keeps_its_pace_where_that_is_asked_for(
+    outcomes: dict[str, Outcome], over: str
+) -> None:
+    """At the recorded pace it takes no less than it took."""
+    outcome = outcomes[over]
+    least_s = PACE_S * (len(MESSAGES) - 1) * 0.8
+    seen = [
+        outcome.recorded,
+        *(outcome.replayed[how] for how in ROUNDS if ROUNDS[how] == "recorded"),
+    ]
+    assert len(seen) == 2
+    assert all(report["server stream, time"]["took_s"] >= least_s for report in seen)
+
+
+@pytest.mark.parametrize("over", OVER)
 def test_another_word_in_a_dialogue_ends_in_an_error_and_a_divergence(
     outcomes: dict[str, Outcome], over: str
 ) -> None:
