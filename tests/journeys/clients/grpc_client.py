@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -87,7 +88,10 @@ class Client:
     def stream(self, case: str, method: str) -> None:
         """Read a stream to its end."""
         call = self._channel.unary_stream(f"/test.Test/{method}")(case.encode(), timeout=_LONG_S)
-        tell(case, call, read(call))
+        begun = time.monotonic()
+        messages = read(call)
+        say(f"{case}, time", took_s=time.monotonic() - begun)
+        tell(case, call, messages)
 
     def leave(self) -> None:
         """Read two messages and cancel."""
