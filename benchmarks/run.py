@@ -47,7 +47,7 @@ _ROUNDS = {
     "start": 7,
     "ttfb": 5,
     "agent": 3,
-    "chunks": 5,
+    "chunks": 3,
     "pace": 3,
     "nagle": 3,
     "bodies": 1,

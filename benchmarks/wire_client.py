@@ -6,8 +6,8 @@ It is a process of its own, told what to do over standard input (see `talk.py`).
 
 and each `go` is answered as written below:
 
-    pieces   "next": PORT, "streams": N, "responses": N, "count": N, "first": NUMBER
-             one block: N streams at once, N responses each one after the other
+    pieces   "next": PORT, "streams": N, "count": N, "first": NUMBER
+             the pieces of N streams at once
     sse      "streams": N, "count": N
              the arrival of each piece of each stream, in ms since it was asked for, and the piece's size
     posts    "sizes": [BYTES, ...], "count": N, "tls": BOOL, "nodelay": BOOL, "seed": N
@@ -216,19 +216,16 @@ async def pieces(told: dict[str, Any]) -> None:
             raise ConnectionError(f"{asked.count} pieces instead of {told['count']}")
         return asked.count
 
-    async def several(line: Line, tokens: list[bytes]) -> int:
-        return sum([await one(line, token) for token in tokens])
-
     talk.say({"ready": True})
     while True:
         await talk.go()
         started = time.monotonic()
         async with asyncio.timeout(_BLOCK_S), asyncio.TaskGroup() as tasks:
-            running = []
-            for at in range(told["streams"]):
-                tokens = [workloads.token(number + more) for more in range(told["responses"])]
-                number += told["responses"]
-                running.append(tasks.create_task(several(lines[at % len(lines)], tokens)))
+            running = [
+                tasks.create_task(one(lines[at % len(lines)], workloads.token(number + at)))
+                for at in range(told["streams"])
+            ]
+        number += told["streams"]
         talk.say(
             {
                 "pieces": sum(task.result() for task in running),
