@@ -2,9 +2,9 @@
 
 import base64
 import gzip
-import importlib.util
 import os
 import re
+import runpy
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -69,12 +69,9 @@ def _headers(headers: Any) -> Headers:
 
 
 def _exchanges(name: str) -> Iterator[tuple[str, Request, Response]]:
-    spec = importlib.util.spec_from_file_location("corpus_expand", CORPUS / "expand.py")
-    assert spec is not None
-    assert spec.loader is not None
-    expand = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(expand)
-    for run, seq, meta, asked, answered in expand.exchanges(name):
+    # Not imported: that would leave compiled code beside it.
+    expand = runpy.run_path(str(CORPUS / "expand.py"))
+    for run, seq, meta, asked, answered in expand["exchanges"](name):
         url = meta["path"]
         if url.startswith("/"):
             url = f"https://{dict(meta['rq'])['host']}{url}"
