@@ -25,6 +25,7 @@ from playhead.store import layout
 from playhead.store.runs import RunStatus
 from playhead.tape import events
 from playhead.tape.canonical import _SHORT_LIST
+from playhead.tape.dialects import DIALECTS, Finish
 from playhead.tape.divergence import Difference, Divergence, DivergenceKind
 from playhead.tape.model import (
     Chunk,
@@ -233,6 +234,13 @@ def test_every_key_of_a_receipt_is_documented() -> None:
     assert set(keys(document)) - code(page) == set()
     assert set(document) <= first_column(section(page, "The JSON"))
     assert first_column(page) - set(keys(document)) == set()
+
+
+def test_every_dialect_is_documented() -> None:
+    """In the list, in its order or another."""
+    listed = first_column(section(PAGES["docs/dialects.md"], "The list"))
+    assert listed == {dialect.name for dialect in DIALECTS}
+    assert {*Finish} <= code(PAGES["docs/dialects.md"])
 
 
 def test_every_kind_in_a_receipt_is_documented() -> None:
