@@ -1,16 +1,18 @@
-"""The double refund without any proxy: the incident happens, and the fix mends it."""
+"""The double refund: the incident happens, the fix mends it, and the tape holds what the agent never learnt."""
 
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -19,6 +21,7 @@ from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 from playhead.examples.double_refund import agent, agent_fixed, fake_payments, fake_provider
+from playhead.tests.support.process import playhead, read_json
 
 STORY = "playhead.examples.double_refund"
 QUESTION = {"role": "user", "content": "Order 1007 is broken, I want 49.00 back"}
@@ -52,6 +55,16 @@ async def payments() -> AsyncIterator[str]:
     """Base URL of a payment API that answers a charge's first refund much too late."""
     async with TestServer(fake_payments.Payments(delay_s=0.6).make_app()) as server:
         yield str(server.make_url("")).rstrip("/")
+
+
+class Tape(NamedTuple):
+    """The incident as it was recorded and replayed."""
+
+    store: Path
+    recorded: subprocess.CompletedProcess[str]
+    replayed: subprocess.CompletedProcess[str]
+    receipt: dict[str, Any]
+    """Of the replay."""
 
 
 class TestProcesses:
@@ -104,6 +117,60 @@ class TestProcesses:
         for process, _ in fakes:
             process.send_signal(signal.SIGTERM)
         assert [process.wait(5) for process, _ in fakes] == [0, 0]
+
+    @pytest.fixture
+    def tape(self, fakes: list[tuple[subprocess.Popen[str], str]], tmp_path: Path) -> Tape:
+        """Record the incident, end the services, replay it."""
+        store, receipt = tmp_path / "store", tmp_path / "receipt.json"
+        urls = [url for _, url in fakes]
+        environment = {
+            "OPENAI_BASE_URL": f"{urls[0]}/v1",
+            "OPENAI_API_KEY": "any",
+            "PAYMENTS_URL": urls[1],
+            "REFUND_TIMEOUT_S": "0.3",
+        }
+        command = ("--", sys.executable, "-m", f"{STORY}.agent")
+        flags = ("--store", store)
+        recorded = playhead("record", "--run", "incident", *flags, *command, env=environment)
+        for process, _ in fakes:
+            process.send_signal(signal.SIGTERM)
+            process.wait(5)
+        words = (*flags, "--receipt", receipt, "incident", *command)
+        replayed = playhead("replay", *words, env=environment)
+        return Tape(store, recorded, replayed, json.loads(receipt.read_text()))
+
+    def test_the_tape_holds_what_the_agent_never_learnt(self, tape: Tape) -> None:
+        """Timed out for the client, 200 for the server; the second refund is a possible duplicate."""
+        assert tape.recorded.returncode == 0, tape.recorded.stderr
+        rows = read_json("show", "incident", "--store", tape.store)
+        first, second = (row["seq"] for row in rows if row["url"].endswith("/v1/refunds"))
+        shown = read_json("show", "incident", str(first), "--store", tape.store)
+        assert shown["response"]["status"] == 200
+        assert shown["response"]["complete"] is True
+        assert json.loads(shown["response"]["body"])["id"] == "re_1"
+        assert shown["fault"] is None
+        assert shown["late_response"] is True
+        assert 0 < shown["client_gone_at"] < shown["response"]["head_us"]
+        assert shown["gone"]["head"] is False
+        effects = read_json("receipt", "incident", "--store", tape.store)["effects"]
+        assert [effect["seq"] for effect in effects] == [first, second]
+        assert re.fullmatch(
+            r"client left after \d+\.\d s; 200 came at \d+\.\d s", effects[0]["outcome"]
+        )
+        assert effects[1]["outcome"] == "200"
+        note = f"possible duplicate of seq {first}, whose answer the client had not seen"
+        assert [effect["note"] for effect in effects] == ["", note]
+
+    def test_the_replay_tells_the_same_story(self, tape: Tape) -> None:
+        """With the services gone the agent times out again, and the receipt says the same of its effects."""
+        assert tape.replayed.returncode == 0, tape.replayed.stderr
+        assert tape.replayed.stdout == tape.recorded.stdout
+        assert "the payment API timed out" in tape.replayed.stdout
+        assert tape.receipt["faithful"] is True
+        recorded = read_json("receipt", "incident", "--store", tape.store)
+        for name in ("note", "outcome", "method", "url", "summary"):
+            told = [effect[name] for effect in tape.receipt["effects"]]
+            assert told == [effect[name] for effect in recorded["effects"]], name
 
 
 class TestFix:
