@@ -10,6 +10,7 @@ from .record import Record
 from .refuse import Refuse
 from .sessions import Sessions
 from .tunnels import Tunnels
+from .websocket import Websocket
 
 
 def chain(sessions: Sessions) -> list[object]:
@@ -23,6 +24,7 @@ def chain(sessions: Sessions) -> list[object]:
         Refuse(),
         Playback(),
         Duplex(),
+        Websocket(sessions),
         Record(sessions),
         Leave(sessions),
     ]

@@ -75,6 +75,12 @@ class Connections:
         if handler is not None and handler.unread:
             await asyncio.sleep(READ_S)
 
+    async def playhead_drain(self, client: connection.Client) -> None:
+        """Wait until a client has taken most of what it was sent."""
+        handler = self._handlers.get(client.id)
+        if handler is not None:
+            await handler.drained(client)
+
     async def close(self, session: Session) -> None:
         """Close what is left of a run's connections."""
         for client in list(session.clients.values()):

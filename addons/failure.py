@@ -6,6 +6,7 @@ from ..tape.model import Ending, Fault, FaultKind, Phase
 
 DENIED = "egress denied"
 """The guard's words."""
+_BROKEN = "illegal chunk"
 _MALFORMED = (
     "cannot parse",
     "unexpected server response",
@@ -52,7 +53,7 @@ def _kind(text: str, phase: Phase) -> FaultKind:
         case Phase.TLS:
             return FaultKind.TLS
         case Phase.BODY:
-            return FaultKind.CUT
+            return FaultKind.MALFORMED if _BROKEN in text else FaultKind.CUT
     if any(mark in text for mark in _MALFORMED):
         return FaultKind.MALFORMED
     return FaultKind.RESET

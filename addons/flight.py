@@ -8,7 +8,7 @@ import contextlib
 import time
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mitmproxy import http
 
@@ -40,6 +40,9 @@ from ..tape.script import Steps
 from .effects import Effect
 from .failure import find_fault
 from .session import Session
+
+if TYPE_CHECKING:
+    from .websocket import Kept, Played
 
 _KEY = "playhead"
 
@@ -94,6 +97,8 @@ class Flight:
         self.effect: Effect | None = None
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
+        self.conversation: Kept | Played | None = None
+        """What it has become, where it has become a WebSocket."""
         # Playing.
         self.steps: Steps | None = None
         # Recording.

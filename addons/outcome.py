@@ -21,6 +21,10 @@ def outcome_event(exchange: Exchange, *, live: bool = False) -> Event:
     }
     if live:
         data["reason"] = exchange.reason
+    talk = exchange.conversation
+    if talk is not None:
+        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
+        data["conversation"] = [talk.messages, talk.size, code, by_client]
     if fault is not None:
         data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
     if gone is not None:

@@ -6,6 +6,7 @@ from ..store import LogCorrupt
 from ..tape.model import Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
+from . import websocket
 from .flight import find_flight, note_verdict
 from .refuse import refusal
 from .wire import make_head
@@ -31,18 +32,18 @@ class Playback:
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
         response = exchange.response
+        verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101:
-            flow.response = refusal(
-                request, None, "a recorded WebSocket cannot be played by this version"
-            )
-            verdict, reason = VerdictKind.REFUSED, "WebSocket"
+            wrong = websocket.serve(flight, flow, exchange)
+            if wrong:
+                flow.response = refusal(request, None, wrong)
+                verdict, reason = VerdictKind.REFUSED, wrong
         else:
             head = response or Response(0, b"", "HTTP/1.1", (), b"", 0)
             flow.response = make_head(head, flow.request)
             pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
             flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
             flight.ragged = head.ragged
-            verdict, reason = VerdictKind.SERVED, decision.reason
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
         # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
         waits = {"waits": True} if exchange.gone is not None else {}

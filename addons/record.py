@@ -12,6 +12,7 @@ from mitmproxy import connection, http
 from ..config import Mode
 from ..store import Record as StoredRecord
 from ..tape.canonical import raw_key
+from ..tape.conversation import ABRUPT
 from ..tape.events import Event, EventKind
 from ..tape.model import (
     Chunk,
@@ -27,6 +28,7 @@ from .effects import Effect
 from .flight import Flight, find_flight, idempotency_key
 from .outcome import outcome_event
 from .sessions import Sessions
+from .websocket import Kept, Played
 from .wire import announced_length, noted
 
 LATE_ANSWER_S = 600.0
@@ -82,7 +84,6 @@ class Record:
             return
         flight.head_us = flight.now_us()
         if flow.response.status_code == 101:
-            flight.warnings.append("a WebSocket: its messages are not recorded by this version")
             return
         flow.response.stream = True
         kind = flow.response.headers.get("content-type", "")
@@ -92,7 +93,10 @@ class Record:
 
     async def playhead_release(self, flight: Flight) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
-        if flight.recording and flight.session.run is not None:
+        if flight.download is not None:
+            # Too large to be written twice: what has passed is in its file, and kept with the outcome.
+            await flight.download.settle()
+        elif flight.recording and flight.session.run is not None:
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
@@ -111,9 +115,17 @@ class Record:
         if flight is None or flight.decision is None or flight.steps is not None:
             return
         if flight.recording and not flight.saved:  # else its run was ended over it
+            if flight.conversation is not None:
+                self._begin(flight)  # its outcome is its end
+                return
             await self._save(flight, flow.response, complete=True)
         elif flight.decision.action is Action.FORWARD:
             flight.finish()
+
+    async def playhead_talked(self, flight: Flight) -> None:
+        """Log how a WebSocket ended; its last closing frame is released after this."""
+        if flight.recording and not flight.saved:
+            await self._save(flight, flight.flow.response, complete=True)
 
     async def error(self, flow: http.HTTPFlow) -> None:
         """Log that the exchange failed, or that the client left."""
@@ -144,16 +156,24 @@ class Record:
         for flight in late:
             if not flight.saved:
                 flight.client_left()  # its stream may hear of it only once the upstream is connected
+        for flight in list(session.flights):
+            # Its layers would have ended it, had they not crashed.
+            if flight.flow.client_conn is client and isinstance(flight.conversation, Kept):
+                flight.conversation.end(ABRUPT, "", by_client=True)
+                await self.playhead_talked(flight)
         for flight in late:
             await flight.ended(LATE_ANSWER_S)
 
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""
+        if isinstance(flight.conversation, Played):
+            await flight.conversation.end()
         if flight.recording and not flight.saved:
-            flight.client_left()
+            if flight.conversation is None:
+                flight.client_left()
             flight.warnings.append("its run ended before the answer did")
             answer = flight.flow.response if flight.head_us else None
-            await self._save(flight, answer, complete=False)
+            await self._save(flight, answer, complete=flight.conversation is not None)
         flight.finish()
 
     # ---- inside --------------------------------------------------------------------------------
@@ -175,6 +195,12 @@ class Record:
             flight.session.run.number, lambda: _intent(flight)
         )
         flight.forwarded = True
+
+    def _begin(self, flight: Flight) -> None:
+        """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
+        assert flight.session.run is not None
+        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
+        flight.session.store.save_unwaited(flight.session.run.number, made)
 
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
         assert flight.session.run is not None
@@ -227,7 +253,17 @@ def _identified(flight: Flight) -> Request:
 class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
-    __slots__ = ("chunks", "complete", "end_us", "flight", "head", "outcome", "pieces", "spilled")
+    __slots__ = (
+        "chunks",
+        "complete",
+        "conversation",
+        "end_us",
+        "flight",
+        "head",
+        "outcome",
+        "pieces",
+        "spilled",
+    )
 
     def __init__(
         self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
@@ -239,6 +275,8 @@ class _Maker:
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
         self.spilled = flight.downloaded
+        talk = flight.conversation
+        self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data
@@ -295,6 +333,7 @@ class _Maker:
             alpn=client.alpn,
             repeat=flight.repeat,
             tunnel=flight.tunnel,
+            conversation=self.conversation,
         )
         outcome = outcome_event(exchange, live=live) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)

@@ -42,7 +42,9 @@ class Refuse:
     def response(self, flow: http.HTTPFlow) -> None:
         """End the flight: the made-up answer is on its way."""
         flight = find_flight(flow)
-        if flight is not None and not flight.recording and flight.steps is None:
+        if flight is None or flight.conversation is not None:
+            return
+        if not flight.recording and flight.steps is None:
             flight.finish()
 
     async def _answer(self, flow: http.HTTPFlow, flight: Flight) -> None:

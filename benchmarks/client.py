@@ -9,21 +9,19 @@ It is a process of its own, in a process group of its own, told what to do over 
     {"do": "first", "proxy": PORT, "upstream": PORT, "workload": NAME, "number": NUMBER}
 
 Each thing told on a line is answered on a line of JSON: first `{"ready": true}` once all is prepared (for
-`load`: connected), then one result for each line `go`; for `load` each `go` is one block. The end of
-standard input ends it. Whatever goes wrong is a result too: `{"error": TEXT}`.
+`load`: connected), then one result for each line `go`; for `load` each `go` is one block. See `talk.py`.
 """
 
 import asyncio
-import json
 import random
 import socket
 import ssl
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any, cast
 
+import talk
 import uvloop
 import workloads
 from workloads import WORKLOADS
@@ -116,18 +114,30 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
-def client_context() -> ssl.SSLContext:
+def client_context(alpn: str = "http/1.1") -> ssl.SSLContext:
     """Give a TLS context that takes any certificate: right answers are known by their tokens."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([alpn])
     return context
 
 
 async def connect(proxy: int | None, upstream: int) -> Connection:
     """Open a TLS connection to the provider, by CONNECT where a proxy's port is given.
+
+    Raises: OSError; ConnectionError where the proxy refuses.
+    """
+    sock = await tunnel(proxy, upstream)
+    _, connection = await asyncio.get_running_loop().create_connection(
+        Connection, sock=sock, ssl=client_context(), server_hostname=workloads.HOST
+    )
+    return connection
+
+
+async def tunnel(proxy: int | None, upstream: int) -> socket.socket:
+    """Open a TCP connection to the provider, by CONNECT where a proxy's port is given.
 
     Raises: OSError; ConnectionError where the proxy refuses.
     """
@@ -147,10 +157,7 @@ async def connect(proxy: int | None, upstream: int) -> Connection:
         if b" 200" not in said[:13]:
             sock.close()
             raise ConnectionError(f"CONNECT refused: {said[:300]!r}")
-    _, connection = await loop.create_connection(
-        Connection, sock=sock, ssl=client_context(), server_hostname=workloads.HOST
-    )
-    return connection
+    return sock
 
 
 def _connect_request(upstream: int) -> bytes:
@@ -168,9 +175,9 @@ async def load(told: dict[str, Any]) -> None:
     ]
     async with asyncio.timeout(_CONNECT_S):
         lines = [await connect(told["proxy"], told["upstream"]) for _ in range(told["connections"])]
-    _say({"ready": True})
+    talk.say({"ready": True})
     for block in blocks:
-        await _go()
+        await talk.go()
         took_ms: list[float] = []
         faults: list[str] = []
         todo = iter(block)
@@ -180,7 +187,7 @@ async def load(told: dict[str, Any]) -> None:
                 tasks.create_task(_drive(line, todo, took_ms, faults))
         wall_s = time.monotonic() - started
         took_ms.sort()
-        _say(
+        talk.say(
             {
                 "requests": len(took_ms),
                 "wall_s": wall_s,
@@ -190,7 +197,7 @@ async def load(told: dict[str, Any]) -> None:
                 "fault": faults[0] if faults else "",
             }
         )
-    await _rest()
+    await talk.rest()
 
 
 async def _drive(
@@ -231,12 +238,12 @@ async def agent(told: dict[str, Any]) -> None:
 
     warm = wires(("llm", "small"), range(first + workloads.STEPS, first + workloads.STEPS + 10))
     steps = wires(("slow", "small"), range(first, first + workloads.STEPS))
-    _say({"ready": True})
-    await _go()
+    talk.say({"ready": True})
+    await talk.go()
     async with asyncio.timeout(_BLOCK_S):
         await run(warm)
-        _say({"requests": len(steps), "wall_s": await run(steps)})
-    await _rest()
+        talk.say({"requests": len(steps), "wall_s": await run(steps)})
+    await talk.rest()
 
 
 async def ttfb(told: dict[str, Any]) -> None:
@@ -250,8 +257,8 @@ async def ttfb(told: dict[str, Any]) -> None:
     async with asyncio.timeout(_CONNECT_S):
         lines = {name: await connect(port, told["upstream"]) for name, port in routes.items()}
     took_ms: dict[str, list[float]] = {name: [] for name in routes}
-    _say({"ready": True})
-    await _go()
+    talk.say({"ready": True})
+    await talk.go()
     number = 0
     for turn in range(told["warm"] + told["streams"]):
         for name in rng.sample(sorted(lines), len(lines)):
@@ -264,8 +271,8 @@ async def ttfb(told: dict[str, Any]) -> None:
                 raise ConnectionError(f"{name}: not the stream that was asked for")
             if turn >= told["warm"]:
                 took_ms[name].append((answer.first_body_at - asked) * 1000)
-    _say({"took_ms": took_ms})
-    await _rest()
+    talk.say({"took_ms": took_ms})
+    await talk.rest()
 
 
 async def first(told: dict[str, Any]) -> None:
@@ -275,8 +282,8 @@ async def first(told: dict[str, Any]) -> None:
     """
     work = WORKLOADS[told["workload"]]
     wire = workloads.request(work, told["number"], f"{workloads.HOST}:{told['upstream']}")
-    _say({"ready": True})
-    await _go()
+    talk.say({"ready": True})
+    await talk.go()
     fault = "nothing listened"
     async with asyncio.timeout(_FIRST_S):
         while True:
@@ -290,42 +297,10 @@ async def first(told: dict[str, Any]) -> None:
             at = time.monotonic()
             if fault := answer.fault(workloads.token(told["number"])):
                 raise ConnectionError(fault)
-            _say({"at": at})
+            talk.say({"at": at})
             break
-    await _rest()
-
-
-def _say(result: dict[str, Any]) -> None:
-    print(json.dumps(result), flush=True)
-
-
-async def _line() -> str:
-    return await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-
-
-async def _go() -> None:
-    if (await _line()).strip() != "go":
-        raise SystemExit
-
-
-async def _rest() -> None:
-    """Keep the connections open until standard input ends."""
-    while await _line():
-        pass
-
-
-async def main() -> None:
-    """Do what the first line of standard input tells."""
-    told = json.loads(await _line() or "{}")
-    jobs = {"load": load, "agent": agent, "ttfb": ttfb, "first": first}
-    try:
-        await jobs[told["do"]](told)
-    except* (OSError, TimeoutError, ssl.SSLError) as group:
-        fault = group.exceptions[0]
-        while isinstance(fault, BaseExceptionGroup):
-            fault = fault.exceptions[0]
-        _say({"error": f"{type(fault).__name__}: {fault}"})
+    await talk.rest()
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    uvloop.run(talk.serve({"load": load, "agent": agent, "ttfb": ttfb, "first": first}))

@@ -4,6 +4,7 @@ CPU is user + system of all threads, also of those that ended, in nanoseconds: t
 process, as `clock_getcpuclockid(3)` names it, because the fields of `/proc/PID/stat` come in ticks of 10 ms.
 """
 
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ _QUIET_S = 0.002
 """CPU seconds that a process at rest may use in a step of waiting."""
 _STEP_S = 0.1
 _STEPS = 50
+_WATCH_S = 0.01
+"""Seconds between two looks at the memory."""
 
 
 def tree(pid: int) -> list[int]:
@@ -63,8 +66,38 @@ def settled_cpu_s(pid: int) -> float:
 
 def rss_anon_mb(pid: int) -> float:
     """Give the anonymous resident memory of a process tree, in MB of 10^6 bytes."""
+    return _rss_anon_mb(tree(pid))
+
+
+class MemoryWatch:
+    """Looks at the anonymous memory of a process tree all the time, on a thread. Use as `with`.
+
+    Descendants that begin meanwhile are not seen.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pids = tree(pid)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.before_mb = self.most_mb = _rss_anon_mb(self._pids)
+        """At the beginning, and the most since; MB of 10^6 bytes."""
+
+    def __enter__(self) -> "MemoryWatch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_WATCH_S):
+            self.most_mb = max(self.most_mb, _rss_anon_mb(self._pids))
+
+
+def _rss_anon_mb(pids: list[int]) -> float:
     total_kb = 0
-    for one in tree(pid):
+    for one in pids:
         try:
             status = Path(f"/proc/{one}/status").read_text()
         except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The five measurements. Each round starts every tool fresh; ratios are taken inside a round.
+"""The measurements of load, start and first bytes. Each round starts every tool fresh; ratios are taken inside a round.
 
 1. Two tools are compared only within a round, on the same requests, in blocks that alternate in random
    order: the machine is shared, and what it does meanwhile hits all alike.
@@ -36,6 +36,8 @@ STREAMING = "mitmdump, streaming"
 STREAMING_SAVING = "mitmdump -w, streaming"
 PLAYHEAD = "playhead"
 DIRECT = "direct"
+STREAM_OPTIONS = ("-s", str(HERE / "stream_addon.py"))
+"""Let event streams pass mitmdump."""
 CONNECTIONS = 8
 
 
@@ -55,6 +57,8 @@ class Plan:
     large: str
     """How 100,000 exchanges get onto Playhead's tape: `fill`, `record`, or `skip`."""
     mitmdump_large: bool
+    megabytes: int
+    """Length of the bodies of `bodies`; 0 for the usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ def load(
     with ExitStack() as stack:
         clients: dict[str, Client] = {}
         for name, tool in tools.items():
-            with _blame(name):
+            with blame(name):
                 clients[name] = Client(
                     do="load",
                     proxy=tool.port if tool else None,
@@ -115,7 +119,7 @@ def load(
                 if at >= len(blocks[name]):
                     continue
                 before = cpu.settled_cpu_s(tool.pid) if tool else 0.0
-                with _blame(name):
+                with blame(name):
                     done = clients[name].go()
                 used = cpu.settled_cpu_s(tool.pid) - before if tool else 0.0
                 if at:
@@ -133,7 +137,7 @@ def load(
 
 
 @contextmanager
-def _blame(name: str) -> Iterator[None]:
+def blame(name: str) -> Iterator[None]:
     """Put a tool's name before what went wrong with it."""
     try:
         yield
@@ -192,7 +196,7 @@ def _cpu_ratios(samples: Samples, name: str, reference: str) -> list[float]:
     return [one.cpu_ms / other.cpu_ms for one, other in pairs]
 
 
-def _scratch(plan: Plan) -> tuple[Path, Path]:
+def new_scratch(plan: Plan) -> tuple[Path, Path]:
     """Give a new place for a file of flows and one for a store; what the last round wrote goes."""
     folder = plan.folder / "scratch"
     shutil.rmtree(folder, ignore_errors=True)
@@ -213,7 +217,7 @@ def record(plan: Plan) -> list[Section]:
     """Measure what recording costs beside a mitmdump that records nothing."""
     samples: dict[str, Samples] = {workload: {} for workload in RECORD_BARS}
     for turn in range(plan.rounds):
-        flows, store = _scratch(plan)
+        flows, store = new_scratch(plan)
         tools = [
             mitmdump(BARE, plan.folder),
             mitmdump(SAVING, plan.folder, "-w", str(flows)),
@@ -452,12 +456,11 @@ def first_byte(plan: Plan) -> list[Section]:
     took: dict[str, list[float]] = {}
     for turn in range(plan.rounds):
         plan.say(f"first byte, round {turn + 1} of {plan.rounds}")
-        flows, store = _scratch(plan)
-        addon = ("-s", str(HERE / "stream_addon.py"))
+        flows, store = new_scratch(plan)
         keep = ("-w", str(flows), "--set", "store_streamed_bodies=true")
         tools = [
-            mitmdump(STREAMING, plan.folder, *addon),
-            mitmdump(STREAMING_SAVING, plan.folder, *addon, *keep),
+            mitmdump(STREAMING, plan.folder, *STREAM_OPTIONS),
+            mitmdump(STREAMING_SAVING, plan.folder, *STREAM_OPTIONS, *keep),
         ]
         if plan.with_playhead:
             tools.append(playhead("record", plan.folder, store, "bench"))
@@ -496,7 +499,7 @@ def agent(plan: Plan) -> list[Section]:
     """Measure an agent of 30 steps, 60 requests in sequence, 30 of them 300 ms: 9 s a run."""
     took: dict[str, list[float]] = {}
     for turn in range(plan.rounds):
-        flows, store = _scratch(plan)
+        flows, store = new_scratch(plan)
         tools = [
             mitmdump(BARE, plan.folder),
             mitmdump(SAVING, plan.folder, "-w", str(flows)),

@@ -7,6 +7,7 @@ input, proxies by SIGTERM, and by SIGKILL if that does not help within 20 s.
 import contextlib
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -17,13 +18,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import cpu
 
 HERE = Path(__file__).resolve().parent
 _STOP_S = 20.0
 _STEP_S = 0.01
+_PORTS = range(10_000, 30_000)
+_PORT_TRIES = 50
 
 
 class ToolError(Exception):
@@ -36,11 +39,15 @@ def _environment() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Give a port of loopback that is free now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+    """Give a port of loopback that is free now.
+
+    Not one of those that the kernel deals out: another process could be dealt it before it is used.
+    """
+    for port in random.sample(_PORTS, _PORT_TRIES):
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise ToolError(f"no port of loopback is free from {_PORTS[0]} to {_PORTS[-1]}")
 
 
 # ---- helpers: they talk in lines ------------------------------------------------------------------
@@ -104,8 +111,10 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 class Client(Helper):
     """One process of load; see `client.py` for what it can be told."""
 
+    script = "client.py"
+
     def __init__(self, **told: Any) -> None:
-        super().__init__("client.py")
+        super().__init__(self.script)
         try:
             self.tell(json.dumps(told))
             self._result(60)
@@ -134,6 +143,31 @@ class Client(Helper):
         if result.get("error") or result.get("wrong"):
             raise ToolError(result.get("error") or f"{result['wrong']} x {result['fault']}")
         return result
+
+
+class WireClient(Client):
+    """One process that asks; see `wire_client.py` for what it can be told."""
+
+    script = "wire_client.py"
+
+
+class WirePorts(NamedTuple):
+    """Ports of the provider of the wire."""
+
+    tls: int
+    plain: int
+    next: int
+    """Where the next piece of a stream is asked for."""
+
+
+@contextlib.contextmanager
+def wire_upstream(folder: Path) -> Iterator[WirePorts]:
+    """Run the provider of the wire, with the certificate that `upstream` made in the same folder."""
+    helper = Helper("wire_upstream.py", str(folder))
+    try:
+        yield WirePorts(*map(int, helper.hear(30).removeprefix("ready ").split()))
+    finally:
+        helper.close()
 
 
 @contextlib.contextmanager
@@ -276,15 +310,18 @@ def mitmdump_replay(name: str, folder: Path, flows: Path) -> Tool:
     )
 
 
-def playhead(mode: str, folder: Path, store: Path, run: str) -> Tool:
+def playhead(
+    mode: str, folder: Path, store: Path, run: str, *more: str, name: str = "playhead"
+) -> Tool:
     """Describe a Playhead that records or plays the run `run` of a store."""
     return Tool(
-        "playhead",
+        name,
         (
             *(sys.executable, "-m", "playhead.proxy.cli", "serve", "--mode", mode),
             *("--listen", "127.0.0.1:{port}", "--store", str(store), "--run", run),
             *("--ca-dir", f"{store}-ca"),
             *("--upstream-ca", str(folder / "upstream-ca.pem")),
+            *more,
         ),
         says_ready=True,
     )

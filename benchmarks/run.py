@@ -1,6 +1,8 @@
 """Measure Playhead beside mitmdump on loopback and hold it against its bars.
 
-    uv run python benchmarks/run.py [record|playback|start|ttfb|agent|all] [--rounds N] [--quick] ...
+    uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
+
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -19,7 +21,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+import bodies
+import chunks
 import measure
+import nagle
+import pace
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
 from report import Bar, Section, render, render_bars
@@ -30,8 +36,22 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "start": measure.start_up,
     "ttfb": measure.first_byte,
     "agent": measure.agent,
+    "chunks": chunks.chunks,
+    "pace": pace.pace,
+    "nagle": nagle.nagle,
+    "bodies": bodies.bodies,
 }
-_ROUNDS = {"record": 5, "playback": 7, "start": 7, "ttfb": 5, "agent": 3}
+_ROUNDS = {
+    "record": 5,
+    "playback": 7,
+    "start": 7,
+    "ttfb": 5,
+    "agent": 3,
+    "chunks": 3,
+    "pace": 3,
+    "nagle": 3,
+    "bodies": 1,
+}
 _MOST_ROUNDS = 50
 
 
@@ -53,10 +73,16 @@ def main() -> int:
         action="store_true",
         help="also let mitmdump load 100,000 flows: 40 s and 1 GB each time",
     )
+    parser.add_argument(
+        "--megabytes",
+        type=int,
+        default=0,
+        help=f"length of the bodies of `bodies`, {bodies.MEGABYTES} by default",
+    )
     parser.add_argument("--no-playhead", action="store_true", help="measure the others alone")
     parser.add_argument("--work", type=Path, help="folder for tapes and stores, which is kept")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--limit-s", type=int, default=3600, help="stop after this many seconds")
+    parser.add_argument("--limit-s", type=int, default=7200, help="stop after this many seconds")
     arguments = parser.parse_args()
 
     signal.signal(signal.SIGTERM, _stop)
@@ -84,6 +110,7 @@ def main() -> int:
                 with_playhead=not fault,
                 large=arguments.large,
                 mitmdump_large=arguments.mitmdump_large,
+                megabytes=arguments.megabytes,
             )
             try:
                 found = PARTS[part](plan)

@@ -95,10 +95,7 @@ class Provider(asyncio.Protocol):
     def _stream(self, token: bytes, number: int, events: int, gap_s: float) -> None:
         if self._transport.is_closing():
             return
-        event = b'data: {"id":"%b","choices":[{"delta":{"content":"word %d"}}]}\n\n' % (
-            token,
-            number,
-        )
+        event = workloads.event(token, number)
         wire = b"%x\r\n%b\r\n" % (len(event), event)
         last = number + 1 >= events
         self._transport.write(
@@ -154,10 +151,15 @@ def make_certificates(folder: Path) -> ssl.SSLContext:
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         + leaf.public_bytes(pem)
     )
+    return server_context(folder, ["http/1.1"])
+
+
+def server_context(folder: Path, alpn: list[str]) -> ssl.SSLContext:
+    """Give a server context with the certificate that was written to a folder."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(own)
+    context.set_alpn_protocols(alpn)
+    context.load_cert_chain(folder / "upstream.pem")
     return context
 
 

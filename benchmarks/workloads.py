@@ -12,6 +12,8 @@ import random
 from dataclasses import dataclass
 from functools import cache
 
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
 HOST = "localhost"
 """Name of the fake provider: agents send a server name, so a benchmark does too."""
 TOKEN_AT = 7
@@ -22,6 +24,8 @@ SLOW_S = 0.3
 SSE_EVENTS = 200
 SSE_GAP_S = 0.005
 BLOB_BYTES = 5_000_000
+SLOW_BYTES_S = 20_000_000
+"""Bytes a second that a slow end takes of a large body."""
 
 _PIECES = 2048
 _PIECE_BYTES = 1950
@@ -115,6 +119,30 @@ def answer_head(size: int) -> bytes:
     """Give the head of an answer that is not a stream, up to and with the empty line."""
     lines = [b"HTTP/1.1 200 OK", *(b"%b: %b" % pair for pair in answer_headers(size))]
     return b"\r\n".join([*lines, b"", b""])
+
+
+def event(of: bytes, number: int) -> bytes:
+    """Give an event of the stream that answers the request with the token `of`."""
+    return b'data: {"id":"%b","choices":[{"delta":{"content":"word %d"}}]}\n\n' % (of, number)
+
+
+def sized_body(number: int, size: int) -> bytes:
+    """Give a body of a request of just so many bytes, 1,000 to 150,000."""
+    before = b'{"id":"%b","text":"' % token(number)
+    first = number % _PIECES
+    text = b"".join(_pieces()[first : first + 80]).replace(b'"', b"'")
+    return before + text[: size - len(before) - 2] + b'"}'
+
+
+class Noise:
+    """The bytes of a large body: the same for a seed, and no two blocks of them alike."""
+
+    def __init__(self, seed: int) -> None:
+        self._stream = Cipher(algorithms.AES(b"%016d" % seed), modes.CTR(bytes(16))).encryptor()
+
+    def take(self, count: int) -> bytes:
+        """Give the next bytes."""
+        return self._stream.update(bytes(count))
 
 
 @cache

@@ -237,12 +237,17 @@ def show(
             listed = rows(opened, info)
             _print_json(listed) if as_json else click.echo(render_run(info, listed))
             return 0
-        exchange = find_shown(opened, info, seq)
-        if exchange is None:
+        found = find_shown(opened, info, seq)
+        if found is None:
             raise StoreError(
                 f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
             )
-        _print_json(exchange_json(exchange)) if as_json else click.echo(render_exchange(exchange))
+        whose, exchange = found
+        messages = opened.messages(whose, exchange.seq)
+        if as_json:
+            _print_json(exchange_json(exchange, messages))
+        else:
+            click.echo(render_exchange(exchange, messages))
     return 0
 
 

@@ -39,7 +39,7 @@ from .json_form import JsonPath, canonical_json
 from .model import Fingerprint, Headers, Request, RequestClass
 from .redact import query_kind
 
-CANONICAL_VERSION = 1
+CANONICAL_VERSION = 2
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -64,8 +64,9 @@ _SHORT_LIST = {
     b"content-type": 4,
     b"x-amz-target": 5,
     b"soapaction": 6,
+    b"upgrade": 7,
 }
-"""Header fields that count, and their order in the canonical form."""
+"""Header fields that count, and their order in the canonical form; `upgrade` where it is to a WebSocket."""
 _READ = frozenset({*_SHORT_LIST, b"content-encoding"})
 _READ_LENGTHS = frozenset(map(len, _READ))
 _NONE: frozenset[str] = frozenset()
@@ -232,11 +233,11 @@ def canonical(
     kept: list[tuple[int, bytes, bytes]] = []
     for name, value in head:
         if name in masks.header:
-            kept.append((_SHORT_LIST.get(name, 7), name, b"\x00*"))
+            kept.append((_SHORT_LIST.get(name, 8), name, b"\x00*"))
         elif name == b"content-type":
             kept.append((4, name, parse_content_type(value).form))
         elif name != b"content-encoding" or coded:
-            kept.append((_SHORT_LIST.get(name, 7), name, value.strip()))
+            kept.append((_SHORT_LIST.get(name, 8), name, value.strip()))
     if len(kept) > 1:
         # Stable, so the values of a field that stands twice keep their order.
         kept.sort(key=_place)
@@ -391,6 +392,11 @@ def _head(headers: Headers) -> Headers:
         if len(name) in _READ_LENGTHS:
             lower = name.lower()
             if lower in _READ:
+                if lower == b"upgrade":
+                    # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
+                    value = value.strip().lower()
+                    if value != b"websocket":
+                        continue
                 found.append((lower, value))
     return tuple(found)
 

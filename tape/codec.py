@@ -307,7 +307,9 @@ def _digest(value: Any) -> bytes:
 
 def _conversation_row(conversation: Conversation) -> list[Any]:
     close = conversation.close
-    row = (close.at_us, close.by_client, close.code, close.reason) if close is not None else None
+    row = None
+    if close is not None:
+        row = (close.at_us, close.by_client, close.code, close.reason, *(close.answer or ()))
     return [conversation.messages, conversation.size, row]
 
 
@@ -315,8 +317,12 @@ def _conversation(value: Any) -> Conversation:
     messages, size, row = value
     close = None
     if row is not None:
-        at_us, by_client, code, reason = row
-        close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason))
+        at_us, by_client, code, reason, *answer = row
+        answered = None
+        if answer:
+            answer_code, answer_reason = answer
+            answered = _int(answer_code), _text(answer_reason)
+        close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason), answered)
     return Conversation(_int(messages), _int(size), close)
 
 

@@ -1,4 +1,4 @@
-"""Content codings of request bodies, undone for comparison and bounded in what they may grow to.
+"""Content codings of bodies, undone for comparison and reading, and bounded in what they may grow to.
 
 Brotli and Zstandard are undone where their libraries are there. A body that is broken, goes on after its
 end, or grows beyond the bound stays as it is: then its coded bytes are compared.
@@ -38,6 +38,18 @@ def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes |
     limit: most bytes that may come out.
     Gives None for a coding that is unknown, and for a body that is broken or grows beyond the limit.
     """
+    return _undo(body, coding, limit, whole=True)
+
+
+def undo_what_came(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes | None:
+    """Undo the codings of a body that may have been cut: give what can be read of it.
+
+    Takes and gives what `undo_coding` does.
+    """
+    return _undo(body, coding, limit, whole=False)
+
+
+def _undo(body: bytes, coding: bytes, limit: int, *, whole: bool) -> bytes | None:
     names = [name.strip().lower() for name in coding.split(b",") if name.strip()]
     if len(names) > _MAX_CODINGS:
         return None
@@ -45,7 +57,7 @@ def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes |
         if name == b"identity":
             continue
         decode = _DECODERS.get(name)
-        plain = decode(body, limit) if decode else None
+        plain = decode(body, limit, whole) if decode else None
         if plain is None:
             return None
         body = plain
@@ -56,7 +68,7 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15
 """What zlib calls `wbits`."""
 
 
-def _inflate(body: bytes, limit: int, wbits: int) -> bytes | None:
+def _inflate(body: bytes, limit: int, wbits: int, whole: bool) -> bytes | None:
     out, size, rest = [], 0, body
     # A gzip body may have several members (RFC 1952 section 2.2).
     for _ in range(_MAX_MEMBERS if wbits == _GZIP else 1):
@@ -66,7 +78,7 @@ def _inflate(body: bytes, limit: int, wbits: int) -> bytes | None:
         except zlib.error:
             return None
         size += len(out[-1])
-        if size > limit or not decoder.eof:
+        if size > limit or (whole and not decoder.eof):
             return None
         rest = decoder.unused_data
         if not rest:
@@ -74,17 +86,17 @@ def _inflate(body: bytes, limit: int, wbits: int) -> bytes | None:
     return None
 
 
-def _gzip(body: bytes, limit: int) -> bytes | None:
-    return _inflate(body, limit, _GZIP)
+def _gzip(body: bytes, limit: int, whole: bool) -> bytes | None:
+    return _inflate(body, limit, _GZIP, whole)
 
 
-def _deflate(body: bytes, limit: int) -> bytes | None:
+def _deflate(body: bytes, limit: int, whole: bool) -> bytes | None:
     # RFC 9110 section 8.4.1.2: some senders leave the zlib wrapper out.
-    plain = _inflate(body, limit, _ZLIB)
-    return _inflate(body, limit, _RAW) if plain is None else plain
+    plain = _inflate(body, limit, _ZLIB, whole)
+    return _inflate(body, limit, _RAW, whole) if plain is None else plain
 
 
-def _brotli(body: bytes, limit: int) -> bytes | None:
+def _brotli(body: bytes, limit: int, whole: bool) -> bytes | None:
     if _brotli_library is None:
         return None
     decoder: Any = _brotli_library.Decompressor()
@@ -99,14 +111,14 @@ def _brotli(body: bytes, limit: int) -> bytes | None:
             if decoder.is_finished():
                 return b"".join(out)
             if decoder.can_accept_more_data():
-                return None
+                return None if whole else b"".join(out)
             given = b""
     except (_brotli_library.error, TypeError):
         # TypeError: a brotli before 1.2, which cannot bound its output.
         return None
 
 
-def _zstd(body: bytes, limit: int) -> bytes | None:
+def _zstd(body: bytes, limit: int, whole: bool) -> bytes | None:
     if _zstd_library is None:
         return None
     decoder: Any = _zstd_library.ZstdDecompressor().decompressobj()
@@ -121,10 +133,11 @@ def _zstd(body: bytes, limit: int) -> bytes | None:
                 return None
     except _zstd_library.ZstdError:
         return None
-    return b"".join(out) if decoder.eof and not decoder.unused_data else None
+    ended = decoder.eof and not decoder.unused_data
+    return b"".join(out) if ended or not whole else None
 
 
-_DECODERS: dict[bytes, Callable[[bytes, int], bytes | None]] = {
+_DECODERS: dict[bytes, Callable[[bytes, int, bool], bytes | None]] = {
     b"gzip": _gzip,
     b"x-gzip": _gzip,
     b"deflate": _deflate,

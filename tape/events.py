@@ -7,7 +7,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               repeat                        an effect asked for before: seq, kind, whether that went unseen
     verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match
               waits                         the client is kept waiting, since it gave up then
-    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us
+    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
+              conversation                    messages, bytes, closing code or 0, closed by the client
     diverged  seq, and a divergence as JSON types
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy

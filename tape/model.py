@@ -133,6 +133,8 @@ class Close:
     code: int
     """1005 where no code was given, 1006 where the connection ended without a closing frame."""
     reason: str
+    answer: tuple[int, str] | None = None
+    """Code and reason of the other side's closing frame; None where it was not waited for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,19 @@ from playhead.store import layout
 from playhead.store.runs import RunStatus
 from playhead.tape import events
 from playhead.tape.canonical import _SHORT_LIST
+from playhead.tape.dialects import DIALECTS, Finish
 from playhead.tape.divergence import Difference, Divergence, DivergenceKind
 from playhead.tape.model import (
     Chunk,
+    Close,
+    Conversation,
     Exchange,
     Fault,
     FaultKind,
     Fingerprint,
     Gone,
+    Message,
+    MessageKind,
     Phase,
     Request,
     RequestClass,
@@ -181,6 +186,11 @@ EXCHANGE = Exchange(
     response=Response(200, b"OK", "HTTP/1.1", (), b"\xff", 1, (Chunk(1, 1),)),
     fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
     gone=Gone(1, 0, True),
+    conversation=Conversation(2, 5, Close(3, True, 1000, "", (1000, ""))),
+)
+MESSAGES = (
+    Message(1, True, MessageKind.TEXT, b"text"),
+    Message(2, False, MessageKind.BINARY, b"\xff"),
 )
 
 
@@ -226,6 +236,13 @@ def test_every_key_of_a_receipt_is_documented() -> None:
     assert first_column(page) - set(keys(document)) == set()
 
 
+def test_every_dialect_is_documented() -> None:
+    """In the list, in its order or another."""
+    listed = first_column(section(PAGES["docs/dialects.md"], "The list"))
+    assert listed == {dialect.name for dialect in DIALECTS}
+    assert {*Finish} <= code(PAGES["docs/dialects.md"])
+
+
 def test_every_kind_in_a_receipt_is_documented() -> None:
     """Divergences, faults and how far they had come."""
     known = code(PAGES["docs/receipt.md"])
@@ -236,12 +253,12 @@ def test_every_kind_in_a_receipt_is_documented() -> None:
 def test_every_key_of_an_exchange_is_documented() -> None:
     """One with everything an exchange may hold; and of a run's rows."""
     page = PAGES["docs/exchange.md"]
-    document = exchange_json(EXCHANGE)
+    document = exchange_json(EXCHANGE, MESSAGES)
     assert document["request"]["body"] == "body"
     assert "body_base64" in document["response"]
     known = set(keys(document)) | set(exchange_row(EXCHANGE))
     assert first_column(page) == known
-    values = {*RequestClass, *VerdictKind} - {VerdictKind.HELD}
+    values = {*RequestClass, *VerdictKind, *MessageKind} - {VerdictKind.HELD}
     assert {value.value for value in values} <= code(page)
 
 

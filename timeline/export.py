@@ -1,14 +1,18 @@
 """Exchanges as JSON types: text where the bytes are UTF-8, base64 where they are not."""
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
-from ..tape.model import Exchange, Headers
+from ..tape.model import Conversation, Exchange, Headers, Message
 
 
-def exchange_json(exchange: Exchange) -> dict[str, Any]:
-    """Give an exchange as JSON types; `docs/exchange.md` describes them."""
-    request, response = exchange.request, exchange.response
+def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[str, Any]:
+    """Give an exchange as JSON types; `docs/exchange.md` describes them.
+
+    messages: those of a WebSocket, which do not lie in its exchange.
+    """
+    request, response, talk = exchange.request, exchange.response, exchange.conversation
     document: dict[str, Any] = {
         "seq": exchange.seq,
         "class": exchange.request_class.value,
@@ -30,6 +34,7 @@ def exchange_json(exchange: Exchange) -> dict[str, Any]:
         "gone": None,
         "client_gone_at": exchange.gone.at_us if exchange.gone is not None else None,
         "late_response": _came_late(exchange),
+        "websocket": _conversation(talk, messages) if talk is not None else None,
         "redactions": [item.place for item in exchange.redactions],
         "warnings": list(exchange.warnings),
     }
@@ -65,6 +70,33 @@ def _came_late(exchange: Exchange) -> bool:
     if response is None or gone is None:
         return False
     return not gone.head or response.complete or len(response.chunks) > gone.chunks
+
+
+def _conversation(talk: Conversation, messages: Iterable[Message]) -> dict[str, Any]:
+    close = talk.close
+    told = None
+    if close is not None:
+        told = {
+            "at_us": close.at_us,
+            "by_client": close.by_client,
+            "code": close.code,
+            "reason": close.reason,
+            "answer": list(close.answer) if close.answer is not None else None,
+        }
+    listed = [
+        {
+            "at_us": message.at_us,
+            "from_client": message.from_client,
+            "kind": message.kind.value,
+            "frames": list(message.frames),
+            "after": message.after,
+            **_body(message.data),
+        }
+        for message in messages
+    ]
+    # Of a run whose process died the messages are there, and their sum is not.
+    count = max(talk.messages, len(listed))
+    return {"count": count, "size": talk.size, "close": told, "messages": listed}
 
 
 def _headers(headers: Headers) -> list[list[str]]:

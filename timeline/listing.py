@@ -5,6 +5,7 @@ from typing import Any
 from ..store import RunInfo, Store
 from ..tape.events import EventKind
 from ..tape.model import Exchange
+from .receipt import describe_close
 
 
 def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
@@ -24,17 +25,22 @@ def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
     return [found[seq] for seq in sorted(found)]
 
 
-def find_shown(store: Store, info: RunInfo, seq: int) -> Exchange | None:
-    """Find the exchange that stands for a seq of a run: its own, or what the tape answered it with."""
+def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange] | None:
+    """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's."""
     if not 0 < seq < 1 << 63:
         return None
     own = store.find_exchange(info, seq)
-    if own is not None or info.parent is None:
-        return own
+    if own is not None:
+        return info, own
+    if info.parent is None:
+        return None
     for event in store.events(info):
         if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
             tape = store.find_run(info.parent)
-            return store.find_exchange(tape, event.data["tape_seq"]) if tape is not None else None
+            if tape is None:
+                return None
+            found = store.find_exchange(tape, event.data["tape_seq"])
+            return (tape, found) if found is not None else None
     return None
 
 
@@ -51,6 +57,11 @@ def _row(data: Any, verdict: str, outcome: str) -> dict[str, Any]:
 
 def _outcome(data: Any) -> str:
     parts = [str(data["status"])] if data["status"] else []
+    if "conversation" in data:
+        messages, size, code, by_client = data["conversation"]
+        parts.append(f"{messages} messages of {size} bytes")
+        parts.append(describe_close(code, by_client=by_client))
+        return ", ".join(parts)
     if "fault" in data:
         kind, phase, _ = data["fault"]
         parts.append(f"{kind} in {phase}")

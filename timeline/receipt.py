@@ -359,6 +359,10 @@ def summarise(request: Request, limit: int = 120) -> str:
 def describe_outcome(exchange: Exchange) -> str:
     """Say in a few words what came of an exchange, for the client and for the server."""
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
+    talk = exchange.conversation
+    if talk is not None:
+        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
+        return f"101, {talk.messages} messages, {describe_close(code, by_client=by_client)}"
     if gone is not None:
         left = f"client left after {gone.at_us / 1e6:.1f} s"
         if response is not None and not gone.head:
@@ -369,6 +373,20 @@ def describe_outcome(exchange: Exchange) -> str:
     if fault is not None:
         return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
     return str(response.status) if response is not None else "no answer"
+
+
+def describe_close(code: int, *, by_client: bool) -> str:
+    """Say how a WebSocket ended; 0 stands for one that was still open."""
+    who = "the client" if by_client else "the server"
+    match code:
+        case 0:
+            return "still open"
+        case 1005:
+            return f"closed by {who}"
+        case 1006:
+            return f"cut by {who}"
+        case _:
+            return f"closed by {who} with {code}"
 
 
 def _bounded(rows: list[Any], row: Any) -> None:

@@ -9,16 +9,26 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
-from ..tape.model import Exchange, Headers, Request, Response
+from ..tape.model import (
+    Conversation,
+    Exchange,
+    Headers,
+    Message,
+    MessageKind,
+    Request,
+    Response,
+)
 from .receipt import Receipt, describe_outcome, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
 _HEADERS = 200
 _ROWS = 12
+_MESSAGES = 200
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
 
@@ -84,8 +94,11 @@ def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
     return f"{head}\n{table(lines)}"
 
 
-def render_exchange(exchange: Exchange) -> str:
-    """Show one exchange in full; bodies are bounded and shown as text where they are text."""
+def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str:
+    """Show one exchange in full; bodies are bounded and shown as text where they are text.
+
+    messages: those of a WebSocket; the first are shown.
+    """
     request = exchange.request
     parts = [
         f"seq {exchange.seq}  {exchange.request_class.value}  {exchange.verdict.value}: "
@@ -108,12 +121,32 @@ def render_exchange(exchange: Exchange) -> str:
             f"head after {response.head_us / 1000:.1f} ms)",
             _body(response),
         ]
+    if exchange.conversation is not None:
+        parts.append(_messages(exchange.conversation, messages))
     if exchange.redactions:
         parts.append(
             plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
         )
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
+
+
+def _messages(talk: Conversation, messages: Iterable[Message]) -> str:
+    lines = []
+    for message in islice(messages, _MESSAGES):
+        arrow = "→" if message.from_client else "←"
+        told = message.kind.value if message.kind is not MessageKind.TEXT else ""
+        shown = (
+            plain(message.data[: 4 * _WIDTH].decode("utf-8", "replace"))
+            if message.kind is MessageKind.TEXT
+            else f"<{len(message.data)} bytes: {message.data[:32].hex()}>"
+        )
+        lines.append(f"  {message.at_us / 1000:10.1f} ms {arrow} {told:<6} {shown}")
+    if talk.messages > len(lines):
+        lines.append(f"  … and {talk.messages - len(lines)} more")
+    if talk.close is not None and talk.close.reason:
+        lines.append(f"closing reason: {plain(talk.close.reason)}")
+    return "\n".join(lines)
 
 
 def _headers(headers: Headers) -> str:

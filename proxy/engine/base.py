@@ -8,7 +8,13 @@ from typing import Any
 
 import h2.errors
 from mitmproxy.proxy import commands
-from mitmproxy.proxy.layers.http import ErrorCode, HttpStream, ResponseProtocolError, SendHttp
+from mitmproxy.proxy.layers.http import (
+    ErrorCode,
+    HttpLayer,
+    HttpStream,
+    ResponseProtocolError,
+    SendHttp,
+)
 
 from ...addons.flight import Flight, find_flight
 from ...tape.model import Ending
@@ -56,21 +62,41 @@ class BaseStream(HttpStream):
         if made and plain:
             self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
 
+    def _ending_for(self, ending: Ending) -> Ending:
+        """Say how the client is to be given an ending of the upstream's connection.
+
+        Over HTTP/2 the connection may carry other exchanges, which are not to end with this one.
+        """
+        return Ending.STREAM if self.flow.request.is_http2 and not self._is_alone else ending
+
+    @property
+    def _is_alone(self) -> bool:
+        around = self.context.layers[self.context.layers.index(self) - 1]
+        assert isinstance(around, HttpLayer)
+        return not any(
+            stream is not self and getattr(stream, "flow", None) is not None and stream.flow.live
+            for stream in around.streams.values()
+        )
+
     def _end(self, ending: Ending, code: int, *, begun: bool) -> Commands:
-        """End the client's connection, or over HTTP/2 its stream, in this way.
+        """End the client's connection, or over HTTP/2 perhaps only its stream, in this way.
 
         begun: whether the client has been sent some of the answer, which has to reach it first.
         """
         client = self.context.client
-        error = ResponseProtocolError(self.stream_id, "cut", ErrorCode.KILL)
-        if self.flow.request.is_http2:
-            if begun:
-                yield PlayheadSettleHook(client)
-            error.h2_code = code or h2.errors.ErrorCodes.INTERNAL_ERROR  # type: ignore[attr-defined]  # read by our Http2Server
-        elif ending in (Ending.RST, Ending.STREAM):
-            if begun:
-                yield PlayheadSettleHook(client)
+        ending = self._ending_for(ending)
+        # Over HTTP/2 the client may still be busy with the beginning of the connection.
+        if (begun or self.flow.request.is_http2) and ending in (Ending.RST, Ending.STREAM):
+            yield PlayheadSettleHook(client)
+        if ending is Ending.RST or (ending is Ending.STREAM and not self.flow.request.is_http2):
             yield PlayheadResetHook(client)
         elif ending is Ending.FIN:
             client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
-        yield SendHttp(error, client)
+        error = ResponseProtocolError(self.stream_id, "cut", ErrorCode.KILL)
+        if not self.flow.request.is_http2:
+            yield SendHttp(error, client)
+        elif ending is Ending.STREAM:
+            error.h2_code = code or h2.errors.ErrorCodes.INTERNAL_ERROR  # type: ignore[attr-defined]  # read by our Http2Server
+            yield SendHttp(error, client)
+        else:
+            yield commands.CloseConnection(client)

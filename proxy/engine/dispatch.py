@@ -29,6 +29,7 @@ _KEEPING = frozenset(
         "playhead_uploaded",
         "playhead_duplex",
         "playhead_left",
+        "playhead_talked",
     }
 )
 

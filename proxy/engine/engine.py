@@ -36,6 +36,7 @@ from . import (
     selftest,
     streams,
     tunnels,
+    websocket,
 )
 from .dispatch import TableAddonManager
 from .loop import eager_task
@@ -98,6 +99,7 @@ class Engine:
         http2.install()
         tunnels.install()
         closing.install()
+        websocket.install()
         handler.install()
         lean.install()
         guard.GUARD.policy = self.may_leave

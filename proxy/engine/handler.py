@@ -65,6 +65,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._addons = addons
         # Where the streams find whose hooks to run; see `streams.PlayheadStream`.
         self.client.hooks = addons  # type: ignore[attr-defined]
+        # Where they leave what is to be written before more is read.
+        self.client.spools = set()  # type: ignore[attr-defined]
         # Where they leave the layer inside a tunnel that has been made.
         self.client.tunnel = None  # type: ignore[attr-defined]
 
@@ -240,8 +242,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 await _drain(entry.writer)
             if other is not connection and waiting_bytes(other) > MOST_WAITING_BYTES:
                 await self._windows(other, connection)
-        spools: set[Spool] | None = getattr(self.client, "spools", None)  # put there by flights
-        for spool in list(spools or ()):
+        spools: set[Spool] = self.client.spools  # type: ignore[attr-defined]  # see __init__
+        for spool in list(spools):
             if spool.backlog > MOST_WAITING_BYTES:
                 with contextlib.suppress(StoreError):  # whoever writes next is told
                     await spool.settle(MOST_WAITING_BYTES)

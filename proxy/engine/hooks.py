@@ -52,6 +52,20 @@ class PlayheadTunnelHook(commands.StartHook):
 
 
 @dataclass
+class PlayheadDrainHook(commands.StartHook):
+    """Wait until the client has taken most of what it was sent."""
+
+    data: Client
+
+
+@dataclass
+class PlayheadTalkedHook(commands.StartHook):
+    """A conversation is over: its outcome is to be made durable, or compared with the tape."""
+
+    data: Flight
+
+
+@dataclass
 class PlayheadSettleHook(commands.StartHook):
     """What a client was sent is to reach it before its connection is reset: a reset overtakes data."""
 

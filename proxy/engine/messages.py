@@ -20,9 +20,10 @@ import re
 from typing import Any
 
 import h11
-from h11._readers import ChunkedReader
+from h11._readers import ChunkedReader, Http10Reader
 from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
+from mitmproxy.connection import Connection
 from mitmproxy.net.http import http1, validate
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers import http as http_layer
@@ -41,6 +42,7 @@ from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ...addons.wire import note
+from ...tape.model import Ending
 
 logger = logging.getLogger(__name__)
 
@@ -216,6 +218,21 @@ class PlayheadClient(MessagesMixin, Http1Client):
                     self.state = self.done
             yield command
 
+    def read_body(self, event: events.Event) -> Commands:
+        """Read a body; one that lasts until the connection ends was cut where that was reset."""
+        reset = isinstance(event, events.ConnectionClosed) and _was_reset(event.connection)
+        if reset and isinstance(self.body_reader, Http10Reader):
+            assert self.stream_id is not None
+            self.state = self.done
+            yield commands.CloseConnection(self.conn)
+            yield ReceiveHttp(
+                ResponseProtocolError(
+                    self.stream_id, "peer reset the connection", ErrorCode.GENERIC_SERVER_ERROR
+                )
+            )
+            return
+        yield from super().read_body(event)
+
     def _skip_interim(self) -> str:
         """Take interim answers away; give what is wrong with one, or nothing."""
         while not self.buf.overlong_head():
@@ -276,6 +293,10 @@ def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:
     if said & {"close", "keep-alive"}:
         return "close" in said
     return http_version not in _PERSISTENT
+
+
+def _was_reset(connection: Connection) -> bool:
+    return getattr(connection, "ending", None) is Ending.RST  # put there by our handler
 
 
 def _is_bodiless(response: http.Response) -> bool:

@@ -21,6 +21,8 @@ class Conversation:
         self.head = head
         """Request line and fields as they came, with the empty line."""
         self.body = body
+        self.over = False
+        """Whether the origin is to close the connection after this, although it lasts."""
         self._reader = reader
         self._writer = writer
 
@@ -76,11 +78,14 @@ Script = Callable[[Conversation], Awaitable[None]]
 class RawOrigin:
     """A server that reads one request a connection and then does as its script says.
 
-    The connection is closed when the script returns. Use as a context manager. `heads` holds the
-    request heads in order of arrival.
+    The connection is closed when the script returns; where it is `lasting`, another request is read then,
+    unless the script says that it is over. Use as a context manager. `heads` holds the request heads in
+    order of arrival.
     """
 
-    def __init__(self, script: Script, certificates: Certificates | None = None) -> None:
+    def __init__(
+        self, script: Script, certificates: Certificates | None = None, *, lasting: bool = False
+    ) -> None:
         self.heads: list[bytes] = []
         self.bodies: list[bytes] = []
         """Their bodies; those in chunks as they stood on the wire."""
@@ -88,6 +93,7 @@ class RawOrigin:
         self.loop = asyncio.new_event_loop()
         self._script = script
         self._certificates = certificates
+        self._lasting = lasting
         self._stop = asyncio.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -129,18 +135,25 @@ class RawOrigin:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = 0
-            for line in head.lower().split(b"\r\n"):
-                if line.startswith(b"content-length:"):
-                    length = int(line.partition(b":")[2])
-            body = await reader.readexactly(length)
-            if b"\r\ntransfer-encoding: chunked\r\n" in head.lower():
-                body = await _read_chunks(reader)
-            self.heads.append(head)
-            self.bodies.append(body)
-            await self._script(Conversation(head, body, reader, writer))
+            while not await self._answer(reader, writer):
+                continue
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError, ssl.SSLError):
             pass
         finally:
             writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Read a request and have it answered; give whether the connection is over."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = 0
+        for line in head.lower().split(b"\r\n"):
+            if line.startswith(b"content-length:"):
+                length = int(line.partition(b":")[2])
+        body = await reader.readexactly(length)
+        if b"\r\ntransfer-encoding: chunked\r\n" in head.lower():
+            body = await _read_chunks(reader)
+        self.heads.append(head)
+        self.bodies.append(body)
+        conversation = Conversation(head, body, reader, writer)
+        await self._script(conversation)
+        return conversation.over or not self._lasting

@@ -81,7 +81,10 @@ _faults = st.builds(
     st.sampled_from(list(Ending)),
     st.integers(0, 2**32 - 1),
 )
-_closes = st.builds(Close, _number, st.booleans(), st.integers(1000, 4999), _text)
+_codes = st.integers(1000, 4999)
+_closes = st.builds(
+    Close, _number, st.booleans(), _codes, _text, st.none() | st.tuples(_codes, _text)
+)
 _conversations = st.builds(Conversation, _number, _number, st.none() | _closes)
 _repeats = st.builds(Repeat, _number.map(Seq), st.sampled_from(list(RepeatKind)), st.booleans())
 _tunnels = st.just(NO_TUNNEL) | st.builds(Tunnel, st.integers(1, 2**30), _number)

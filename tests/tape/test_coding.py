@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.coding import undo_coding
+from playhead.tape.coding import undo_coding, undo_what_came
 
 brotli: Any = import_module("brotli")  # It has no types.
 
@@ -85,3 +85,38 @@ def test_growth_is_bounded(coding: bytes) -> None:
 def test_no_body_makes_it_raise(body: bytes, coding: bytes) -> None:
     """Hostile bytes give None or bytes."""
     assert undo_coding(body, coding, limit=10_000) is None or body is not None
+
+
+def _pieces(coding: bytes) -> list[bytes]:
+    """Code a body piece by piece, each flushed, as servers do with streams."""
+    if coding == b"br":
+        packer = brotli.Compressor()
+        coded = [packer.process(PLAIN[at : at + 90]) + packer.flush() for at in range(0, 450, 90)]
+        return [*coded, packer.finish()]
+    wbits = 31 if coding == b"gzip" else 15
+    other: Any = zstandard.ZstdCompressor().compressobj()
+    flate = zlib.compressobj(wbits=wbits)
+    make, flush = (other, zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    if coding != b"zstd":
+        make, flush = (flate, zlib.Z_SYNC_FLUSH)
+    coded = [make.compress(PLAIN[at : at + 90]) + make.flush(flush) for at in range(0, 450, 90)]
+    return [*coded, make.flush()]
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_what_came_of_a_cut_body_is_undone(coding: bytes) -> None:
+    """The more came, the more there is; after each piece that was flushed all that was in it."""
+    pieces = _pieces(coding)
+    body, seen = b"".join(pieces), 0
+    for size in range(len(body) + 1):
+        plain = undo_what_came(body[:size], coding)
+        assert plain is not None
+        assert PLAIN.startswith(plain)
+        assert len(plain) >= seen
+        seen = len(plain)
+    for count in range(len(pieces)):
+        plain = undo_what_came(b"".join(pieces[:count]), coding)
+        assert plain == PLAIN[: 90 * count]
+    assert undo_what_came(body, coding) == PLAIN
+    assert undo_what_came(body, coding, limit=len(PLAIN) - 1) is None
+    assert undo_what_came(b"no such thing", coding) is None

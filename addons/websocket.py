@@ -1,0 +1,311 @@
+"""WebSocket conversations: kept message by message while they pass, and played from the tape.
+
+A flight that has become a WebSocket has a conversation: `Kept` while it is recorded, `Played` while it comes
+from the tape. The layers in `proxy/engine/websocket.py` read and write frames; what a message means is said here.
+
+Messages are appended and not waited for: the log keeps their order, and whatever the agent sends out because
+of one waits for a later commit. What is not written yet is bounded all the same (`backlog`), by whoever
+reads from the two sides.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterator
+from dataclasses import replace
+
+from mitmproxy import connection, http
+
+from ..store import RunInfo
+from ..tape.conversation import (
+    ABRUPT,
+    MessageCursor,
+    Send,
+    Stray,
+    Turn,
+    Wait,
+    explain_broken,
+    explain_left,
+    explain_stray,
+)
+from ..tape.divergence import Divergence
+from ..tape.events import EventKind
+from ..tape.model import Close, Conversation, Ending, Exchange, Message, MessageKind, Seq
+from ..tape.policy import Action
+from .flight import Flight, find_flight
+from .handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
+from .sessions import Sessions
+from .wire import make_head
+
+FLUSH_BYTES = 1024 * 1024
+"""Messages of so many bytes are written without waiting for the next commit."""
+
+DIVERGED = 1008
+DIVERGED_REASON = "playhead: replay divergence"
+
+
+class Kept:
+    """A conversation that is being recorded."""
+
+    def __init__(self, flight: Flight) -> None:
+        """Begin with the handshake's answer."""
+        self._flight = flight
+        self._messages = 0
+        self._size = 0
+        self._unasked = 0
+        """Bytes appended since a commit was last asked for."""
+        self._writing: asyncio.Future[None] | None = None
+        self.backlog = 0
+        """Bytes that may not be written yet."""
+        self.close: Close | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it is saved: nothing more of it is kept."""
+        return self._flight.saved
+
+    def note(
+        self, kind: MessageKind, data: bytes, frames: tuple[int, ...], *, from_client: bool
+    ) -> None:
+        """Keep a message, before it is passed on.
+
+        Raises: StoreUnwritable.
+        """
+        flight = self._flight
+        run = flight.session.run
+        if flight.saved or run is None:
+            return
+        at_us = flight.now_us()
+        if self.close is not None:
+            at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
+        message = Message(at_us, from_client, kind, data, frames, flight.session.last_seq)
+        flight.session.store.append_message(run.number, flight.seq, self._messages, message)
+        self._messages += 1
+        self._size += len(data)
+        self.backlog += len(data)
+        self._unasked += len(data)
+        self._ask()
+
+    def end(self, code: int, reason: str, *, by_client: bool) -> None:
+        """Note a closing frame, or 1006 for a connection that ended without one; the second answers the first."""
+        if self.close is None:
+            self.close = Close(self._flight.now_us(), by_client, code, reason)
+        elif self.close.by_client != by_client and self.close.answer is None:
+            self.close = replace(self.close, answer=(code, reason))
+
+    def snapshot(self) -> Conversation:
+        """Give what has passed so far."""
+        return Conversation(self._messages, self._size, self.close)
+
+    async def settle(self, backlog: int = 0) -> None:
+        """Wait until no more than so many bytes may not be written yet."""
+        while self._writing is not None and self.backlog > backlog:
+            await asyncio.wait([self._writing])
+
+    def _ask(self) -> None:
+        if self._writing is not None or self._unasked < FLUSH_BYTES:
+            return
+        size, self._unasked = self.backlog, 0
+        # Ordered behind all that was appended before.
+        writing = self._flight.session.store.writer.submit(lambda: lambda _: None)
+        self._writing = writing
+        writing.add_done_callback(lambda done: self._written(done, size))
+
+    def _written(self, done: "asyncio.Future[None]", size: int) -> None:
+        self._writing = None
+        self.backlog -= size
+        if not done.cancelled() and done.exception() is None:
+            self._ask()  # else the next append says what is wrong
+
+
+class Played:
+    """A conversation that comes from the tape."""
+
+    def __init__(self, flight: Flight, exchange: Exchange, tape: RunInfo) -> None:
+        """Begin before the handshake is answered."""
+        session = flight.session
+        assert flight.request is not None
+        store = session.store
+        masks = session.rules.of(flight.request).masks.json
+
+        def read(after: int) -> Iterator[Message]:
+            return store.messages(tape, exchange.seq, after)
+
+        self._flight = flight
+        self._exchange = exchange
+        self._pace = session.config.playback.pace
+        self._cursor = MessageCursor(read, exchange, self._pace, masks, self._arrived)
+        self._tape = tape
+        self._stray: Stray | None = None
+        self._broken = ""
+        self._ended = False
+
+    # ---- what the layer asks -------------------------------------------------------------------
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Header fields of the handshake's answer as it was played."""
+        assert self._flight.flow.response is not None
+        return self._flight.flow.response.data.headers.fields
+
+    @property
+    def close(self) -> Close:
+        """The recorded end."""
+        assert self._exchange.conversation is not None
+        return self._exchange.conversation.close or Close(0, False, ABRUPT, "")
+
+    @property
+    def ending(self) -> Ending:
+        """How the upstream's connection ended, where it did so without a closing frame."""
+        fault = self._exchange.fault
+        return fault.ending if fault is not None else Ending.FIN
+
+    def begin(self) -> None:
+        """Start the clock: the handshake is answered."""
+        self._cursor.begin(_now_us())
+
+    def step(self) -> Send | Wait | Turn:
+        """Say what comes next.
+
+        Raises: StoreError, where the tape cannot be read on.
+        """
+        return Turn.LISTEN if self._ended else self._cursor.step(_now_us())
+
+    def hear(self, kind: MessageKind, data: bytes) -> bool:
+        """Take a message of the client; False where it is not the one on the tape, which ends all.
+
+        Raises: StoreError, where the tape cannot be read on.
+        """
+        if self._ended:
+            return True
+        self._stray = self._cursor.hear(_now_us(), kind, data)
+        return self._stray is None
+
+    def crossed(self) -> Iterator[Message]:
+        """Give what the server said across the client's closing frame, once that has come."""
+        return self._cursor.close()
+
+    def answer_to(self, code: int, reason: str) -> tuple[int, str]:
+        """Give what answers a client's closing frame: what the server answered, or its echo."""
+        close = self.close
+        return close.answer if close.by_client and close.answer is not None else (code, reason)
+
+    def broke(self, text: str) -> None:
+        """Note why it cannot go on."""
+        self._broken = text
+
+    # ---- its end -------------------------------------------------------------------------------
+
+    async def end(self) -> None:
+        """Say whether all of it was played, and end the flight. Twice is once."""
+        if self._ended:
+            return
+        self._ended = True
+        flight = self._flight
+        try:
+            divergence = await asyncio.to_thread(self._explain)
+            if divergence is not None:
+                flight.session.note(
+                    EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json()
+                )
+        finally:
+            flight.finish()
+
+    def _explain(self) -> Divergence | None:
+        seq, tape_seq, request = self._flight.seq, self._exchange.seq, self._flight.request
+        assert request is not None
+        if self._stray is not None:
+            rules = self._flight.session.rules
+            return explain_stray(seq, tape_seq, request, self._stray, rules)
+        if self._broken and not self._was_broken:
+            return explain_broken(seq, tape_seq, request, self._broken)
+        left = self._cursor.find_left()
+        if left is not None:
+            return explain_left(seq, tape_seq, request, *left)
+        return None
+
+    @property
+    def _was_broken(self) -> bool:
+        """Whether the client broke the protocol while recording too."""
+        return self._exchange.fault is not None and self.close.by_client
+
+    def _arrived(self, seqs: range) -> bool:
+        session = self._flight.session
+        assert session.cursor is not None
+        served, holds = session.cursor.served, session.store.holds
+        # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
+        return all(served(Seq(seq)) or not holds(self._tape, seq) for seq in seqs)
+
+    async def answer(self) -> None:
+        """Wait until the handshake's answer is due."""
+        assert self._exchange.response is not None
+        due_s = self._exchange.response.head_us * self._pace / 1e6
+        wait_s = due_s - (time.monotonic() - self._flight.t0)
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000
+
+
+def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
+    """Have a recorded WebSocket played; give why it cannot be, or empty."""
+    response, asked, tape = exchange.response, flight.request, flight.session.tape
+    assert response is not None
+    assert asked is not None
+    assert tape is not None
+    if exchange.conversation is None:
+        return "the tape holds a switch of protocols, and nothing of what followed"
+    made = answer_again(exchange.request, response, asked)
+    if isinstance(made, str):
+        return made
+    flow.response = make_head(made, flow.request)
+    flight.conversation = Played(flight, exchange, tape)
+    return ""
+
+
+class Websocket:
+    """Begin and end conversations."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        """Serve the runs in `sessions`."""
+        self._sessions = sessions
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Offer the upstream no extension that cannot be read here."""
+        flight = find_flight(flow)
+        if flight is None or flight.decision is None or flight.session.run is None:
+            return
+        if flight.decision.action not in (Action.FORWARD, Action.LIVE):
+            return
+        headers = flow.request.headers
+        if is_upgrade(headers.fields):
+            offers = headers.get_all(EXTENSIONS)
+            known = known_offers(offers)
+            if known is not None:
+                headers.set_all(EXTENSIONS, known)
+
+    def response(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Begin to keep what follows; wait until a played handshake is due."""
+        flight = find_flight(flow)
+        if flight is None:
+            return None
+        if isinstance(flight.conversation, Played):
+            return flight.conversation.answer()
+        if flight.recording and flow.websocket is not None:
+            flight.conversation = Kept(flight)
+        return None
+
+    async def playhead_talked(self, flight: Flight) -> None:
+        """End a conversation that was played."""
+        if isinstance(flight.conversation, Played):
+            await flight.conversation.end()
+
+    async def client_disconnected(self, client: connection.Client) -> None:
+        """End what its stream did not: the client left before it was begun, or its layers crashed."""
+        session = self._sessions.of(client)
+        if session is None:
+            return
+        for flight in list(session.flights):
+            if flight.flow.client_conn is client and isinstance(flight.conversation, Played):
+                await flight.conversation.end()

@@ -1,0 +1,65 @@
+"""Dialects: readers of the wire formats in which models are asked, and servers of tools.
+
+`find_dialect` says who can read a request, `read_request` and `read_response` give the view that all formats
+have in common (`model.py`). A view only: the raw bytes are the record, and what cannot be read is None, never
+an error. Pure, bounded, and too slow for the way of a request: for looking at a tape, not for serving it.
+
+    openai_chat, openai_responses, openai_completions, openai_embeddings, mistral,
+    anthropic_messages, anthropic_complete, gemini, bedrock_converse, bedrock_invoke,
+    cohere, cohere_v1, cohere_generate, ollama, mcp    one format each
+    openai_chat_fold                           its streams, which others send too
+    dialect.py, reader.py                 what a dialect is; how one is found and used
+    pieces.py, sse.py, lines.py, eventstream.py    streams taken apart
+    shape.py, errors.py                   JSON of any shape; errors of any provider
+"""
+
+from .dialect import Dialect
+from .model import (
+    ApiError,
+    Choice,
+    Finish,
+    Image,
+    InferenceRequest,
+    InferenceResponse,
+    Message,
+    Other,
+    Part,
+    Refusal,
+    Rpc,
+    RpcKind,
+    Sampling,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from .reader import DIALECTS, find_dialect, read_request, read_response
+
+__all__ = [
+    "DIALECTS",
+    "ApiError",
+    "Choice",
+    "Dialect",
+    "Finish",
+    "Image",
+    "InferenceRequest",
+    "InferenceResponse",
+    "Message",
+    "Other",
+    "Part",
+    "Refusal",
+    "Rpc",
+    "RpcKind",
+    "Sampling",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
+    "find_dialect",
+    "read_request",
+    "read_response",
+]
