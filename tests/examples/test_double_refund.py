@@ -1,6 +1,7 @@
 """The double refund: the incident happens, the fix mends it, and the tape holds what the agent never learnt."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -67,77 +68,50 @@ class Tape(NamedTuple):
     """Of the replay."""
 
 
-class TestProcesses:
-    """The fakes and the agent as the demo runs them, each a process of its own."""
+Fakes = list[tuple[subprocess.Popen[str], str]]
+"""The provider and the payment API as processes, each with the URL that it printed."""
 
-    @pytest.fixture
-    def fakes(self) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
-        """Start both fakes; each with the URL that it printed."""
-        commands = [
-            [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
-            [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", "0.8"],
-        ]
-        processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
-        try:
-            lines = [process.stdout.readline().split() for process in processes if process.stdout]
-            assert [line[0] for line in lines] == ["ready", "ready"]
-            yield [(p, line[1]) for p, line in zip(processes, lines, strict=True)]
-        finally:
-            for process in processes:
-                process.kill()
-                process.communicate()
 
-    def test_the_agent_refunds_twice_and_tells_of_one(
-        self, fakes: list[tuple[subprocess.Popen[str], str]]
-    ) -> None:
-        """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
+@contextlib.contextmanager
+def _fakes(delay: str) -> Iterator[Fakes]:
+    commands = [
+        [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
+        [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", delay],
+    ]
+    processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+    try:
+        lines = [process.stdout.readline().split() for process in processes if process.stdout]
+        assert [line[0] for line in lines] == ["ready", "ready"]
+        yield [(p, line[1]) for p, line in zip(processes, lines, strict=True)]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
+    """Record the incident, end the services, replay it."""
+    folder = tmp_path_factory.mktemp("incident")
+    store, receipt = folder / "store", folder / "receipt.json"
+    command = ("--", sys.executable, "-m", f"{STORY}.agent")
+    with _fakes("0.8") as fakes:
         (_, provider), (_, payments) = fakes
-        environment = os.environ | {
+        environment = {
             "OPENAI_BASE_URL": f"{provider}/v1",
             "OPENAI_API_KEY": "any",
             "PAYMENTS_URL": payments,
             "REFUND_TIMEOUT_S": "0.3",
         }
-        command = [sys.executable, "-m", f"{STORY}.agent"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines() == [
-            f"customer  {agent.COMPLAINT}",
-            "agent     I am sorry. Let me look at your order.",
-            'tool      lookup_order {"order_id": "1007"} -> ch_1007 succeeded',
-            "agent     I will refund that now.",
-            'tool      refund {"charge": "ch_1007", "amount": 4900} -> the payment API timed out',
-            "agent     That took too long. Let me try again.",
-            'tool      refund {"charge": "ch_1007", "amount": 4900} -> re_2 succeeded',
-            "agent     You get 49.00 USD back (refund re_2). Sorry for the trouble!",
-        ]
-        with urllib.request.urlopen(f"{payments}/ledger") as response:
-            ledger = json.load(response)["refunds"]
-        assert [(each["id"], each["amount"]) for each in ledger] == [("re_1", 4900), ("re_2", 4900)]
-        for process, _ in fakes:
-            process.send_signal(signal.SIGTERM)
-        assert [process.wait(5) for process, _ in fakes] == [0, 0]
+        run = ("--run", "incident")
+        recorded = playhead("record", "--store", store, *run, *command, env=environment)
+    flags = ("--store", store, "--receipt", receipt)
+    replayed = playhead("replay", *flags, "incident", *command, env=environment)
+    return Tape(store, recorded, replayed, json.loads(receipt.read_text()))
 
-    @pytest.fixture
-    def tape(self, fakes: list[tuple[subprocess.Popen[str], str]], tmp_path: Path) -> Tape:
-        """Record the incident, end the services, replay it."""
-        store, receipt = tmp_path / "store", tmp_path / "receipt.json"
-        urls = [url for _, url in fakes]
-        environment = {
-            "OPENAI_BASE_URL": f"{urls[0]}/v1",
-            "OPENAI_API_KEY": "any",
-            "PAYMENTS_URL": urls[1],
-            "REFUND_TIMEOUT_S": "0.3",
-        }
-        command = ("--", sys.executable, "-m", f"{STORY}.agent")
-        flags = ("--store", store)
-        recorded = playhead("record", "--run", "incident", *flags, *command, env=environment)
-        for process, _ in fakes:
-            process.send_signal(signal.SIGTERM)
-            process.wait(5)
-        words = (*flags, "--receipt", receipt, "incident", *command)
-        replayed = playhead("replay", *words, env=environment)
-        return Tape(store, recorded, replayed, json.loads(receipt.read_text()))
+
+class TestTape:
+    """The incident under `playhead record` and `playhead replay`."""
 
     def test_the_tape_holds_what_the_agent_never_learnt(self, tape: Tape) -> None:
         """Timed out for the client, 200 for the server; the second refund is a possible duplicate."""
@@ -171,6 +145,45 @@ class TestProcesses:
         for name in ("note", "outcome", "method", "url", "summary"):
             told = [effect[name] for effect in tape.receipt["effects"]]
             assert told == [effect[name] for effect in recorded["effects"]], name
+
+
+class TestProcesses:
+    """The fakes and the agent as the demo runs them, each a process of its own."""
+
+    @pytest.fixture
+    def fakes(self) -> Iterator[Fakes]:
+        """Start both fakes."""
+        with _fakes("0.8") as running:
+            yield running
+
+    def test_the_agent_refunds_twice_and_tells_of_one(self, fakes: Fakes) -> None:
+        """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
+        (_, provider), (_, payments) = fakes
+        environment = os.environ | {
+            "OPENAI_BASE_URL": f"{provider}/v1",
+            "OPENAI_API_KEY": "any",
+            "PAYMENTS_URL": payments,
+            "REFUND_TIMEOUT_S": "0.3",
+        }
+        command = [sys.executable, "-m", f"{STORY}.agent"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines() == [
+            f"customer  {agent.COMPLAINT}",
+            "agent     I am sorry. Let me look at your order.",
+            'tool      lookup_order {"order_id": "1007"} -> ch_1007 succeeded',
+            "agent     I will refund that now.",
+            'tool      refund {"charge": "ch_1007", "amount": 4900} -> the payment API timed out',
+            "agent     That took too long. Let me try again.",
+            'tool      refund {"charge": "ch_1007", "amount": 4900} -> re_2 succeeded',
+            "agent     You get 49.00 USD back (refund re_2). Sorry for the trouble!",
+        ]
+        with urllib.request.urlopen(f"{payments}/ledger") as response:
+            ledger = json.load(response)["refunds"]
+        assert [(each["id"], each["amount"]) for each in ledger] == [("re_1", 4900), ("re_2", 4900)]
+        for process, _ in fakes:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(5) for process, _ in fakes] == [0, 0]
 
 
 class TestFix:
