@@ -275,6 +275,12 @@ def note_verdict(
     flight: Flight, request: Request, verdict: VerdictKind, reason: str, **more: Any
 ) -> None:
     """Log what playback decided for a request; `more` is what served it."""
+    key = idempotency_key(request)
+    if flight.request_class is RequestClass.EFFECT and flight.fingerprint is not None:
+        flight.effect = Effect(flight.seq, key)
+        flight.repeat = flight.session.effects.note(flight.fingerprint, flight.effect)
+        if flight.repeat is not None:
+            more["repeat"] = repeat_row(flight.repeat)
     flight.session.note(
         EventKind.VERDICT,
         seq=flight.seq,
@@ -284,7 +290,7 @@ def note_verdict(
         verdict=verdict.value,
         reason=reason,
         fingerprint=flight.fingerprint or b"",
-        key=idempotency_key(request),
+        key=key,
         **more,
     )
 
@@ -293,3 +299,8 @@ def idempotency_key(request: Request) -> bytes | None:
     """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
     value = request.header(b"idempotency-key")
     return blake2b(value, digest_size=8).digest() if value is not None else None
+
+
+def repeat_row(repeat: Repeat) -> list[Any]:
+    """Give a repeat as it stands in an event."""
+    return [repeat.of, repeat.kind.value, repeat.unseen]

@@ -25,7 +25,7 @@ from ..tape.model import (
 )
 from ..tape.policy import Action
 from .effects import Effect
-from .flight import Flight, find_flight, idempotency_key
+from .flight import Flight, find_flight, idempotency_key, repeat_row
 from .outcome import outcome_event
 from .sessions import Sessions
 from .websocket import Kept, Played
@@ -232,8 +232,7 @@ def _intent(flight: Flight) -> Event:
         assert flight.decision is not None
         data["reason"] = flight.decision.reason
     if flight.repeat is not None:
-        repeat = flight.repeat
-        data["repeat"] = [repeat.of, repeat.kind.value, repeat.unseen]
+        data["repeat"] = repeat_row(flight.repeat)
     return Event(EventKind.INTENT, flight.started_ns, data)
 
 

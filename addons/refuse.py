@@ -66,6 +66,8 @@ class Refuse:
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
         note_verdict(flight, request, verdict, reason)
+        if flight.effect is not None:
+            flight.effect.seen = True
         if flight.upload is not None:
             await flight.keep_bodies()
             request = flight.request or request

@@ -58,7 +58,7 @@ class Session:
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
         self.effects = Effects()
-        """Effects asked for so far. Used on the writer's thread alone."""
+        """Effects asked for so far; while recording used on the writer's thread alone."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""
         self.failing: set[tuple[str, int]] = set()

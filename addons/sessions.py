@@ -111,6 +111,8 @@ class Sessions:
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
+        self.on_ending: Callable[[Session], Awaitable[None]] | None = None
+        """Asked to keep what is left of a run, before it is sealed."""
         self.on_reset: Callable[[connection.Client], None] | None = None
         """Asked to end a client's connection with RST."""
         self._store = store
@@ -430,6 +432,8 @@ class Sessions:
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
                 await self.on_unfinished(flight)
+        if self.on_ending is not None:
+            await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
         if session.run is not None:

@@ -65,6 +65,8 @@ class _Pending:
     started_ns: int
     t0: float
     left: asyncio.Event
+    given_up: bool = False
+    """Whether its run ended over it, so that it is kept already."""
 
 
 class Tunnels:
@@ -73,6 +75,7 @@ class Tunnels:
     def __init__(self, sessions: Sessions) -> None:
         """Look after the tunnels of the runs in `sessions`."""
         self._sessions = sessions
+        sessions.on_ending = self.give_up
         self._pending: dict[str, _Pending] = {}
         self._saving: set[asyncio.Task[None]] = set()
 
@@ -90,33 +93,50 @@ class Tunnels:
             session, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )
         if session.mode is Mode.RECORD:
-            self._pending[client.id] = pending
+            self._begin(client, pending)
         elif session.tape is not None and host != CONTROL_HOST:
             missed = find_due(session, host, port)
             if missed is not None and tunnel.number >= missed.tunnel.number:
                 return self._play(client, pending, missed)
         return None
 
+    def _begin(self, client: connection.Client, pending: _Pending) -> None:
+        self._pending[client.id] = pending
+        client.handshaking = True  # type: ignore[attr-defined]  # read by the handler
+
+    def _find(self, client: connection.Client) -> _Pending | None:
+        client.handshaking = False  # type: ignore[attr-defined]  # read by the handler
+        return self._pending.pop(client.id, None)
+
     def tls_established_server(self, data: tls.TlsData) -> None:
         """Forget a client whose upstream has been reached."""
-        self._pending.pop(data.context.client.id, None)
+        self._find(data.context.client)
 
     async def playhead_tunnel(self, attempt: Attempt) -> None:
         """Keep an attempt that failed; its client is reset after this."""
-        pending = self._pending.pop(attempt.client.id, None)
-        if pending is not None:
+        pending = self._find(attempt.client)
+        if pending is not None and not pending.given_up:
             await self._save(pending, attempt)
 
     def client_disconnected(self, client: connection.Client) -> None:
         """Keep a tunnel that its client gave up."""
-        pending = self._pending.pop(client.id, None)
+        pending = self._find(client)
         if pending is None:
             return
         pending.left.set()
-        if pending.session.mode is Mode.RECORD:
+        if pending.session.mode is Mode.RECORD and not pending.given_up:
             task = asyncio.get_running_loop().create_task(self._save(pending, None))
             self._saving.add(task)
             task.add_done_callback(self._saving.discard)
+
+    async def give_up(self, session: Session) -> None:
+        """Keep the tunnels over which a run ends, before it is sealed."""
+        for pending in list(self._pending.values()):
+            if pending.session is session and session.mode is Mode.RECORD:
+                pending.given_up = True
+                await self._save(pending, None)
+        if self._saving:
+            await asyncio.wait(list(self._saving))
 
     # ---- recording -----------------------------------------------------------------------------
 
@@ -155,7 +175,7 @@ class Tunnels:
 
     async def _play(self, client: connection.Client, pending: _Pending, recorded: Exchange) -> None:
         session = pending.session
-        self._pending[client.id] = pending
+        self._begin(client, pending)
         take_missed(session, recorded)
         seq = session.next_seq()
         session.note(

@@ -5,7 +5,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     opened    id, mode, parent, agent         the run began
     intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
               repeat                        an effect asked for before: seq, kind, whether that went unseen
-    verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match
+    verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               conversation                    messages, bytes, closing code or 0, closed by the client

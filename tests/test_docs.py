@@ -7,7 +7,7 @@ tests/test_architecture.py.
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -31,6 +31,7 @@ from playhead.tape.model import (
     Chunk,
     Close,
     Conversation,
+    Ending,
     Exchange,
     Fault,
     FaultKind,
@@ -39,10 +40,13 @@ from playhead.tape.model import (
     Message,
     MessageKind,
     Phase,
+    Repeat,
+    RepeatKind,
     Request,
     RequestClass,
     Response,
     Seq,
+    Spilled,
     VerdictKind,
 )
 from playhead.tape.refusal import REFUSAL_STATUS
@@ -187,7 +191,9 @@ EXCHANGE = Exchange(
     fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
     gone=Gone(1, 0, True),
     conversation=Conversation(2, 5, Close(3, True, 1000, "", (1000, ""))),
+    repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, unseen=True),
 )
+SPILLED = replace(EXCHANGE, request=replace(REQUEST, spilled=Spilled(bytes(32), 9, bytes(32))))
 MESSAGES = (
     Message(1, True, MessageKind.TEXT, b"text"),
     Message(2, False, MessageKind.BINARY, b"\xff"),
@@ -257,8 +263,9 @@ def test_every_key_of_an_exchange_is_documented() -> None:
     assert document["request"]["body"] == "body"
     assert "body_base64" in document["response"]
     known = set(keys(document)) | set(exchange_row(EXCHANGE))
+    known |= set(keys(exchange_json(SPILLED)))
     assert first_column(page) == known
-    values = {*RequestClass, *VerdictKind, *MessageKind} - {VerdictKind.HELD}
+    values = {*RequestClass, *VerdictKind, *MessageKind, *Ending, *RepeatKind} - {VerdictKind.HELD}
     assert {value.value for value in values} <= code(page)
 
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
-from ..tape.model import Conversation, Exchange, Headers, Message
+from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Spilled
 
 
 def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[str, Any]:
@@ -27,13 +27,15 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
             "http_version": request.http_version,
             "headers": _headers(request.headers),
             "trailers": _headers(request.trailers),
-            **_body(request.body),
+            **_whole(request.body, request.spilled),
         },
         "response": None,
         "fault": None,
         "gone": None,
         "client_gone_at": exchange.gone.at_us if exchange.gone is not None else None,
         "late_response": _came_late(exchange),
+        "repeat": _repeat(exchange.repeat) if exchange.repeat is not None else None,
+        "tunnel": exchange.tunnel.number or None,
         "websocket": _conversation(talk, messages) if talk is not None else None,
         "redactions": [item.place for item in exchange.redactions],
         "warnings": list(exchange.warnings),
@@ -47,8 +49,10 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
             "trailers": _headers(response.trailers),
             "complete": response.complete,
             "head_us": response.head_us,
-            "chunks": [[chunk.at_us, chunk.size, chunk.after] for chunk in response.chunks],
-            **_body(response.body),
+            "head_need": response.head_need,
+            "ragged": response.ragged,
+            "chunks": [list(chunk) for chunk in response.chunks],
+            **_whole(response.body, response.spilled),
         }
     if exchange.fault is not None:
         fault = exchange.fault
@@ -57,6 +61,8 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
             "phase": fault.phase.value,
             "text": fault.text,
             "at_us": fault.at_us,
+            "ending": fault.ending.value,
+            "code": fault.code,
         }
     if exchange.gone is not None:
         gone = exchange.gone
@@ -75,6 +81,10 @@ def _came_late(exchange: Exchange) -> bool:
     if response.spilled is not None:  # its pieces are not counted here
         return response.complete or not gone.head
     return not gone.head or len(response.chunks) > gone.chunks
+
+
+def _repeat(repeat: Repeat) -> dict[str, Any]:
+    return {"of": repeat.of, "kind": repeat.kind.value, "unseen": repeat.unseen}
 
 
 def _conversation(talk: Conversation, messages: Iterable[Message]) -> dict[str, Any]:
@@ -106,6 +116,13 @@ def _conversation(talk: Conversation, messages: Iterable[Message]) -> dict[str, 
 
 def _headers(headers: Headers) -> list[list[str]]:
     return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+
+
+def _whole(body: bytes, spilled: Spilled | None) -> dict[str, Any]:
+    if spilled is None:
+        return _body(body)
+    name = spilled.digest.hex()
+    return {"body_bytes": spilled.size, "body_file": f"bodies/{name[:2]}/{name}"}
 
 
 def _body(body: bytes) -> dict[str, str]:

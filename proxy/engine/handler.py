@@ -215,7 +215,9 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             except asyncio.CancelledError as error:
                 cancelled = error
                 break
-        if cancelled is None and not is_reset:
+        # Who leaves over a handshake hears nothing more, and no layer could be told of it.
+        left = connection is self.client and getattr(connection, "handshaking", False)
+        if cancelled is None and not is_reset and not left:
             connection.state &= ~ConnectionState.CAN_READ
         else:
             connection.state = ConnectionState.CLOSED

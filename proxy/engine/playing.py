@@ -112,6 +112,8 @@ class PlayingStream(RecordingStream):
         assert response is not None
         if flight.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
+        if flight.effect is not None:
+            flight.effect.seen = True
         self._over(flight, ended=True)
         if response.trailers:
             yield SendHttp(ResponseTrailers(self.stream_id, response.trailers), self.context.client)
