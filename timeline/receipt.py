@@ -17,15 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.events import Event, EventKind
-from ..tape.model import (
-    Exchange,
-    Repeat,
-    RepeatKind,
-    Request,
-    RequestClass,
-    Seq,
-    VerdictKind,
-)
+from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -183,8 +175,6 @@ class _Fold:
         self.store = store
         self.info = info
         self.served: set[int] = set()
-        self.answered: dict[int, int] = {}
-        """Which request of a playback was answered by an exchange of its tape, by the tape's seq."""
         self.live: list[tuple[Match, str | None]] = []
         """The run's live rules, each with the class it is limited to."""
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
@@ -243,7 +233,6 @@ class _Fold:
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
         if data["verdict"] == VerdictKind.SERVED.value:
             self.served.add(data["tape_seq"])
-            self.answered.setdefault(data["tape_seq"], data["seq"])
             receipt.matched[data["match"]] += 1
             if data.get("waits"):
                 text = "kept waiting as recorded: its client gave up, and no pace shortens that"
@@ -306,8 +295,6 @@ class _Fold:
         if effect.answered_by.startswith("tape seq ") and self.tape is not None:
             recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
             exchange = self.store.find_exchange(self.tape, recorded)
-            if exchange is not None and exchange.repeat is not None:
-                effect.note = self._repeat_again(effect.note, exchange.repeat)
         else:
             exchange = self.store.find_exchange(self.info, seq)
             if exchange is None and effect.answered_by in ("upstream", "live rule"):
@@ -316,17 +303,6 @@ class _Fold:
             effect.summary = summarise(exchange.request)
             if effect.answered_by != "refused":  # which says why, not with what
                 effect.outcome = describe_outcome(exchange)
-
-    def _repeat_again(self, note: str, repeat: Repeat) -> str:
-        """Tell of a repeat in a playback: what the client had seen of the first was on the tape.
-
-        note: what this run's own idempotency keys say.
-        """
-        of = self.answered.get(repeat.of)
-        if of is None:
-            return note
-        own = next((kind for kind in RepeatKind if note.startswith(kind.value)), repeat.kind)
-        return _describe_repeat(of, own.value, repeat.unseen)
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""

@@ -22,8 +22,6 @@ from playhead.tape.model import (
     FaultKind,
     Gone,
     Phase,
-    Repeat,
-    RepeatKind,
     RequestClass,
     RunId,
     Seq,
@@ -393,29 +391,6 @@ async def test_a_repeat_that_the_log_tells_of_is_told(
         await store.save(run.number, partial(make_record, exchange))
     sealed = await store.seal(run, reason="the command ended with 0", at_ns=2)
     assert [effect.note for effect in build(store, sealed).effects] == ["", note]
-
-
-async def test_a_playback_tells_of_the_repeats_on_its_tape(store: Store) -> None:
-    """By the places that the requests have in this run, and by the idempotency keys that it used."""
-    unseen = Repeat(Seq(1), RepeatKind.POSSIBLE_DUPLICATE, unseen=True)
-    exchanges = [refund(1), refund(2, b"written otherwise", repeat=unseen)]
-    tape = await record(store, make_exchange(3, kind=READ), *exchanges)
-    words = ", whose answer the client had not seen"
-    read = verdict(1, "served", make_exchange(3, kind=READ))
-    both = [verdict(seq, "served", exchange) for seq, exchange in enumerate(exchanges, 2)]
-    played = build(store, await play(store, tape, read, *both))
-    assert [effect.note for effect in played.effects] == [
-        "",
-        f"possible duplicate of seq 2{words}",
-    ]
-    keyed = [
-        verdict(seq, "served", replace(exchange, fingerprint=exchanges[0].fingerprint), b"k")
-        for seq, exchange in enumerate(exchanges, 1)
-    ]
-    played = build(store, await play(store, tape, *keyed))
-    assert [effect.note for effect in played.effects] == ["", f"safe retry of seq 1{words}"]
-    alone = build(store, await play(store, tape, verdict(1, "served", exchanges[1])))
-    assert [effect.note for effect in alone.effects] == [""]
 
 
 LATE = make_response(b"{}", head_us=3_000_000)
