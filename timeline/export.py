@@ -71,11 +71,16 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
 
 
 def _came_late(exchange: Exchange) -> bool:
-    """Say whether the response, or some of it, came after the client had left."""
+    """Say whether the response, or some of it, came after the client had left.
+
+    Its end alone does not count: SDKs leave a stream once they have read `data: [DONE]`.
+    """
     response, gone = exchange.response, exchange.gone
     if response is None or gone is None:
         return False
-    return not gone.head or response.complete or len(response.chunks) > gone.chunks
+    if response.spilled is not None:  # its pieces are not counted here
+        return response.complete or not gone.head
+    return not gone.head or len(response.chunks) > gone.chunks
 
 
 def _repeat(repeat: Repeat) -> dict[str, Any]:

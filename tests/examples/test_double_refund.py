@@ -1,16 +1,19 @@
-"""The double refund without any proxy: the incident happens, and the fix mends it."""
+"""The double refund: the incident happens, the fix mends it, and the tape holds what the agent never learnt."""
 
 import asyncio
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -19,6 +22,7 @@ from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 from playhead.examples.double_refund import agent, agent_fixed, fake_payments, fake_provider
+from playhead.tests.support.process import playhead, read_json
 
 STORY = "playhead.examples.double_refund"
 QUESTION = {"role": "user", "content": "Order 1007 is broken, I want 49.00 back"}
@@ -54,29 +58,105 @@ async def payments() -> AsyncIterator[str]:
         yield str(server.make_url("")).rstrip("/")
 
 
+class Tape(NamedTuple):
+    """The incident as it was recorded and replayed."""
+
+    store: Path
+    recorded: subprocess.CompletedProcess[str]
+    replayed: subprocess.CompletedProcess[str]
+    receipt: dict[str, Any]
+    """Of the replay."""
+
+
+Fakes = list[tuple[subprocess.Popen[str], str]]
+"""The provider and the payment API as processes, each with the URL that it printed."""
+
+
+@contextlib.contextmanager
+def _fakes(delay: str) -> Iterator[Fakes]:
+    commands = [
+        [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
+        [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", delay],
+    ]
+    processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+    try:
+        lines = [process.stdout.readline().split() for process in processes if process.stdout]
+        assert [line[0] for line in lines] == ["ready", "ready"]
+        yield [(p, line[1]) for p, line in zip(processes, lines, strict=True)]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture(scope="module")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
+    """Record the incident, end the services, replay it."""
+    folder = tmp_path_factory.mktemp("incident")
+    store, receipt = folder / "store", folder / "receipt.json"
+    command = ("--", sys.executable, "-m", f"{STORY}.agent")
+    with _fakes("0.8") as fakes:
+        (_, provider), (_, payments) = fakes
+        environment = {
+            "OPENAI_BASE_URL": f"{provider}/v1",
+            "OPENAI_API_KEY": "any",
+            "PAYMENTS_URL": payments,
+            "REFUND_TIMEOUT_S": "0.3",
+        }
+        run = ("--run", "incident")
+        recorded = playhead("record", "--store", store, *run, *command, env=environment)
+    flags = ("--store", store, "--receipt", receipt)
+    replayed = playhead("replay", *flags, "incident", *command, env=environment)
+    return Tape(store, recorded, replayed, json.loads(receipt.read_text()))
+
+
+class TestTape:
+    """The incident under `playhead record` and `playhead replay`."""
+
+    def test_the_tape_holds_what_the_agent_never_learnt(self, tape: Tape) -> None:
+        """Timed out for the client, 200 for the server; the second refund is a possible duplicate."""
+        assert tape.recorded.returncode == 0, tape.recorded.stderr
+        rows = read_json("show", "incident", "--store", tape.store)
+        first, second = (row["seq"] for row in rows if row["url"].endswith("/v1/refunds"))
+        shown = read_json("show", "incident", str(first), "--store", tape.store)
+        assert shown["response"]["status"] == 200
+        assert shown["response"]["complete"] is True
+        assert json.loads(shown["response"]["body"])["id"] == "re_1"
+        assert shown["fault"] is None
+        assert shown["late_response"] is True
+        assert 0 < shown["client_gone_at"] < shown["response"]["head_us"]
+        assert shown["gone"]["head"] is False
+        effects = read_json("receipt", "incident", "--store", tape.store)["effects"]
+        assert [effect["seq"] for effect in effects] == [first, second]
+        assert re.fullmatch(
+            r"client left after \d+\.\d s; 200 came at \d+\.\d s", effects[0]["outcome"]
+        )
+        assert effects[1]["outcome"] == "200"
+        note = f"possible duplicate of seq {first}, whose answer the client had not seen"
+        assert [effect["note"] for effect in effects] == ["", note]
+
+    def test_the_replay_tells_the_same_story(self, tape: Tape) -> None:
+        """With the services gone the agent times out again, and the receipt says the same of its effects."""
+        assert tape.replayed.returncode == 0, tape.replayed.stderr
+        assert tape.replayed.stdout == tape.recorded.stdout
+        assert "the payment API timed out" in tape.replayed.stdout
+        assert tape.receipt["faithful"] is True
+        recorded = read_json("receipt", "incident", "--store", tape.store)
+        for name in ("note", "outcome", "method", "url", "summary"):
+            told = [effect[name] for effect in tape.receipt["effects"]]
+            assert told == [effect[name] for effect in recorded["effects"]], name
+
+
 class TestProcesses:
     """The fakes and the agent as the demo runs them, each a process of its own."""
 
     @pytest.fixture
-    def fakes(self) -> Iterator[list[tuple[subprocess.Popen[str], str]]]:
-        """Start both fakes; each with the URL that it printed."""
-        commands = [
-            [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
-            [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", "0.8"],
-        ]
-        processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
-        try:
-            lines = [process.stdout.readline().split() for process in processes if process.stdout]
-            assert [line[0] for line in lines] == ["ready", "ready"]
-            yield [(p, line[1]) for p, line in zip(processes, lines, strict=True)]
-        finally:
-            for process in processes:
-                process.kill()
-                process.communicate()
+    def fakes(self) -> Iterator[Fakes]:
+        """Start both fakes."""
+        with _fakes("0.8") as running:
+            yield running
 
-    def test_the_agent_refunds_twice_and_tells_of_one(
-        self, fakes: list[tuple[subprocess.Popen[str], str]]
-    ) -> None:
+    def test_the_agent_refunds_twice_and_tells_of_one(self, fakes: Fakes) -> None:
         """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
         (_, provider), (_, payments) = fakes
         environment = os.environ | {

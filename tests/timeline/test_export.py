@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.model import Chunk, Gone, Response
+from playhead.tape.model import Chunk, Gone, Response, Spilled
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.timeline.export import exchange_json
 
@@ -18,11 +18,13 @@ TWO = (Chunk(1000, 1), Chunk(2000, 1))
         # It left, and nothing came.
         (None, Gone(500, 0, False), False),
         (make_response(chunks=TWO, complete=False), Gone(3000, 2, True), False),
-        # It left, and all of it, the rest, or the end came.
+        # It left, and the end came, of which SDKs know before.
+        (make_response(chunks=TWO), Gone(3000, 2, True), False),
+        # It left, and all of it or the rest came.
         (make_response(), Gone(500, 0, False), True),
         (make_response(complete=False, body=b""), Gone(500, 0, False), True),
         (make_response(chunks=TWO, complete=False), Gone(1500, 1, True), True),
-        (make_response(chunks=TWO), Gone(3000, 2, True), True),
+        (make_response(b"", spilled=Spilled(b"d" * 32, 2, b"m" * 32)), Gone(1500, 1, True), True),
     ],
 )
 def test_an_exchange_says_when_its_client_left_and_what_came_after(
