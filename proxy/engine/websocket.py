@@ -333,6 +333,9 @@ class Player(layer.Layer):
             yield from self._hang_up()
         else:
             yield from self._close(close.code, close.reason)
+            if close.answer is None:  # the server did not wait
+                yield PlayheadSettleHook(self.context.client)
+                yield from self._hang_up()
 
     # ---- what the client says ------------------------------------------------------------------
 

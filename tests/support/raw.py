@@ -21,7 +21,7 @@ class Conversation:
         self.head = head
         """Request line and fields as they came, with the empty line."""
         self.body = body
-        self._reader = reader
+        self.reader = reader
         self._writer = writer
 
     @property
@@ -36,7 +36,7 @@ class Conversation:
     async def left(self) -> None:
         """Wait until the other side has gone."""
         with contextlib.suppress(OSError, ssl.SSLError):
-            while await self._reader.read(65536):
+            while await self.reader.read(65536):
                 pass
 
     def reset(self) -> None:
