@@ -45,6 +45,9 @@ _DRAIN_BYTES = 256 * 1024
 """Played between two waits for the client to take what it was sent."""
 _LINGER_S = 2.0
 """A peer that was sent a closing frame has so long to answer or to leave."""
+_QUIET_S = 0.1
+"""Who broke the protocol is heard out until it has been quiet for so long: what it sends after its connection
+is closed would have it reset, and the closing frame unread."""
 _BROKEN = 1011
 """Code for a conversation that cannot go on because of us."""
 
@@ -75,6 +78,28 @@ def find_ending(connection: Connection) -> Ending:
 _validate = http_layer.validate_request
 
 
+class Linger:
+    """How long a peer that was sent a closing frame is heard out."""
+
+    def __init__(self) -> None:
+        """Begin to wait."""
+        self._waited_s = 0.0
+        self._heard = False
+
+    def hear(self) -> None:
+        """Take note that it said something."""
+        self._heard = True
+
+    def is_over(self, *, answers: bool) -> bool:
+        """Say, after each `_QUIET_S`, whether to wait no longer.
+
+        answers: whether its answer can be read, and is waited for.
+        """
+        self._waited_s += _QUIET_S
+        quiet, self._heard = not self._heard, False
+        return self._waited_s >= _LINGER_S or (quiet and not answers)
+
+
 class Side:
     """One of the two peers."""
 
@@ -87,6 +112,9 @@ class Side:
         """Whether it has been sent a closing frame."""
         self.gone = False
         """Whether its connection has ended, or was ended."""
+        self.broken = False
+        """Whether it broke the protocol: what it says cannot be read."""
+        self.linger = Linger()
 
     @property
     def done(self) -> bool:
@@ -145,8 +173,7 @@ class Relay(layer.Layer):
         elif isinstance(event, events.ConnectionClosed):
             yield from self._left(self._side(event.connection))
         elif isinstance(event, events.Wakeup):
-            yield from self._end(self._client)
-            yield from self._end(self._server)
+            yield from self._look()
 
     def _side(self, connection: Connection) -> Side:
         return self._client if connection is self._client.connection else self._server
@@ -231,11 +258,8 @@ class Relay(layer.Layer):
         self._fault(FaultKind.MALFORMED, reason, Ending.CLOSE)
         self._kept.end(error.code, reason, by_client=side is self._client)
         yield PlayheadTalkedHook(self._flight)
+        side.broken = True
         yield from self._close_both(error.code, reason)
-        # Whether it answers cannot be read any more.
-        if side is self._client:
-            yield PlayheadSettleHook(self.context.client)
-        yield from self._end(side)
 
     def _fault(self, kind: FaultKind, text: str, ending: Ending) -> None:
         self._flight.fault = Fault(kind, Phase.BODY, text, self._flight.now_us(), ending)
@@ -248,12 +272,21 @@ class Relay(layer.Layer):
                 yield from self._send(side, [side.writer.close(code, reason)])
             if side.done:
                 yield from self._end(side)
-        yield commands.RequestWakeup(_LINGER_S)
+        yield commands.RequestWakeup(_QUIET_S)
 
     def _hear_out(self, side: Side, data: bytes) -> Commands:
         """Wait for a peer's closing frame; what else it says is not passed on."""
-        if _has_closed(side.reader, data):
+        side.linger.hear()
+        if not side.broken and _has_closed(side.reader, data):
             yield from self._end(side)
+
+    def _look(self) -> Commands:
+        """Wait no longer for who has had its time."""
+        for side in (self._client, self._server):
+            if side.linger.is_over(answers=not side.broken):
+                yield from self._end(side)
+        if not (self._client.gone and self._server.gone):
+            yield commands.RequestWakeup(_QUIET_S)
 
     def _end(self, side: Side) -> Commands:
         if not side.gone:
@@ -290,10 +323,12 @@ class Player(layer.Layer):
             yield from self._left()
         elif isinstance(event, events.Wakeup) and event.command is self._timer:
             self._timer = None
-            if self._ending:
+            if not self._ending:
+                yield from self._play()
+            elif self._client.linger.is_over(answers=not self._client.broken):
                 yield from self._hang_up()
             else:
-                yield from self._play()
+                yield from self._wake(_QUIET_S)
 
     # ---- what the server says ------------------------------------------------------------------
 
@@ -341,6 +376,9 @@ class Player(layer.Layer):
 
     def _take(self, data: bytes) -> Commands:
         client = self._client
+        client.linger.hear()
+        if client.broken:
+            return
         try:
             for frame in client.reader.feed(data):
                 if isinstance(frame, Closing):
@@ -352,14 +390,11 @@ class Player(layer.Layer):
                 elif isinstance(frame, Whole):
                     yield from self._hear(frame)
         except FrameError as error:
-            if self._ending:
-                yield from self._hang_up()
-            else:
+            client.broken = True
+            if not self._ending:
                 reason = shorten(f"the client broke the protocol: {error}").decode()
                 self._played.broke(reason)
                 yield from self._close(error.code, reason)
-                yield PlayheadSettleHook(self.context.client)
-                yield from self._hang_up()
 
     def _hear(self, message: Whole) -> Commands:
         try:
@@ -399,7 +434,7 @@ class Player(layer.Layer):
         self._client.sent_close = True
         data = self._client.writer.close(code, reason)
         yield commands.SendData(self._client.connection, data)
-        yield from self._wake(_LINGER_S)
+        yield from self._wake(_QUIET_S)
         yield PlayheadTalkedHook(self._flight)
 
     def _cannot_go_on(self, error: StoreError) -> Commands:

@@ -127,12 +127,17 @@ class Peer:
     def status(self) -> int:
         return int(self.head.split(b" ")[1])
 
-    def send(self, *data: bytes, chop: int = 0) -> None:
-        """Send bytes; with `chop` in writes of so many."""
-        joined = b"".join(data)
-        step = chop or len(joined) or 1
-        for start in range(0, len(joined), step):
-            self.connection.writer.write(joined[start : start + step])
+    def send(self, *data: bytes) -> None:
+        """Send bytes."""
+        self.connection.writer.write(b"".join(data))
+
+    async def send_chopped(self, data: bytes, size: int) -> None:
+        """Send bytes in so many at a time; each write may be read on its own."""
+        for start in range(0, len(data), size):
+            self.connection.writer.write(data[start : start + size])
+            # The proxy stands in the same loop: now it can read.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     async def read(self) -> Frame | None:
         """Read a frame; None at the end of the connection."""
