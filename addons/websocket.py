@@ -36,8 +36,10 @@ from .handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
 from .sessions import Sessions
 from .wire import make_head
 
-FLUSH_BYTES = 1024 * 1024
+_FLUSH_BYTES = 1024 * 1024
 """Messages of so many bytes are written without waiting for the next commit."""
+_OWN_BYTES = 1024
+"""What a message takes in memory beside its data, until it is written."""
 
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
@@ -81,8 +83,8 @@ class Kept:
         flight.session.store.append_message(run.number, flight.seq, self._messages, message)
         self._messages += 1
         self._size += len(data)
-        self.backlog += len(data)
-        self._unasked += len(data)
+        self.backlog += len(data) + _OWN_BYTES
+        self._unasked += len(data) + _OWN_BYTES
         self._ask()
 
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
@@ -102,7 +104,7 @@ class Kept:
             await asyncio.wait([self._writing])
 
     def _ask(self) -> None:
-        if self._writing is not None or self._unasked < FLUSH_BYTES:
+        if self._writing is not None or self._unasked < _FLUSH_BYTES:
             return
         size, self._unasked = self.backlog, 0
         # Ordered behind all that was appended before.
