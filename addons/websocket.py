@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from mitmproxy import connection, http
 
-from ..store import RunInfo
+from ..store import RunInfo, StoreError
 from ..tape.conversation import (
     ABRUPT,
     MessageCursor,
@@ -43,6 +43,7 @@ _OWN_BYTES = 1024
 
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
+UNREADABLE = "the tape cannot be read on"
 
 
 class Kept:
@@ -183,8 +184,11 @@ class Played:
         return self._stray is None
 
     def crossed(self) -> Iterator[Message]:
-        """Give what the server said across the client's closing frame, once that has come."""
-        return self._cursor.close()
+        """Give what the server said across the client's closing frame, once that has come.
+
+        Raises: StoreError, where the tape cannot be read on.
+        """
+        return iter(()) if self._ended else self._cursor.close()
 
     def answer_to(self, code: int, reason: str) -> tuple[int, str]:
         """Give what answers a client's closing frame: what the server answered, or its echo."""
@@ -204,11 +208,9 @@ class Played:
         self._ended = True
         flight = self._flight
         try:
-            divergence = await asyncio.to_thread(self._explain)
-            if divergence is not None:
-                flight.session.note(
-                    EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json()
-                )
+            found = await asyncio.to_thread(self._explain)
+            if found is not None:
+                flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=found.to_json())
         finally:
             flight.finish()
 
@@ -220,10 +222,11 @@ class Played:
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
-        left = self._cursor.find_left()
-        if left is not None:
-            return explain_left(seq, tape_seq, request, *left)
-        return None
+        try:
+            left = self._cursor.find_left()
+        except StoreError as error:
+            return explain_broken(seq, tape_seq, request, f"{UNREADABLE}: {error}")
+        return explain_left(seq, tape_seq, request, *left) if left is not None else None
 
     @property
     def _was_broken(self) -> bool:
@@ -256,6 +259,8 @@ def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
     assert response is not None
     assert asked is not None
     assert tape is not None
+    if not is_upgrade(asked.headers):
+        return "the tape holds a WebSocket, and none was asked for"
     if exchange.conversation is None:
         return "the tape holds a switch of protocols, and nothing of what followed"
     made = answer_again(exchange.request, response, asked)

@@ -875,6 +875,23 @@ async def test_a_websocket_that_is_not_on_the_tape_is_refused(store_dir: Path) -
     assert len(origin.heads) == 1
 
 
+async def test_a_plain_request_is_not_answered_with_a_websocket(store_dir: Path) -> None:
+    """Also where only method and path count: telemetry."""
+    config = Config(mode=Mode.RECORD, store=store_dir)
+    classes = type(config.classes)(telemetry=(parse_match("*://127.0.0.1"),))
+    with origin_of(_wait) as origin:
+        async with recording(store_dir, classes=classes) as running:
+            await talk(running, origin, leave)
+            await ended(running, "tape")
+            running.play()
+            plain = await Connection.open(str(running.address))
+            answer = await plain.ask(f"{origin.url}/", host=target_of(origin), credentials="tape:x")
+            await plain.close()
+            await ended(running, "tape@1")
+    assert answer.status == REFUSAL_STATUS
+    assert b"none was asked for" in answer.body
+
+
 async def test_a_handshake_that_was_turned_down_is_turned_down_again(store_dir: Path) -> None:
     """It is an answer as any."""
 
