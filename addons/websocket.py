@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from mitmproxy import connection, http
 
-from ..store import RunInfo
+from ..store import RunInfo, StoreError
 from ..tape.conversation import (
     ABRUPT,
     MessageCursor,
@@ -36,11 +36,14 @@ from .handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
 from .sessions import Sessions
 from .wire import make_head
 
-FLUSH_BYTES = 1024 * 1024
+_FLUSH_BYTES = 1024 * 1024
 """Messages of so many bytes are written without waiting for the next commit."""
+_OWN_BYTES = 1024
+"""What a message takes in memory beside its data, until it is written."""
 
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
+UNREADABLE = "the tape cannot be read on"
 
 
 class Kept:
@@ -81,8 +84,8 @@ class Kept:
         flight.session.store.append_message(run.number, flight.seq, self._messages, message)
         self._messages += 1
         self._size += len(data)
-        self.backlog += len(data)
-        self._unasked += len(data)
+        self.backlog += len(data) + _OWN_BYTES
+        self._unasked += len(data) + _OWN_BYTES
         self._ask()
 
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
@@ -102,7 +105,7 @@ class Kept:
             await asyncio.wait([self._writing])
 
     def _ask(self) -> None:
-        if self._writing is not None or self._unasked < FLUSH_BYTES:
+        if self._writing is not None or self._unasked < _FLUSH_BYTES:
             return
         size, self._unasked = self.backlog, 0
         # Ordered behind all that was appended before.
@@ -181,8 +184,11 @@ class Played:
         return self._stray is None
 
     def crossed(self) -> Iterator[Message]:
-        """Give what the server said across the client's closing frame, once that has come."""
-        return self._cursor.close()
+        """Give what the server said across the client's closing frame, once that has come.
+
+        Raises: StoreError, where the tape cannot be read on.
+        """
+        return iter(()) if self._ended else self._cursor.close()
 
     def answer_to(self, code: int, reason: str) -> tuple[int, str]:
         """Give what answers a client's closing frame: what the server answered, or its echo."""
@@ -202,11 +208,9 @@ class Played:
         self._ended = True
         flight = self._flight
         try:
-            divergence = await asyncio.to_thread(self._explain)
-            if divergence is not None:
-                flight.session.note(
-                    EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json()
-                )
+            found = await asyncio.to_thread(self._explain)
+            if found is not None:
+                flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=found.to_json())
         finally:
             flight.finish()
 
@@ -218,10 +222,11 @@ class Played:
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
-        left = self._cursor.find_left()
-        if left is not None:
-            return explain_left(seq, tape_seq, request, *left)
-        return None
+        try:
+            left = self._cursor.find_left()
+        except StoreError as error:
+            return explain_broken(seq, tape_seq, request, f"{UNREADABLE}: {error}")
+        return explain_left(seq, tape_seq, request, *left) if left is not None else None
 
     @property
     def _was_broken(self) -> bool:
@@ -254,6 +259,8 @@ def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
     assert response is not None
     assert asked is not None
     assert tape is not None
+    if not is_upgrade(asked.headers):
+        return "the tape holds a WebSocket, and none was asked for"
     if exchange.conversation is None:
         return "the tape holds a switch of protocols, and nothing of what followed"
     made = answer_again(exchange.request, response, asked)

@@ -245,6 +245,16 @@ _WITH_PARAMETERS = frozenset(
 """Of these, the ones whose credentials are `name=value` pairs: RFC 9110 section 11.4."""
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 
+_MARKED = re.compile(
+    rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
+    rb"[.:=_-])(\S{6,}\s*)",
+    re.IGNORECASE,
+)
+_MARK = re.compile(rb"\S*(?:api-?key|token|bearer|secret|password|auth\w*|jwt)", re.IGNORECASE)
+"""Names of subprotocols that say that a secret follows, in the same one or as the next."""
+_BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
+"""Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
+
 _DELIMITER = re.compile(rb"([?#&])")
 _LONG_NAME = 20
 """Bytes from which the name of an empty cookie is taken for a value."""
@@ -268,6 +278,8 @@ _ROWS = _rows()
 
 _URL = "url"
 """In place of a kind: the header field is a URL."""
+_PROTOCOLS = "protocols"
+"""In place of a kind: the header field lists subprotocols of a WebSocket."""
 
 
 def query_kind(name: str) -> str:
@@ -362,6 +374,8 @@ class Redactor:
             return HEADERS[lower]
         if lower in self._headers:
             return CONFIGURED
+        if lower == "sec-websocket-protocol":
+            return _PROTOCOLS
         return _URL if lower in URL_HEADERS else None
 
     def _find_in_request(self, name: bytes) -> str | None:
@@ -384,6 +398,8 @@ class Redactor:
             if kind is _URL:
                 new, names = self._url(value)
                 kinds = [one for _, one in names]
+            elif kind is _PROTOCOLS:
+                new, kinds = self._protocols(value), [TOKEN]
             elif lower.startswith("set-cookie"):
                 first, semicolon, attributes = value.partition(b";")
                 new, kinds = self._pair(first) + semicolon + attributes, [COOKIE]
@@ -396,6 +412,17 @@ class Redactor:
             kept[index] = (name, new)
             found += [Redaction(place + lower, one) for one in dict.fromkeys(kinds)]
         return (tuple(kept) if kept is not None else headers), found
+
+    def _protocols(self, value: bytes) -> bytes:
+        """Replace the secrets among subprotocols, where browsers have to put them."""
+        parts = value.split(b",")
+        for index, part in enumerate(parts):
+            marked = _MARKED.fullmatch(part)
+            if marked:
+                parts[index] = marked[1] + self._made(TOKEN, marked[2])
+            elif _BARE.fullmatch(part) or (index and _MARK.fullmatch(parts[index - 1].strip())):
+                parts[index] = self._made(TOKEN, part)
+        return b",".join(parts)
 
     def _url(self, url: bytes) -> tuple[bytes, list[tuple[str, str]]]:
         """Replace the secrets of a URL or target; give the names and kinds of what was replaced."""

@@ -8,7 +8,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     handler.py    a connection handler that spends a task only where something is waited for
     lean.py       cheaper twins of what mitmproxy does for every request
     streams.py    streams that record, hold back the last byte, play a tape, read on
-    websocket.py  WebSockets passed on and kept, and WebSockets from the tape
+    websocket*.py WebSockets passed on and kept, and WebSockets from the tape
     frames.py     their frames
     messages.py   messages of HTTP/1: trailers, interim answers, what is ambiguous, limits
     http2.py      interim answers of HTTP/2, and answers of HTTP/1 made to fit it

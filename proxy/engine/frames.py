@@ -168,6 +168,8 @@ class _Message(Extension):
         self._inflate = inflate
         self._limit = limit
         self._control = False
+        self._first: tuple[MessageKind, bool] | None = None
+        """Kind, and whether it is compressed, of a message whose first header has just come."""
         self._begin()
 
     def _begin(self) -> None:
@@ -197,7 +199,10 @@ class _Message(Extension):
     def frame_inbound_header(
         self, proto: FrameDecoder | FrameProtocol, opcode: Opcode, rsv: RsvBits, payload_length: int
     ) -> RsvBits:
-        """Check the header of a frame; give the reserved bits that may be set."""
+        """Check the header of a frame; give the reserved bits that may be set.
+
+        Called again for a header that had not come whole: nothing is changed here.
+        """
         del proto
         self._control = opcode.iscontrol()
         if self._control:
@@ -207,11 +212,12 @@ class _Message(Extension):
             raise ParseFailed("a message begins inside another")
         if not first and self._kind is None:
             raise ParseFailed("a continuation of no message")
-        if first:
-            self._kind = MessageKind.TEXT if opcode is Opcode.TEXT else MessageKind.BINARY
-            self._compressed = rsv.rsv1 and self._inflate is not None
         if self._size + payload_length > self._limit or len(self._sizes) >= MAX_FRAMES:
             raise self._too_big()
+        self._first = None
+        if first:
+            kind = MessageKind.TEXT if opcode is Opcode.TEXT else MessageKind.BINARY
+            self._first = kind, rsv.rsv1 and self._inflate is not None
         return RsvBits(first and self._inflate is not None, False, False)
 
     def frame_inbound_payload_data(
@@ -221,6 +227,9 @@ class _Message(Extension):
         del proto
         if self._control:
             return data
+        if self._first is not None:
+            self._kind, self._compressed = self._first
+            self._first = None
         self._add(data)
         return b""
 

@@ -406,7 +406,10 @@ async def _drive(name: str, origin: WebsocketOrigin, proxy: str) -> Outcome:
 async def _say(peer: Peer, case: Case, seen: Outcome) -> None:
     for step in case.steps:
         if isinstance(step, bytes):
-            peer.send(step, chop=case.chop)
+            if case.chop:
+                await peer.send_chopped(step, case.chop)
+            else:
+                peer.send(step)
             continue
         while len(seen) < step and await _hear(peer, seen):
             pass

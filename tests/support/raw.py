@@ -23,7 +23,7 @@ class Conversation:
         self.body = body
         self.over = False
         """Whether the origin is to close the connection after this, although it lasts."""
-        self._reader = reader
+        self.reader = reader
         self._writer = writer
 
     @property
@@ -44,7 +44,7 @@ class Conversation:
     async def left(self) -> None:
         """Wait until the other side has gone."""
         with contextlib.suppress(OSError, ssl.SSLError):
-            while await self._reader.read(65536):
+            while await self.reader.read(65536):
                 pass
 
     def reset(self) -> None:

@@ -9,6 +9,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Awaitable, Callable
+from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,6 +19,7 @@ from websockets.typing import Subprotocol
 
 from .certificates import Certificates
 from .client import Connection
+from .raw import Conversation
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NAMES = {CONTINUATION: "more", TEXT: "text", BINARY: "binary", CLOSE: "close", PING: "ping", PONG: "pong"}  # fmt: skip
@@ -41,9 +43,17 @@ def frame(
     if not masked:
         return head + payload
     key = os.urandom(4)
+    return head + key + _masked(payload, key)
+
+
+def _masked(payload: bytes, key: bytes) -> bytes:
+    """Put a mask on, or take it off."""
+    size = len(payload)
+    if not key or not size:
+        return payload
     # As one number: a megabyte byte by byte takes long.
-    ones = int.from_bytes(key * (size // 4 + 1), "big") >> (8 * (4 - size % 4) if size % 4 else 32)
-    return head + key + (int.from_bytes(payload, "big") ^ ones).to_bytes(size, "big")
+    ones = int.from_bytes((key * (size // 4 + 1))[:size], "big")
+    return (int.from_bytes(payload, "big") ^ ones).to_bytes(size, "big")
 
 
 def closing(code: int | None = 1000, reason: str | bytes = b"", *, masked: bool = True) -> bytes:
@@ -59,6 +69,29 @@ class Frame(NamedTuple):
     payload: bytes
     fin: bool
     rsv: int
+
+    def __str__(self) -> str:
+        """Name it, with what it holds."""
+        if self.opcode == CLOSE and self.payload:
+            code, reason = int.from_bytes(self.payload[:2], "big"), self.payload[2:].decode()
+            return f"close {code} {reason}".rstrip()
+        return f"{NAMES[self.opcode]} {self.payload.decode('latin-1')}".rstrip()
+
+
+async def read_frame(reader: asyncio.StreamReader) -> Frame | None:
+    """Read a frame of either side; None at the end of the connection."""
+    try:
+        first, second = await reader.readexactly(2)
+        size = second & 0x7F
+        if size == 126:
+            (size,) = struct.unpack("!H", await reader.readexactly(2))
+        elif size == 127:
+            (size,) = struct.unpack("!Q", await reader.readexactly(8))
+        key = await reader.readexactly(4) if second & 0x80 else b""
+        payload = await reader.readexactly(size)
+    except (asyncio.IncompleteReadError, ssl.SSLError):
+        return None
+    return Frame(first & 0x0F, _masked(payload, key), bool(first & 0x80), first >> 4 & 7)
 
 
 class Peer:
@@ -94,28 +127,31 @@ class Peer:
     def status(self) -> int:
         return int(self.head.split(b" ")[1])
 
-    def send(self, *data: bytes, chop: int = 0) -> None:
-        """Send bytes; with `chop` in writes of so many."""
-        joined = b"".join(data)
-        step = chop or len(joined) or 1
-        for start in range(0, len(joined), step):
-            self.connection.writer.write(joined[start : start + step])
+    def send(self, *data: bytes) -> None:
+        """Send bytes."""
+        self.connection.writer.write(b"".join(data))
+
+    async def send_chopped(self, data: bytes, size: int) -> None:
+        """Send bytes in so many at a time; each write may be read on its own."""
+        for start in range(0, len(data), size):
+            self.connection.writer.write(data[start : start + size])
+            # The proxy stands in the same loop: now it can read.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     async def read(self) -> Frame | None:
         """Read a frame; None at the end of the connection."""
-        reader = self.connection.reader
+        return await read_frame(self.connection.reader)
+
+    async def rest(self) -> list[str]:
+        """Read to the end; give each frame as a word and what it holds, and how the connection ended."""
+        said = []
         try:
-            first, second = await reader.readexactly(2)
-            assert not second & 0x80, "a server masks nothing"
-            size = second & 0x7F
-            if size == 126:
-                (size,) = struct.unpack("!H", await reader.readexactly(2))
-            elif size == 127:
-                (size,) = struct.unpack("!Q", await reader.readexactly(8))
-            payload = await reader.readexactly(size)
-        except (asyncio.IncompleteReadError, ssl.SSLError):
-            return None
-        return Frame(first & 0x0F, payload, bool(first & 0x80), first >> 4 & 7)
+            while (came := await self.read()) is not None:
+                said.append(str(came))
+        except ConnectionResetError:
+            return [*said, "reset"]
+        return [*said, "end"]
 
     async def close(self) -> None:
         """Close the connection, without a word."""
@@ -228,6 +264,51 @@ class WebsocketOrigin:
         self.paths.append(path)
         with contextlib.suppress(ConnectionClosed):
             await self.handlers.get(path, echo)(connection)
+
+
+class RawServer:
+    """The server's side of one connection, of which every byte is the test's; for a `RawOrigin`."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def accept(self, *more: bytes, headers: str = "") -> None:
+        """Accept the handshake; `more` goes out in the same write."""
+        head = self._conversation.head.decode("latin-1").lower()
+        assert "\r\nupgrade: websocket\r\n" in head
+        key = next(
+            line.split(": ", 1)[1]
+            for line in self._conversation.head.decode("latin-1").split("\r\n")
+            if line.lower().startswith("sec-websocket-key: ")
+        )
+        made = sha1(key.encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        answer = (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {base64.b64encode(made).decode()}\r\n{headers}\r\n"
+        )
+        await self._conversation.say(answer.encode() + b"".join(more))
+
+    async def say(self, *data: bytes) -> None:
+        """Send bytes."""
+        await self._conversation.say(b"".join(data))
+
+    async def hear(self) -> Frame | None:
+        """Read a frame; None at the end of the connection."""
+        return await read_frame(self._conversation.reader)
+
+    async def left(self) -> list[str]:
+        """Read frames until the other side has closed or gone."""
+        said: list[str] = []
+        with contextlib.suppress(OSError):
+            while (came := await self.hear()) is not None:
+                said.append(str(came))
+                if came.opcode == CLOSE:
+                    break
+        return said
+
+    def reset(self) -> None:
+        """End the connection with RST."""
+        self._conversation.reset()
 
 
 def basic(run: str) -> str:

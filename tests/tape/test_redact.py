@@ -79,6 +79,14 @@ VALUES = [
     (b"Referer", b"https://a.example/x?q=1&token=%b#x", "token"),
     (b"referer", b"https://a.example/#access_token=%b&state=1", "token"),
     (b"location", b"https://user:%b@a.example/x", "authorization"),
+    # Subprotocols of a WebSocket
+    (b"Sec-WebSocket-Protocol", b"realtime, openai-insecure-api-key.%b", "token"),
+    (
+        b"sec-websocket-protocol",
+        b"base64url.bearer.authorization.k8s.io.%b, v4.channel.k8s.io",
+        "token",
+    ),
+    (b"sec-websocket-protocol", b"access_token, %b", "token"),
 ]
 
 
@@ -101,6 +109,19 @@ def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secre
     assert value not in left
     assert new.headers[0] == (b"Accept", b"a")
     assert places == (Redaction(f"request.header.{name.decode().lower()}", kind),)
+
+
+@pytest.mark.parametrize(
+    "secret", [b"sk-proj-0123456789abcdef", b"eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2ln"]
+)
+def test_a_secret_that_is_a_subprotocol_is_gone(secret: bytes) -> None:
+    """By its look: nothing before it says what it is."""
+    new, places = REDACTOR.request(ask(((b"sec-websocket-protocol", b"v1, " + secret + b" , v2"),)))
+    left = new.headers[0][1]
+    assert left.startswith(b"v1, ")
+    assert left.endswith(b" , v2")
+    assert secret not in left
+    assert [place.kind for place in places] == ["token"]
 
 
 @pytest.mark.parametrize("name", [*QUERY, "API_KEY", "Token", "X-Amz-Signature", "api%5Fkey"])
@@ -129,6 +150,7 @@ def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
         ask(target="//user:pass@host/x?q=1"),
         ask(((b"Accept", b"*/*"), (b"X-Next-Page-Token", b"abc"), (b"Idempotency-Key", b"abc"))),
         ask(((b"Referer", b"https://a.example/x?q=1"), (b"Sec-WebSocket-Key", b"abc="))),
+        ask(((b"sec-websocket-protocol", b"realtime, openai-beta.realtime-v1, v12.stomp"),)),
         ask(((b"x-ratelimit-remaining-tokens", b"12"), (b"authorization", b""))),
     ],
 )

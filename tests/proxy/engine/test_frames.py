@@ -108,6 +108,24 @@ def test_another_implementation_reads_and_writes_the_same(
     assert (found.code, found.reason) == (4001, "enough")
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7])
+def test_a_header_may_come_in_pieces(step: int) -> None:
+    """With its mask; every frame is whole once, wherever the cuts are."""
+    wire = (
+        frame(TEXT, b"a", fin=False) + frame(PING, b"p") + frame(CONTINUATION, b"b" * 200)
+        + frame(BINARY, b"", fin=False) + frame(CONTINUATION) + frame(TEXT, b"c" * 70_000) + closing()
+    )  # fmt: skip
+    reader = FrameReader(from_client=True, deflate=None)
+    read = [
+        found
+        for start in range(0, len(wire), step)
+        for found in reader.feed(wire[start : start + step])
+    ]
+    assert [type(found) for found in read] == [Part, Ping, Whole, Part, Whole, Whole, Closing]
+    assert [len(found.data) for found in read if isinstance(found, Whole)] == [201, 0, 70_000]
+    assert b"".join(found.raw for found in read) == wire
+
+
 def _read(*data: bytes, deflate: Deflate | None = None, limit: int = 1000) -> list[object]:
     reader = FrameReader(from_client=True, deflate=deflate, limit=limit)
     return [found for piece in data for found in reader.feed(piece)]
