@@ -86,7 +86,8 @@ class BaseStream(HttpStream):
         client = self.context.client
         ending = self._ending_for(ending)
         # Over HTTP/2 the client may still be busy with the beginning of the connection.
-        if (begun or self.flow.request.is_http2) and ending in (Ending.RST, Ending.STREAM):
+        # A connection that is closed over what it has not read yet is reset by the kernel.
+        if self.flow.request.is_http2 or (begun and ending in (Ending.RST, Ending.STREAM)):
             yield PlayheadSettleHook(client)
         if ending is Ending.RST or (ending is Ending.STREAM and not self.flow.request.is_http2):
             yield PlayheadResetHook(client)

@@ -38,7 +38,7 @@ from playhead.timeline import Receipt, build
 
 PROGRAM = Path(__file__).with_name("clients") / "fault_client.py"
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
-PATIENCE_S = {"httpx": 0.25, "aiohttp": 0.25, "curl": 0.6}
+PATIENCE_S = {"httpx": 0.4, "aiohttp": 0.4, "curl": 0.8}
 """Of clients before a silent origin; curl's is for everything from the name look-up on."""
 
 PART = b"data: event 1\n\ndata: event 2\n\n"

@@ -38,8 +38,10 @@ def chain(error: BaseException | None) -> list[list[Any]]:
 
 
 def _steady(text: str) -> str:
-    """Leave out how long something took."""
-    return re.sub(r"after \d+ (ms|milliseconds)", "after some time", text)
+    """Leave out how long something took, and in which of its waits a client's patience ended."""
+    if re.search("timed out|timeout", text):
+        return "timed out"
+    return re.sub(r"after \d+ ms", "after some time", text)
 
 
 def ask_httpx(job: dict[str, Any]) -> dict[str, Any]:
