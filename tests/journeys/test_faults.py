@@ -198,7 +198,7 @@ def _http2(stream: Stream) -> bool:
     if how in _RESETS:
         stream.reset(_RESETS[how])
     elif name == "gone-away":
-        stream.go_away(0)
+        stream.end_connection(0)
         return True
     elif name == "garbage":
         stream.say(_BAD_FRAME)

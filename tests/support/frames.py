@@ -82,7 +82,7 @@ class Stream:
         """Send bytes that need not be frames."""
         self._socket.sendall(data)
 
-    def go_away(self, code: int) -> None:
+    def end_connection(self, code: int) -> None:
         """Send GOAWAY that counts this stream as not seen."""
         self._connection.close_connection(code, last_stream_id=0)
         self._flush()
