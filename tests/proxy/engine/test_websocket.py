@@ -15,7 +15,7 @@ import pytest
 
 from playhead.addons.websocket import DIVERGED_REASON, Kept
 from playhead.config import Config, IgnoreRule, Mode, parse_match
-from playhead.config.schema import LiveRule
+from playhead.config.schema import Classes, LiveRule
 from playhead.proxy.engine import frames
 from playhead.proxy.engine.frames import FrameReader
 from playhead.proxy.engine.handler import MAX_BACKLOG_BYTES
@@ -877,8 +877,7 @@ async def test_a_websocket_that_is_not_on_the_tape_is_refused(store_dir: Path) -
 
 async def test_a_plain_request_is_not_answered_with_a_websocket(store_dir: Path) -> None:
     """Also where only method and path count: telemetry."""
-    config = Config(mode=Mode.RECORD, store=store_dir)
-    classes = type(config.classes)(telemetry=(parse_match("*://127.0.0.1"),))
+    classes = Classes(telemetry=(parse_match("*://127.0.0.1"),))
     with origin_of(_wait) as origin:
         async with recording(store_dir, classes=classes) as running:
             await talk(running, origin, leave)
