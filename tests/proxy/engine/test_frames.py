@@ -233,6 +233,7 @@ def test_compressed_data_may_end_with_a_last_block() -> None:
         (frame(TEXT, b"a", fin=False) + frame(CONTINUATION, b"", rsv=4), 1002),
         (frame(PING, b"", rsv=4), 1002),
     ],
+    ids=["data", "text", "continuation", "ping"],  # masks are random
 )
 def test_broken_compression_is_told_by_its_code(data: bytes, code: int) -> None:
     """Data that is none, text that is none, and bits where none may be."""
