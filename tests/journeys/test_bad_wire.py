@@ -159,7 +159,6 @@ REQUESTS: dict[str, tuple[bytes, int | None]] = {
     "old-chunks": (_post(_TE, body=_LAST + _SMUGGLED, version=b"HTTP/1.0"), 400),
     "HTTP/2": (_post(body=_SMUGGLED, version=b"HTTP/2.0"), 505),
     "HTTP/9": (_post(body=_SMUGGLED, version=b"HTTP/9.9"), 505),
-    "preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     "bare-CR": (_post(b"X-A: a\rContent-Length: 37", body=_SMUGGLED), 400),
     "NUL": (_post(b"X-A: a\0b", body=_SMUGGLED), 400),
     "no-colon": (_post(b"X-A", body=_SMUGGLED), 400),
