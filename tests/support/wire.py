@@ -259,14 +259,27 @@ class H2Wire:
         pseudo = ((":method", method), (":scheme", "https"), (":authority", self._authority))
         encoded = [(name.encode(), value.encode()) for name, value in (*pseudo, (":path", path))]
         pieces, last = list(body), list(trailers)
+        self.got[stream] = []
         self._h2.send_headers(stream, [*encoded, *fields], end_stream=not pieces and not last)
+        self._flush()
         for index, piece in enumerate(pieces, 1):
-            self._h2.send_data(stream, piece, end_stream=index == len(pieces) and not last)
+            self._send_piece(stream, piece, end=index == len(pieces) and not last)
         if last:
             self._h2.send_headers(stream, last, end_stream=True)
-        self.got[stream] = []
         self._flush()
         return stream
+
+    def _send_piece(self, stream: int, piece: bytes, *, end: bool) -> None:
+        """Send a piece as far as it is taken; an answer that has come already ends it."""
+        while piece and not self._is_over(stream) and not self._ended:
+            window = self._h2.local_flow_control_window(stream)
+            size = min(window, self._h2.max_outbound_frame_size, len(piece))
+            if not size:
+                self._receive()
+                continue
+            self._h2.send_data(stream, piece[:size], end_stream=end and size == len(piece))
+            self._flush()
+            piece = piece[size:]
 
     def ask(
         self,
@@ -289,22 +302,26 @@ class H2Wire:
     def read(self, *streams: int) -> None:
         """Read until these streams have ended, or the connection has."""
         while not self._ended and not all(self._is_over(stream) for stream in streams):
-            try:
-                data = self.sock.recv(1 << 16)
-            except (ConnectionResetError, ssl.SSLEOFError):
-                self._end("reset")
-                return
-            if not data:
-                self._end("closed")
-                return
-            try:
-                found = self._h2.receive_data(data)
-            except ProtocolError:
-                self._end("garbled")
-                return
-            for event in found:
-                self._take(event)
-            self._flush()
+            self._receive()
+
+    def _receive(self) -> None:
+        """Wait for bytes and take what they mean."""
+        try:
+            data = self.sock.recv(1 << 16)
+        except (ConnectionResetError, ssl.SSLEOFError):
+            self._end("reset")
+            return
+        if not data:
+            self._end("closed")
+            return
+        try:
+            found = self._h2.receive_data(data)
+        except ProtocolError:
+            self._end("garbled")
+            return
+        for event in found:
+            self._take(event)
+        self._flush()
 
     def _is_over(self, stream: int) -> bool:
         got = self.got[stream]
