@@ -23,6 +23,7 @@ def send_close(self: ClientTLSLayer, command: commands.CloseConnection) -> Any:
     """Say goodbye, then close."""
     abrupt = getattr(self.conn, "abrupt", False)  # put there by the streams
     if self.tls is not None and self.tunnel_state is TunnelState.OPEN and not abrupt:
+        self.conn.said_goodbye = True  # type: ignore[attr-defined]
         try:
             self.tls.shutdown()
         except SSL.Error:
@@ -34,7 +35,7 @@ def send_close(self: ClientTLSLayer, command: commands.CloseConnection) -> Any:
 
 def send_data(self: ClientTLSLayer, data: bytes) -> Any:
     """Send, unless goodbye has been said."""
-    if not self.tls.get_shutdown() & SSL.SENT_SHUTDOWN:
+    if not getattr(self.conn, "said_goodbye", False):
         yield from _send_data(self, data)
 
 

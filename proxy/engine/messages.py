@@ -8,7 +8,7 @@ chunks with a chunk, and reads an answer's head for as long as it takes. Here
    had it from us;
 2. what is no answer of HTTP/1, or one that can be read in two ways, is a failure of the upstream as soon as
    that can be seen; it is logged once, as is a body that breaks its framing;
-3. heads, trailers, chunk headers, and what a client sends ahead of its answers are bounded.
+3. heads, interim answers, trailers and chunk headers are bounded.
 
 Replaces by name: `Http1Client` in `mitmproxy.proxy.layers.http`, `ChunkedReader` and `ReceiveBuffer` in
 `._http1`, `connection_close` in `mitmproxy.net.http.http1`; `MessagesMixin` is a base of our `Http1Server`
@@ -26,6 +26,7 @@ from mitmproxy import http
 from mitmproxy.connection import Connection
 from mitmproxy.net.http import http1, validate
 from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
@@ -162,10 +163,7 @@ class MessagesMixin(Http1Connection):
 
     def log(self, text: str) -> None:
         """Say what is wrong with the peer, whose connection is closed for it."""
-        role = "client" if self._is_server else "upstream"
-        peer = self.conn.peername if self._is_server else self.context.server.address
-        host, port = peer[:2] if peer else ("?", 0)
-        logger.warning("%s %s:%d: %s; closed", role, host, port, text)
+        log_peer(self.context, self.conn, text)
 
     def send(self, event: HttpEvent) -> Commands:
         """Send a part of a message; trailers go where chunks end, or nowhere."""
@@ -193,6 +191,9 @@ class MessagesMixin(Http1Connection):
 class PlayheadClient(MessagesMixin, Http1Client):
     """The upstream's side of HTTP/1."""
 
+    _interim_bytes = 0
+    """Length of the interim answers to one request."""
+
     def read_headers(self, event: events.ConnectionEvent) -> Commands:
         """Read the head of an answer; leave out those of interim answers."""
         if self.request is None or not isinstance(event, events.DataReceived):
@@ -207,6 +208,7 @@ class PlayheadClient(MessagesMixin, Http1Client):
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp):
                 if isinstance(command.event, ResponseHeaders):
+                    self._interim_bytes = 0
                     response = command.event.response
                     response.data.reason = reason  # mitmproxy trims it
                     if wrong := find_wrong_field(response):
@@ -234,11 +236,15 @@ class PlayheadClient(MessagesMixin, Http1Client):
         yield from super().read_body(event)
 
     def _skip_interim(self) -> str:
-        """Take interim answers away; give what is wrong with one, or nothing."""
+        """Take interim answers away; give what is wrong with them, or nothing."""
         while not self.buf.overlong_head():
             found = _INTERIM.match(self.buf.start(_INTERIM_BYTES))
+            size = len(self.buf)
             if found is None or self.buf.maybe_extract_lines() is None:
                 return ""
+            self._interim_bytes += size - len(self.buf)
+            if self._interim_bytes > MAX_HEAD_BYTES:
+                return f"interim answers longer than {MAX_HEAD_BYTES} bytes"
             if found[1] != b"100":
                 assert self.request is not None
                 # Noted on the request: there may never be an answer.
@@ -266,6 +272,14 @@ class PlayheadClient(MessagesMixin, Http1Client):
         yield ReceiveHttp(
             ResponseProtocolError(self.stream_id, text, ErrorCode.GENERIC_SERVER_ERROR)
         )
+
+
+def log_peer(context: Context, conn: Connection, text: str) -> None:
+    """Say in one line what is wrong with a peer that is closed for it."""
+    ours = conn is context.client
+    peer = conn.peername if ours else context.server.address
+    host, port = peer[:2] if peer else ("?", 0)
+    logger.warning("%s %s:%d: %s; closed", "client" if ours else "upstream", host, port, text)
 
 
 def find_wrong_field(message: http.Message) -> str:

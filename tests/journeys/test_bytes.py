@@ -9,6 +9,7 @@ few, and its answer is not there.
 import gzip
 import re
 import socket
+import threading
 import zlib
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -582,6 +583,118 @@ def test_an_http1_client_gets_what_was_recorded_over_http2(
     assert answer.head.startswith(b"HTTP/1.1 %d " % framed.status)
     assert answer.fields == own
     assert (after.status, after.body) == (200, b"and then")
+
+
+# ---- an end of a connection that is none of its streams ----------------------------------------------
+
+
+def _going_away(stream: Stream) -> bool:
+    """Say that no more is taken, and answer what was taken; nothing after that."""
+    stream.head((b"content-length", b"4"))
+    stream.go_away()
+    stream.data(b"fi")
+    stream.data(b"ne", end=True)
+    return False
+
+
+def test_an_upstream_that_goes_away_finishes_what_it_began(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> None:
+    """GOAWAY is for what was not asked yet: that gets another connection, and nobody is told."""
+    store = tmp_path_factory.mktemp("goaway") / "store"
+    config = Config(mode=Mode.RECORD, store=store, upstream_ca=certificates.root)
+    with Deck(config) as deck, FramesOrigin(_going_away, certificates) as origin:
+        authority = f"127.0.0.1:{origin.port}"
+
+        def ask() -> list[list[Frame]]:
+            opened = tunnel(deck.proxy, authority, "goaway", ca=deck.running.ca, alpn="h2")
+            with H2Wire(opened, authority) as wire:
+                return [wire.ask("GET", f"/{number}") for number in range(3)]
+
+        recorded = ask()
+        deck.end("goaway")
+        assert origin.connections == 3
+        origin.stop()
+        deck.play()
+        played = ask()
+        deck.end("goaway@1")
+        tape = deck.tape("goaway")
+        receipt = deck.receipt("goaway@1")
+    fine = [("head", ((b":status", b"200"), (b"content-length", b"4"))), ("data", b"fi"), ("data", b"ne"), ("end",)]  # fmt: skip
+    assert recorded == played == [fine] * 3
+    assert [exchange.fault for exchange in tape] == [None] * 3
+    assert receipt.faithful is True
+
+
+def test_an_upstream_that_goes_away_refuses_what_came_later(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> None:
+    """Streams above the one that GOAWAY names are reset at once; those below go on."""
+    store = tmp_path_factory.mktemp("goaway") / "store"
+    streams: dict[str, Stream] = {}
+
+    def script(stream: Stream) -> bool:
+        streams[stream.path] = stream
+        if len(streams) == 2:
+            first = streams["/first"]
+            first.go_away(last=first.number)
+            first.head((b"x-a", b"b"))
+            first.data(b"fine", end=True)
+        return False
+
+    config = Config(mode=Mode.RECORD, store=store, upstream_ca=certificates.root)
+    with Deck(config) as deck, FramesOrigin(script, certificates) as origin:
+        authority = f"127.0.0.1:{origin.port}"
+
+        def ask() -> list[list[Frame]]:
+            opened = tunnel(deck.proxy, authority, "goaway", ca=deck.running.ca, alpn="h2")
+            with H2Wire(opened, authority) as wire:
+                asked = [wire.send("GET", "/first"), wire.send("GET", "/second")]
+                wire.read(*asked)
+                return [wire.got[stream] for stream in asked]
+
+        recorded = ask()
+        deck.end("goaway")
+        deck.play()
+        assert ask() == recorded
+        deck.end("goaway@1")
+        tape = {exchange.request.target: exchange for exchange in deck.tape("goaway")}
+    assert body_of(recorded[0]) == b"fine"
+    assert recorded[0][-1] == ("end",)
+    assert [frame[0] for frame in recorded[1]] == ["reset"]
+    assert tape["/first"].fault is None
+    fault = tape["/second"].fault
+    assert fault is not None
+    assert "GOAWAY" in fault.text
+
+
+def test_a_client_that_goes_away_is_answered(
+    tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> None:
+    """It asks no more, and waits for what it asked."""
+    store = tmp_path_factory.mktemp("goaway") / "store"
+    asked = threading.Event()
+
+    def script(stream: Stream) -> bool:
+        assert asked.wait(10)
+        stream.head((b"x-a", b"b"), end=True)
+        return False
+
+    config = Config(mode=Mode.RECORD, store=store, upstream_ca=certificates.root)
+    with Deck(config) as deck, FramesOrigin(script, certificates) as origin:
+        authority = f"127.0.0.1:{origin.port}"
+        opened = tunnel(deck.proxy, authority, "goaway", ca=deck.running.ca, alpn="h2")
+        with H2Wire(opened, authority) as wire:
+            stream = wire.send("GET", "/")
+            wire.go_away()
+            asked.set()
+            wire.read(stream)
+            got = wire.got[stream]
+        deck.end("goaway")
+        (exchange,) = deck.tape("goaway")
+    assert [frame[0] for frame in got] == ["head", "end"]
+    assert exchange.gone is None
+    assert exchange.response is not None
 
 
 # ---- requests ----------------------------------------------------------------------------------------

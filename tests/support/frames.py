@@ -19,6 +19,7 @@ from h2.events import (
     StreamReset,
     TrailersReceived,
 )
+from hyperframe.frame import GoAwayFrame
 
 from .certificates import Certificates
 
@@ -33,9 +34,9 @@ class Stream:
         self.asked_trailers: list[tuple[bytes, bytes]] = []
         self.on_reset: Callable[[], object] = lambda: None
         """Called when the other side resets the stream, or leaves."""
+        self.number = stream
         self._connection = connection
         self._socket = sock
-        self._id = stream
 
     @property
     def path(self) -> str:
@@ -48,13 +49,20 @@ class Stream:
         end: bool = False,
     ) -> None:
         """Send HEADERS; with a status of 1xx they are those of an interim answer."""
-        self._connection.send_headers(self._id, [(":status", str(status)), *fields], end_stream=end)
+        self._connection.send_headers(
+            self.number, [(":status", str(status)), *fields], end_stream=end
+        )
         self._flush()
 
     def trailers(self, *fields: tuple[str | bytes, str | bytes]) -> None:
         """Send HEADERS after the body, which end the stream."""
-        self._connection.send_headers(self._id, list(fields), end_stream=True)
+        self._connection.send_headers(self.number, list(fields), end_stream=True)
         self._flush()
+
+    def go_away(self, last: int | None = None) -> None:
+        """Send GOAWAY without an error; `last` is the highest stream that is answered."""
+        frame = GoAwayFrame(0, last_stream_id=self.number if last is None else last)
+        self._socket.sendall(frame.serialize())
 
     def raw(self, frames: bytes) -> None:
         """Send bytes that may be no frames at all."""
@@ -62,12 +70,12 @@ class Stream:
 
     def data(self, data: bytes, *, end: bool = False) -> None:
         """Send one DATA frame."""
-        self._connection.send_data(self._id, data, end_stream=end)
+        self._connection.send_data(self.number, data, end_stream=end)
         self._flush()
 
     def reset(self, code: int) -> None:
         """Send RST_STREAM."""
-        self._connection.reset_stream(self._id, code)
+        self._connection.reset_stream(self.number, code)
         self._flush()
 
     def say(self, data: bytes) -> None:
@@ -109,6 +117,8 @@ class FramesOrigin:
         self._context.set_alpn_protocols(["h2"])
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._open: set[socket.socket] = set()
+        self.connections = 0
+        """How many have asked for something."""
         self.port: int = self._listening.getsockname()[1]
 
     @property
@@ -167,6 +177,7 @@ class FramesOrigin:
         streams: dict[int, Stream] = {}
         asked: list[Stream] = []
         settled = False
+        self.connections += 1
         while data := sock.recv(65536):
             for event in connection.receive_data(data):
                 if isinstance(event, RequestReceived):

@@ -24,6 +24,7 @@ from h2.events import (
     TrailersReceived,
 )
 from h2.exceptions import ProtocolError
+from hyperframe.frame import GoAwayFrame
 
 PATIENCE_S = 15.0
 """Longest wait for anything; a test that needs it has failed."""
@@ -122,7 +123,7 @@ class Wire:
     def ask(self, request: bytes) -> Answer:
         """Send a request as it stands and read its answer."""
         self.send(request)
-        return self.read(request.split(b" ", 1)[0].decode())
+        return self.read(request.split(b" ", 1)[0].decode("latin-1"))
 
     def send(self, data: bytes) -> None:
         """Send bytes; a peer that has left already is noticed when its answer is read."""
@@ -280,6 +281,10 @@ class H2Wire:
         stream = self.send(method, path, fields, *more)
         self.read(stream)
         return self.got[stream]
+
+    def go_away(self) -> None:
+        """Send GOAWAY without an error: nothing more will be asked."""
+        self.sock.sendall(GoAwayFrame(0).serialize())
 
     def read(self, *streams: int) -> None:
         """Read until these streams have ended, or the connection has."""
