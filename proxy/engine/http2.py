@@ -236,6 +236,6 @@ def _flat(fields: Headers) -> Headers:
 
 def install() -> None:
     """Have mitmproxy speak HTTP/2 so, for the whole process."""
-    http_layer.Http2Client = PlayheadHttp2Client  # type: ignore[misc, assignment]
+    http_layer.Http2Client = PlayheadHttp2Client  # type: ignore[misc]
     http_layer.Http2Server = PlayheadHttp2Server  # type: ignore[misc]
     http2_layer.BufferedH2Connection = PlayheadH2Connection  # type: ignore[misc]
