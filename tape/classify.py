@@ -132,7 +132,11 @@ _INFERENCE = (
     "POST *://*/*v1/images/variations",
     "POST *://*/*v1/audio/*",
     "POST *://*/*v1/rerank",
+    # Handshakes of WebSockets; there is no list of responses to be read.
+    "GET *://*/*v1/responses",
     "*://*/*v1/realtime",
+    "GET *://*/openai/realtime",
+    "GET,POST *://*/backend-api/codex/responses",
     "POST *://*/openai/deployments/*",
     "POST *://*/openai/responses",
     "POST *://*/openai/v1/*completions",
@@ -156,6 +160,7 @@ _INFERENCE = (
         )
     ),
     "POST *://*.googleapis.com/*:predict",
+    "GET *://*.googleapis.com/ws/*BidiGenerateContent*",
     # Bedrock
     "POST *://*bedrock-runtime*.amazonaws.com/model/*",
     "POST *://*bedrock-runtime*.amazonaws.com.cn/model/*",

@@ -9,8 +9,9 @@ Rules:
    before messages of the server that are still to be played: the two cross on the wire.
 3. What crossed the closing frame of the other side stands behind it: of the client it may come or not, of
    the server it is played once the client has closed.
-4. As with streams, a message of the server waits for the requests that had arrived before it, at most a
-   second longer than it took; in a model's conversation for nothing but its messages.
+4. As with streams, a message of the server may be what a request beside the conversation has caused: it
+   waits for those that had arrived since the message before it, at most a second longer than it took. In a
+   model's conversation it waits for nothing but its messages.
 5. Messages are read one by one, since there may be many: never more than one is held.
 
 Times are microseconds of any one clock. Pure: messages in, turns out.
@@ -93,7 +94,8 @@ class MessageCursor:
         self._count = exchange.conversation.messages
         self._close: Close | None = exchange.conversation.close
         self._end_us = self._close.at_us if self._close is not None else exchange.end_us
-        self._seq = exchange.seq
+        self._after: int = exchange.seq
+        """Highest seq that had arrived when what went before the next message was."""
         self._pushed = exchange.request_class is not RequestClass.INFERENCE
         self._pace = pace
         self._masks = masks
@@ -124,13 +126,13 @@ class MessageCursor:
                 came_us = self._early.popleft()
                 if not self._early:
                     self._ahead = None
-                self._pass(message.at_us, max(self._clock_us, came_us))
+                self._pass(message, max(self._clock_us, came_us))
                 continue
             wait_us = self._wait(message, now_us)
             if wait_us > _EARLY_US:
                 return Wait(wait_us)
             due_us = self._due(message.at_us)
-            self._pass(message.at_us, now_us if self._held else due_us)
+            self._pass(message, now_us if self._held else due_us)
             return Send(message)
         if self._close is not None and self._close.by_client:
             return Turn.LISTEN
@@ -143,7 +145,7 @@ class MessageCursor:
         message = self._next
         if message is not None and message.from_client and not self._early:
             if self._is_same(message, kind, data):
-                self._pass(message.at_us, max(self._clock_us, now_us))
+                self._pass(message, max(self._clock_us, now_us))
                 return None
             return Stray(self._number, message, kind, data)
         if self._ahead is None:
@@ -159,7 +161,7 @@ class MessageCursor:
         while (message := self._next) is not None and self._is_late(message):
             if message.from_client:
                 return
-            self._pass(message.at_us, self._clock_us)
+            self._pass(message, self._clock_us)
             yield message
 
     def find_left(self) -> tuple[int, Message] | None:
@@ -171,8 +173,9 @@ class MessageCursor:
 
     # ---- inside --------------------------------------------------------------------------------
 
-    def _pass(self, recorded_us: int, now_us: int) -> None:
-        self._recorded_us, self._clock_us = recorded_us, now_us
+    def _pass(self, message: Message, now_us: int) -> None:
+        self._recorded_us, self._clock_us = message.at_us, now_us
+        self._after = max(self._after, message.after)
         self._held = False
         self._number += 1
         self._next = next(self._messages, None)
@@ -182,12 +185,12 @@ class MessageCursor:
 
     def _wait(self, message: Message, now_us: int) -> int:
         wait_us = self._due(message.at_us) - now_us
-        if not self._pushed or message.after <= self._seq:
+        if not self._pushed or message.after <= self._after:
             return wait_us
         gap_us = int(max(0, message.at_us - self._recorded_us) * max(1, self._pace))
         if now_us >= self._clock_us + gap_us + CAUSE_MARGIN_US:
             return wait_us
-        if self._arrived(range(self._seq + 1, message.after + 1)):
+        if self._arrived(range(self._after + 1, message.after + 1)):
             return wait_us
         self._held = True
         return max(wait_us, _LOOK_US)

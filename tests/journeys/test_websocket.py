@@ -7,6 +7,7 @@ origins are stopped and everything is played at once. What a client saw the seco
 import asyncio
 import json
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from playhead.config import Config, Mode
 from playhead.tape.model import Exchange, Message, MessageKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.process import playhead, read_json
 from playhead.tests.support.websocket import WebsocketOrigin
 from playhead.timeline import Receipt, build
 
@@ -520,3 +522,40 @@ def test_the_tape_holds_what_was_said(story: Story, library: str, scheme: str) -
         asked = [message for message in messages if message.from_client]
         assert asked[3].data == "é€".encode()
         assert asked[3].frames == (2, 3, 0)
+
+
+# ---- from the command line -------------------------------------------------------------------------------
+
+AGENT = Path(__file__).with_name("clients") / "websocket_client.py"
+
+
+def test_an_agent_with_a_websocket_is_recorded_and_replayed(
+    certificates: Certificates, store_dir: Path, tmp_path: Path
+) -> None:
+    """By its environment alone; a replay that says something else fails, and says where."""
+    flags = ("--store", store_dir, "--upstream-ca", certificates.root)
+
+    def run(*command: str | Path, said: str) -> tuple[int, str, dict[str, Any]]:
+        receipt = tmp_path / "receipt.json"
+        agent = (sys.executable, AGENT, url, '{"type": "hello"}', said)
+        done = playhead(*command, *flags, "--receipt", receipt, "--", *agent)
+        return done.returncode, done.stdout, json.loads(receipt.read_text())
+
+    with WebsocketOrigin({}, certificates) as origin:
+        url = f"{origin.url}/talk"
+        recorded = run("record", "--run", "tape", said="bye")
+        assert origin.paths == ["/talk"]
+    replayed = run("replay", "--no-sandbox", "tape", said="bye")
+    diverged = run("replay", "--no-sandbox", "tape", said="something else")
+
+    assert recorded[:2] == (0, '{"type": "hello"}\nbye\n')
+    assert replayed[:2] == recorded[:2]
+    assert replayed[2]["faithful"]
+    assert diverged[:2] == (121, '{"type": "hello"}\nclosed: 1008\n')
+    (row,) = diverged[2]["divergences"]
+    assert row["differences"][0]["place"] == "message[2] byte 0"
+
+    shown = read_json("show", "tape", "1", "--store", store_dir)["websocket"]
+    assert shown["count"] == 4
+    assert [message["body"] for message in shown["messages"][2:]] == ["bye", "bye"]
+    assert shown["close"]["code"] == 1000

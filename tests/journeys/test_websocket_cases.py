@@ -13,7 +13,8 @@ from itertools import chain
 
 import pytest
 
-from playhead.config import Config, Mode
+from playhead.config import Config, Mode, parse_match
+from playhead.config.schema import Classes
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.websocket import (
     BINARY,
@@ -485,7 +486,9 @@ async def _drive_all(config: Config) -> Driven:
 
 @pytest.fixture(scope="module")
 def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
-    config = Config(mode=Mode.RECORD, store=tmp_path_factory.mktemp("store"))
+    # As conversations with a model: none of them waits for a request that belongs to another.
+    classes = Classes(inference=(parse_match("*://127.0.0.1"),))
+    config = Config(mode=Mode.RECORD, store=tmp_path_factory.mktemp("store"), classes=classes)
     return asyncio.run(_drive_all(config))
 
 

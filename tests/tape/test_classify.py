@@ -72,6 +72,17 @@ TABLE = [
     ("POST https://x-aiplatform.googleapis.com/v1/p/endpoints/1:predict", INFERENCE),
     ("POST https://weather.example.com/v1/rain:predict", EFFECT),
     ("POST https://storage.googleapis.com/upload/storage/v1/b/x/o", EFFECT),
+    # Over a WebSocket
+    ("GET https://api.openai.com/v1/realtime?model=gpt-realtime", INFERENCE),
+    ("GET https://api.openai.com/v1/responses", INFERENCE),
+    ("GET https://api.openai.com/v1/responses/resp_1", READ),
+    ("GET https://x.openai.azure.com/openai/realtime?deployment=d", INFERENCE),
+    ("GET https://chatgpt.com/backend-api/codex/responses", INFERENCE),
+    (
+        "GET https://generativelanguage.googleapis.com/ws/"
+        "google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=k",
+        INFERENCE,
+    ),
     # Bedrock
     ("POST https://bedrock-runtime.eu-west-1.amazonaws.com/model/a.b-v1%3A0/converse", INFERENCE),
     ("POST https://bedrock-runtime.us-east-1.amazonaws.com/model/a/invoke", INFERENCE),

@@ -221,6 +221,24 @@ def test_a_conversation_that_the_recorder_left_ends_where_it_did() -> None:
     assert played(cursor_of(messages, exchange, pace=1.0), GAP_US) == "s1 +200"
 
 
+def test_a_message_waits_for_no_request_that_came_before_the_last_message() -> None:
+    """Whoever made it has gone on since: the client has spoken, or was spoken to."""
+    messages, exchange = tape("c1 s1 s2", kind=RequestClass.READ)
+    messages = [
+        replace(message, after=after) for message, after in zip(messages, (5, 5, 7), strict=True)
+    ]
+    asked: list[range] = []
+
+    def arrived(seqs: range) -> bool:
+        asked.append(seqs)
+        return False
+
+    cursor = cursor_of(messages, exchange, arrived=arrived)
+    assert cursor.hear(0, TEXT, b"1") is None
+    assert played(cursor) == "s1 +5"
+    assert asked == [range(6, 8)]
+
+
 @st.composite
 def _conversations(draw: st.DrawFn) -> tuple[list[Message], Close]:
     messages, at_us = [], HEAD_US

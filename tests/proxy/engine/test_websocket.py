@@ -15,7 +15,7 @@ import pytest
 
 from playhead.addons.websocket import DIVERGED_REASON, Kept
 from playhead.config import Config, IgnoreRule, Mode, parse_match
-from playhead.config.schema import LiveRule
+from playhead.config.schema import Classes, LiveRule
 from playhead.proxy.engine import frames
 from playhead.proxy.engine.frames import FrameReader
 from playhead.proxy.engine.handler import MOST_WAITING_BYTES
@@ -877,8 +877,7 @@ async def test_a_websocket_that_is_not_on_the_tape_is_refused(store_dir: Path) -
 
 async def test_a_plain_request_is_not_answered_with_a_websocket(store_dir: Path) -> None:
     """Also where only method and path count: telemetry."""
-    config = Config(mode=Mode.RECORD, store=store_dir)
-    classes = type(config.classes)(telemetry=(parse_match("*://127.0.0.1"),))
+    classes = Classes(telemetry=(parse_match("*://127.0.0.1"),))
     with origin_of(_wait) as origin:
         async with recording(store_dir, classes=classes) as running:
             await talk(running, origin, leave)
@@ -1124,22 +1123,56 @@ async def test_all_that_was_said_comes_before_an_abrupt_end(
     assert seen[-1] == ("reset" if ending is Ending.RST else "end")
 
 
-async def test_a_tape_that_cannot_be_read_on_is_told(store_dir: Path) -> None:
+@pytest.mark.parametrize("closes", [False, True], ids=["while playing", "at the end"])
+async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Path) -> None:
     """The conversation ends there, and the replay is not faithful."""
-    end = Conversation(2, 2, Close(4000, False, 1000, ""))
+    kept = [event(2000, "0"), Message(3000, True, MessageKind.TEXT, b"1"), event(4000, "2")]
+    end = Conversation(3, 3, Close(5000, False, 1000, ""))
     async with recording(store_dir) as running:
-        await _put(running, [event(2000, "0"), event(3000, "1")], end)
+        await _put(running, kept, end)
         messages = running.store.messages
 
         def broken(info: Any, seq: int, after: int = -1) -> Any:
-            yield next(messages(info, seq, after))
-            raise LogCorrupt("run tape, exchange 1, message 1: torn")
+            for number, message in enumerate(messages(info, seq, after), after + 1):
+                if number == (2 if closes else 1):
+                    raise LogCorrupt("run tape, exchange 1, a message: torn")
+                yield message
 
         running.store.messages = broken  # type: ignore[method-assign]
         running.play()
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
+        if closes:
+            assert str(await peer.read()) == "text 0"
+            peer.send(text("1"))
         assert str(await peer.read()) == "close 1011 playhead: the tape cannot be read on"
         peer.send(closing())
+        await peer.close()
+        _, receipt = await ended(running, "tape@1")
+    (row,) = receipt.divergences
+    assert "torn" in row["text"]
+
+
+async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_dir: Path) -> None:
+    """Whether all was said cannot be known."""
+    kept = [event(2000, "0"), event(GAP_US * 1000, "1"), event(GAP_US * 1001, "2")]
+    end = Conversation(3, 3, Close(GAP_US * 1002, False, 1000, ""))
+    async with recording(store_dir) as running:
+        await _put(running, kept, end)
+        messages = running.store.messages
+
+        def broken(info: Any, seq: int, after: int = -1) -> Any:
+            for number, message in enumerate(messages(info, seq, after), after + 1):
+                if number == 2:
+                    raise LogCorrupt("run tape, exchange 1, a message: torn")
+                yield message
+
+        running.store.messages = broken  # type: ignore[method-assign]
+        playback = running.sessions.config.playback
+        running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
+        peer = await Peer.open(str(running.address), "127.0.0.1:9")
+        assert str(await peer.read()) == "text 0"
+        peer.send(closing())
+        assert await peer.rest() == ["close 1000", "end"]
         await peer.close()
         _, receipt = await ended(running, "tape@1")
     (row,) = receipt.divergences
