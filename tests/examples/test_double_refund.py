@@ -11,7 +11,6 @@ import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -22,7 +21,11 @@ from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 from playhead.examples.double_refund import agent, agent_fixed, fake_payments, fake_provider
-from playhead.tests.support.process import playhead, read_json
+from playhead.store import Store
+from playhead.tape.model import Exchange, RunId
+from playhead.tests.support.process import playhead
+from playhead.timeline import build
+from playhead.timeline.export import exchange_json
 
 STORY = "playhead.examples.double_refund"
 QUESTION = {"role": "user", "content": "Order 1007 is broken, I want 49.00 back"}
@@ -61,11 +64,13 @@ async def payments() -> AsyncIterator[str]:
 class Tape(NamedTuple):
     """The incident as it was recorded and replayed."""
 
-    store: Path
     recorded: subprocess.CompletedProcess[str]
     replayed: subprocess.CompletedProcess[str]
+    exchanges: list[Exchange]
+    account: dict[str, Any]
+    """Receipt of the recording."""
     receipt: dict[str, Any]
-    """Of the replay."""
+    """Receipt of the replay."""
 
 
 Fakes = list[tuple[subprocess.Popen[str], str]]
@@ -103,11 +108,14 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
             "PAYMENTS_URL": payments,
             "REFUND_TIMEOUT_S": "0.3",
         }
-        run = ("--run", "incident")
-        recorded = playhead("record", "--store", store, *run, *command, env=environment)
+        named = ("--run", "incident")
+        recorded = playhead("record", "--store", store, *named, *command, env=environment)
     flags = ("--store", store, "--receipt", receipt)
     replayed = playhead("replay", *flags, "incident", *command, env=environment)
-    return Tape(store, recorded, replayed, json.loads(receipt.read_text()))
+    with Store.open(store, readonly=True) as opened:
+        run = opened.get_run(RunId("incident"))
+        exchanges, account = list(opened.exchanges(run)), build(opened, run).to_json()
+    return Tape(recorded, replayed, exchanges, account, json.loads(receipt.read_text()))
 
 
 class TestTape:
@@ -116,9 +124,9 @@ class TestTape:
     def test_the_tape_holds_what_the_agent_never_learnt(self, tape: Tape) -> None:
         """Timed out for the client, 200 for the server; the second refund is a possible duplicate."""
         assert tape.recorded.returncode == 0, tape.recorded.stderr
-        rows = read_json("show", "incident", "--store", tape.store)
-        first, second = (row["seq"] for row in rows if row["url"].endswith("/v1/refunds"))
-        shown = read_json("show", "incident", str(first), "--store", tape.store)
+        refunds = [found for found in tape.exchanges if found.request.path == "/v1/refunds"]
+        first, second = (found.seq for found in refunds)
+        shown = exchange_json(refunds[0])
         assert shown["response"]["status"] == 200
         assert shown["response"]["complete"] is True
         assert json.loads(shown["response"]["body"])["id"] == "re_1"
@@ -126,7 +134,7 @@ class TestTape:
         assert shown["late_response"] is True
         assert 0 < shown["client_gone_at"] < shown["response"]["head_us"]
         assert shown["gone"]["head"] is False
-        effects = read_json("receipt", "incident", "--store", tape.store)["effects"]
+        effects = tape.account["effects"]
         assert [effect["seq"] for effect in effects] == [first, second]
         assert re.fullmatch(
             r"client left after \d+\.\d s; 200 came at \d+\.\d s", effects[0]["outcome"]
@@ -141,10 +149,9 @@ class TestTape:
         assert tape.replayed.stdout == tape.recorded.stdout
         assert "the payment API timed out" in tape.replayed.stdout
         assert tape.receipt["faithful"] is True
-        recorded = read_json("receipt", "incident", "--store", tape.store)
         for name in ("note", "outcome", "method", "url", "summary"):
             told = [effect[name] for effect in tape.receipt["effects"]]
-            assert told == [effect[name] for effect in recorded["effects"]], name
+            assert told == [effect[name] for effect in tape.account["effects"]], name
 
 
 class TestProcesses:

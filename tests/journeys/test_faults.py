@@ -198,10 +198,10 @@ def _http2(stream: Stream) -> bool:
     if how in _RESETS:
         stream.reset(_RESETS[how])
     elif name == "gone-away":
-        stream.end_connection(0)
+        stream.go_away(last=0)
         return True
     elif name == "garbage":
-        stream.say(_BAD_FRAME)
+        stream.raw(_BAD_FRAME)
     elif name.endswith("reset"):
         stream.abort()
     return name.endswith("dropped")

@@ -78,15 +78,6 @@ class Stream:
         self._connection.reset_stream(self.number, code)
         self._flush()
 
-    def say(self, data: bytes) -> None:
-        """Send bytes that need not be frames."""
-        self._socket.sendall(data)
-
-    def end_connection(self, code: int) -> None:
-        """Send GOAWAY that counts this stream as not seen."""
-        self._connection.close_connection(code, last_stream_id=0)
-        self._flush()
-
     def abort(self) -> None:
         """End the connection with RST."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -42,7 +42,8 @@ class Http2Client:
         target = urlsplit(url)
         stream = self._connection.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", "https"), (":authority", target.netloc)]
-        fields += [(":path", target.path), ("content-type", "application/json")]
+        fields += [(":path", target.path)]
+        fields += [("content-type", "application/json")] if body else []
         self._connection.send_headers(stream, fields, end_stream=not body)
         if body:
             self._connection.send_data(stream, body, end_stream=True)
