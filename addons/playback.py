@@ -3,13 +3,17 @@
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.model import Response, VerdictKind
+from ..tape.model import Exchange, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
 from .flight import find_flight, note_verdict
+from .record import is_terminal
 from .refuse import refusal
 from .wire import make_head
+
+_TAIL_BYTES = 4096
+"""Where the last event of a stream is looked for."""
 
 
 class Playback:
@@ -46,5 +50,15 @@ class Playback:
             flight.ragged = head.ragged
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
         # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-        waits = {"waits": True} if exchange.gone is not None else {}
+        waits = {"waits": True} if _gave_up(exchange) else {}
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **waits)
+
+
+def _gave_up(exchange: Exchange) -> bool:
+    """Say whether its client left before it had been sent all; SDKs close a stream after its last event."""
+    gone, response = exchange.gone, exchange.response
+    if gone is None:
+        return False
+    if response is None or not gone.head:
+        return True
+    return len(response.chunks) > gone.chunks or not is_terminal(response.body[-_TAIL_BYTES:])
