@@ -65,6 +65,7 @@ _PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
 INTERIM_LEFT_OUT = "an interim answer was left out: {status}"
 """A warning on an exchange, as are those below."""
 _EXTENSIONS_LEFT_OUT = "chunk extensions of the {message} were left out"
+_TRAILERS_LEFT_OUT = "trailers were left out: the message is not in chunks"
 _REST_LEFT_OUT = "bytes after the end of the answer were left out"
 
 Commands = Any
@@ -174,6 +175,7 @@ class MessagesMixin(Http1Connection):
             yield from super().send(event)
             return
         trailers, self._trailers = self._trailers, None
+        message = self.response if self._is_server else self.request
         bodiless = self._is_server and self.response is not None and _is_bodiless(self.response)
         for command in super().send(event):
             if isinstance(command, commands.SendData) and command.data == _LAST_CHUNK:
@@ -181,7 +183,10 @@ class MessagesMixin(Http1Connection):
                     continue  # it would be taken for the beginning of the next answer
                 if trailers is not None:
                     command.data = b"0\r\n" + bytes(trailers) + b"\r\n"
+                    trailers = None
             yield command
+        if trailers is not None and message is not None:
+            note(message, _TRAILERS_LEFT_OUT)
 
     @property
     def _is_server(self) -> bool:

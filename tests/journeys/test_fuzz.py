@@ -46,7 +46,7 @@ class Stage:
         await conversation.say(self.said)
 
     def _say_frames(self, stream: Stream) -> bool:
-        stream.raw(self.said)
+        stream.say(self.said)
         return True
 
     async def _say_fine(self, conversation: Conversation) -> None:

@@ -64,10 +64,6 @@ class Stream:
         frame = GoAwayFrame(0, last_stream_id=self.number if last is None else last)
         self._socket.sendall(frame.serialize())
 
-    def raw(self, frames: bytes) -> None:
-        """Send bytes that may be no frames at all."""
-        self._socket.sendall(frames)
-
     def data(self, data: bytes, *, end: bool = False) -> None:
         """Send one DATA frame."""
         self._connection.send_data(self.number, data, end_stream=end)
