@@ -332,7 +332,7 @@ class Stage:
             await conversation.say(self.said)
 
     def _say_frames(self, stream: Stream) -> bool:
-        stream.say(self.framed(stream.number))
+        stream.raw(self.framed(stream.number))
         return False
 
     async def _say_beside(self, conversation: Conversation) -> None:

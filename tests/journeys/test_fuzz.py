@@ -46,7 +46,7 @@ class Stage:
         await conversation.say(self.said)
 
     def _say_frames(self, stream: Stream) -> bool:
-        stream.say(self.said)
+        stream.raw(self.said)
         return True
 
     async def _say_fine(self, conversation: Conversation) -> None:

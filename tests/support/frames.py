@@ -74,6 +74,10 @@ class Stream:
         self._connection.reset_stream(self.number, code)
         self._flush()
 
+    def raw(self, frames: bytes) -> None:
+        """Send bytes that may be no frames at all."""
+        self._socket.sendall(frames)
+
     def abort(self) -> None:
         """End the connection with RST."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
