@@ -42,6 +42,7 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
+    RequestHeaders,
     ResponseHeaders,
     ResponseProtocolError,
     ResponseTrailers,
@@ -107,6 +108,29 @@ class _Mixin(Http2Connection):
         """Say what is wrong with the peer, whose connection or stream is closed for it."""
         log_peer(self.context, self.conn, text)
 
+    def _look_at(self, generator: Commands) -> Commands:
+        """Pass commands on; refuse heads that can be read in two ways."""
+        try:
+            while True:
+                command = next(generator)
+                event = command.event if isinstance(command, ReceiveHttp) else None
+                if isinstance(event, (RequestHeaders, ResponseHeaders)):
+                    wrong = self._find_wrong(event)
+                    if wrong:
+                        yield from self._refuse(event.stream_id, wrong)
+                        continue
+                yield command
+        except StopIteration as stop:
+            return stop.value
+
+    def _find_wrong(self, event: Any) -> str:
+        """Say what is wrong with a head, or nothing."""
+        raise NotImplementedError
+
+    def _refuse(self, stream: int, wrong: str) -> Commands:
+        """End a stream over its head."""
+        raise NotImplementedError
+
 
 class PlayheadHttp2Client(_Mixin, Http2Client):
     """The upstream's side of HTTP/2."""
@@ -138,24 +162,14 @@ class PlayheadHttp2Client(_Mixin, Http2Client):
                 yield commands.CloseConnection(self.conn)
         return over
 
-    def _look_at(self, generator: Commands) -> Commands:
-        """Pass commands on; look at answers first."""
-        try:
-            while True:
-                command = next(generator)
-                if isinstance(command, ReceiveHttp) and isinstance(command.event, ResponseHeaders):
-                    response, stream = command.event.response, command.event.stream_id
-                    for status in sorted(self._interim.pop(stream, ())):
-                        note(response, INTERIM_LEFT_OUT.format(status=status))
-                    if wrong := find_wrong_field(response):
-                        yield from self._refuse(stream, f"received {wrong}")
-                        continue
-                yield command
-        except StopIteration as stop:
-            return stop.value
+    def _find_wrong(self, event: ResponseHeaders) -> str:
+        for status in sorted(self._interim.pop(event.stream_id, ())):
+            note(event.response, INTERIM_LEFT_OUT.format(status=status))
+        return find_wrong_field(event.response)
 
-    def _refuse(self, stream: int, text: str) -> Commands:
+    def _refuse(self, stream: int, wrong: str) -> Commands:
         """End one stream over what the upstream said on it; the others go on."""
+        text = f"received {wrong}"
         self.log(text)
         self.streams.pop(stream, None)
         if not self.is_closed(stream):
@@ -210,7 +224,23 @@ class PlayheadHttp2Server(_Mixin, Http2Server):
         """Handle an event as mitmproxy does; a client that asks no more is answered all the same."""
         if isinstance(event, Draining):
             return False
-        return (yield from super().handle_h2_event(event))
+        return (yield from self._look_at(super().handle_h2_event(event)))
+
+    def _find_wrong(self, event: RequestHeaders) -> str:
+        if event.request.scheme not in ("http", "https"):
+            return f"a request for {event.request.scheme!r}, which is neither http nor https"
+        return find_wrong_field(event.request)
+
+    def _refuse(self, stream: int, wrong: str) -> Commands:
+        """Answer that there is no answer; other streams go on."""
+        self.log(wrong)
+        self.streams.pop(stream, None)
+        body = f"playhead: {wrong}\n".encode()
+        kind = (b"content-type", b"text/plain; charset=utf-8")
+        length = (b"content-length", b"%d" % len(body))
+        self.h2_conn.send_headers(stream, [(b":status", b"400"), kind, length])
+        self.h2_conn.send_data(stream, body, end_stream=True)
+        yield commands.SendData(self.conn, self.h2_conn.data_to_send())
 
 
 def _failure(stream: int, text: str) -> ReceiveHttp:

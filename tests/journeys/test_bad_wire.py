@@ -24,7 +24,7 @@ from playhead.tests.support.deck import Deck
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.logs import Logged
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.tests.support.wire import PATIENCE_S, Answer, H2Wire, Wire, tunnel
+from playhead.tests.support.wire import PATIENCE_S, Answer, H2Wire, Wire, body_of, tunnel
 from playhead.timeline import Receipt
 
 _HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -289,6 +289,13 @@ BAD_ASKS: dict[str, Callable[[bytes], bytes]] = {
     "window": lambda _: _frame(_WINDOW, 0, 0, pack(">I", 0x7FFFFFFF)) * 2,
 }
 """What a client of HTTP/2 sends instead of a request, and its connection is ended."""
+
+
+REFUSED_ASKS: dict[str, tuple[tuple[bytes, bytes], ...]] = {
+    "two-lengths": ((b"content-length", b"0"), (b"content-length", b"0")),
+    "scheme": ((b":scheme", b"ftp"),),
+}
+"""Fields of requests over HTTP/2 that are answered with 400, beside others on their connection."""
 
 
 # ---- the stage ---------------------------------------------------------------------------------------
@@ -677,6 +684,23 @@ def test_requests_in_a_pipeline_are_answered_in_order(stage: Stage) -> None:
     tape = stage.deck.tape("pipeline")
     assert [exchange.request.target for exchange in tape] == ["/1", "/2", "/3"]
     assert stage.deck.receipt("pipeline@1").faithful is True
+
+
+@pytest.mark.parametrize("name", REFUSED_ASKS)
+def test_a_request_of_frames_that_is_none_is_refused(stage: Stage, name: str) -> None:
+    """By 400 and a sentence on its own stream; the next one on the connection is answered."""
+    before, run = len(stage.logged.lines), f"refused-{name}"
+    stage.framed = _answer(_200)
+    authority = f"127.0.0.1:{stage.frames.port}"
+    with H2Wire(stage.open(run, alpn="h2"), authority) as wire:
+        head, *rest = wire.ask("GET", "/bad", fields=REFUSED_ASKS[name])
+        assert wire.ask("GET", "/good") == [("head", ((b":status", b"200"),)), ("end",)]
+    assert head[1][0] == (b":status", b"400")
+    assert body_of(rest).startswith(b"playhead: ")
+    (line,) = stage.logged.lines[before:]
+    assert line.startswith("client 127.0.0.1:")
+    stage.deck.end(run)
+    assert [exchange.request.target for exchange in stage.deck.tape(run)] == ["/good"]
 
 
 HALVES: dict[str, bytes] = {

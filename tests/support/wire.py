@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -250,17 +250,23 @@ class H2Wire:
         self,
         method: str,
         path: str,
-        fields: Iterable[tuple[bytes, bytes]] = (),
+        fields: Sequence[tuple[bytes, bytes]] = (),
         body: Iterable[bytes] = (),
         trailers: Iterable[tuple[bytes, bytes]] = (),
     ) -> int:
-        """Ask on a stream of its own; give its number."""
+        """Ask on a stream of its own; give its number. Pseudo-header fields among `fields` go before ours."""
         stream = self._h2.get_next_available_stream_id()
-        pseudo = ((":method", method), (":scheme", "https"), (":authority", self._authority))
-        encoded = [(name.encode(), value.encode()) for name, value in (*pseudo, (":path", path))]
+        pseudo = {
+            b":method": method.encode(),
+            b":scheme": b"https",
+            b":authority": self._authority.encode(),
+            b":path": path.encode(),
+        }
+        pseudo.update((name, value) for name, value in fields if name in pseudo)
+        head = [*pseudo.items(), *(pair for pair in fields if pair[0] not in pseudo)]
         pieces, last = list(body), list(trailers)
         self.got[stream] = []
-        self._h2.send_headers(stream, [*encoded, *fields], end_stream=not pieces and not last)
+        self._h2.send_headers(stream, head, end_stream=not pieces and not last)
         self._flush()
         for index, piece in enumerate(pieces, 1):
             self._send_piece(stream, piece, end=index == len(pieces) and not last)
@@ -286,7 +292,7 @@ class H2Wire:
         method: str,
         path: str,
         *more: Iterable[Any],
-        fields: Iterable[tuple[bytes, bytes]] = (),
+        fields: Sequence[tuple[bytes, bytes]] = (),
     ) -> list[Frame]:
         """Ask and read to the stream's end; where the connection has ended, how."""
         if self._ended:
