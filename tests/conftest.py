@@ -1,10 +1,14 @@
 """Fixtures that every test may use."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from playhead.tests.support.certificates import Certificates, make_certificates
+
+# The many processes that tests start would each compile all they import: half of their time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="session")

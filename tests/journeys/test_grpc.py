@@ -192,10 +192,6 @@ def test_the_tape_keeps_messages_apart_and_trailers_as_trailers(
     needs = [chunk.need for chunk in dialogue.chunks]
     assert needs == sorted(set(needs))
     assert needs[0] > 0
-    # The deadline is the server's too: whichever end was first.
-    slow = tape["Slow"]
-    late = (b"grpc-status", b"4") in (slow.response.trailers if slow.response else ())
-    assert slow.gone is not None or late or slow.fault is not None
     assert tape["Endless"].gone is not None
     assert tape["Endless"].gone.chunks == 2
 

@@ -339,7 +339,7 @@ def big_body(v: Visit) -> None:
     body = bytes(300_000)
     lines = (f"proxy-authorization: {_basic('tape')}", f"content-length: {len(body)}")
     with v.open() as sock:
-        sock.settimeout(2 * SILENCE_S)
+        sock.settimeout(5 * SILENCE_S)
         v.ask(sock, "/big", *lines, method="POST", base=f"http://{v.host}", body=body)
 
 
