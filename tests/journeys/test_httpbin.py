@@ -272,10 +272,10 @@ def _all(made: Story, phase: str, proxy: Serve, secure: str, plain: str, ca: Pat
             with httpx.HTTPTransport(
                 verify=context, proxy=through, http1=not http2, http2=http2
             ) as transport:
-                asked = pool.map(
-                    lambda index: _ask_httpx(transport, secure, index), numbers
-                )  # it is used up here
-                made.seen[version, phase] = list(asked)
+                # One after the other over HTTP/2: threads on one connection break httpx's table of fields.
+                each = map if http2 else pool.map
+                asked = each(lambda index: _ask_httpx(transport, secure, index), numbers)
+                made.seen[version, phase] = list(asked)  # it is used up here
         made.bare[phase] = list(pool.map(lambda index: _ask_bare(proxy, plain, index), numbers))
     made.digests.append(_digest(proxy, secure, ca))
 
