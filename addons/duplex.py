@@ -14,10 +14,10 @@ from ..tape.divergence import Difference, Divergence, DivergenceKind
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, VerdictKind
 from ..tape.policy import Action, Decision
-from ..tape.script import Steps, script
 from .flight import Early, Flight, note_verdict
+from .playback import play
 from .session import Session
-from .wire import make_head, read_request
+from .wire import read_request
 
 _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
 """Content types of protocols that stream both ways."""
@@ -74,17 +74,13 @@ def _began(recorded: Exchange, came: bytes) -> bool:
 
 def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
     assert session.cursor is not None
-    assert recorded.response is not None
     flight.early = Early(recorded, len(flight.sent[0]))
     flight.fingerprint = recorded.fingerprint
     flight.found = Hit(recorded.seq)
     session.cursor.take(recorded.fingerprint, flight.found)
     reason = "on tape: its request is the same so far"
     flight.decision = Decision(Action.SERVE, reason, recorded.seq)
-    spilled = recorded.response.spilled
-    pieces = session.store.read_body(spilled) if spilled is not None else None
-    flight.flow.response = make_head(recorded.response, flight.flow.request)
-    flight.steps = Steps(script(recorded, session.config.playback.pace, pieces))
+    play(flight, recorded)
     assert flight.request is not None
     note_verdict(
         flight, flight.request, VerdictKind.SERVED, reason, tape_seq=recorded.seq, match="exact"

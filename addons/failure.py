@@ -33,15 +33,10 @@ def find_fault(text: str, phase: Phase, ending: Ending, code: int, at_us: int) -
     return Fault(kind, phase, text.splitlines()[0][:_TEXT] if text else "", at_us, given, code)
 
 
-def is_stream_reset(text: str) -> bool:
-    """Say whether one stream of HTTP/2 was reset, and not its connection."""
-    return _CODE.search(text) is not None
-
-
-def stream_code(text: str) -> str:
-    """Give the name of the error code of a stream that was reset, or ""."""
+def find_stream_code(text: str) -> str | None:
+    """Find the name of the error code with which one stream of HTTP/2 was reset, and not its connection."""
     found = _CODE.search(text)
-    return found[1] if found is not None else ""
+    return found[1] if found is not None else None
 
 
 def _kind(text: str, phase: Phase) -> FaultKind:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from mitmproxy import http
+from mitmproxy import connection, http
 
 from ..store import Spool
 from ..tape.boundary import find_boundary
@@ -136,7 +136,7 @@ class Flight:
             for spool in (self.upload, self.download):
                 if spool is not None:
                     spool.drop()
-                    _spools(self.flow).discard(spool)
+                    spools_of(self.flow.client_conn).discard(spool)
             self.session.finish(self)
 
     @property
@@ -222,7 +222,7 @@ class Flight:
     def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
         made = self.session.store.spool(boundary, pieces=pieces)
-        _spools(self.flow).add(made)
+        spools_of(self.flow.client_conn).add(made)
         return made
 
     @property
@@ -245,11 +245,11 @@ class Flight:
         return self.fault
 
 
-def _spools(flow: http.HTTPFlow) -> set[Spool]:
-    """Give the files that a client's connection feeds; its handler waits for them."""
-    found: set[Spool] | None = getattr(flow.client_conn, "spools", None)
+def spools_of(client: connection.Client) -> set[Any]:
+    """Give what a client's connection feeds on its way to the disk; its handler waits for them."""
+    found: set[Any] | None = getattr(client, "spools", None)
     if found is None:
-        found = flow.client_conn.spools = set()  # type: ignore[attr-defined]  # read by the handler
+        found = client.spools = set()  # type: ignore[attr-defined]  # read by the handler
     return found
 
 

@@ -7,7 +7,7 @@ from ..tape.model import Exchange, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
-from .flight import find_flight, note_verdict
+from .flight import Flight, find_flight, note_verdict
 from .record import is_terminal
 from .refuse import refusal
 from .wire import make_head
@@ -43,15 +43,21 @@ class Playback:
                 flow.response = refusal(request, None, wrong)
                 verdict, reason = VerdictKind.REFUSED, wrong
         else:
-            head = response or Response(0, b"", "HTTP/1.1", (), b"", 0)
-            flow.response = make_head(head, flow.request)
-            pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
-            flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
-            flight.ragged = head.ragged
+            play(flight, exchange)
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
         # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
         waits = {"waits": True} if _gave_up(exchange) else {}
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **waits)
+
+
+def play(flight: Flight, exchange: Exchange) -> None:
+    """Have a recorded outcome played by the flight's stream."""
+    session, flow = flight.session, flight.flow
+    head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
+    flow.response = make_head(head, flow.request)
+    pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
+    flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
+    flight.ragged = head.ragged
 
 
 def _gave_up(exchange: Exchange) -> bool:

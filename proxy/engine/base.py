@@ -7,6 +7,7 @@ its stream is reset, as the upstream's was.
 from typing import Any
 
 import h2.errors
+from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
@@ -22,6 +23,15 @@ from .hooks import PlayheadResetHook, PlayheadSettleHook
 
 Commands = Any
 """A generator of mitmproxy commands."""
+
+
+def find_ending(connection: Connection) -> Ending:
+    """Say how a peer ended its connection, as the transport saw it."""
+    seen: Ending | None = getattr(connection, "ending", None)  # put there by our handler
+    if seen is not None:
+        return seen
+    # The transport still stands, so it was TLS that was closed, or it is us who end it.
+    return Ending.CLOSE if connection.tls else Ending.FIN
 
 
 class BaseStream(HttpStream):

@@ -204,11 +204,14 @@ class PlayheadClient(MessagesMixin, Http1Client):
         if self.request is None or not isinstance(event, events.DataReceived):
             yield from super().read_headers(event)
             return
-        wrong = self._skip_interim() or self._find_wrong_start()
-        if wrong:
+        if wrong := self._skip_interim():
             yield from self._fail(wrong)
             return
-        line = _STATUS_LINE.match(self.buf.start(_PEEK_BYTES))
+        start = self.buf.start(_PEEK_BYTES)
+        line = _STATUS_LINE.match(start)
+        if line is None and (wrong := _find_wrong_start(start)):
+            yield from self._fail(wrong)
+            return
         reason = line[1] or b"" if line else b""
         for command in super().read_headers(event):
             if isinstance(command, ReceiveHttp):
@@ -256,18 +259,6 @@ class PlayheadClient(MessagesMixin, Http1Client):
                 note(self.request, INTERIM_LEFT_OUT.format(status=found[1].decode()))
         return f"a head longer than {MAX_HEAD_BYTES} bytes"
 
-    def _find_wrong_start(self) -> str:
-        """Say what is wrong with the beginning of an answer, or nothing."""
-        start = self.buf.start(_PEEK_BYTES)
-        if not _VERSION.startswith(start[: len(_VERSION)]):
-            return f"no answer of HTTP/1, but {start[:24]!r}"
-        if b"\n" in start and not _STATUS_LINE.match(start):
-            line = start.partition(b"\n")[0]
-            return f"no status line, but {line[:80]!r}"
-        if b"\n" not in start and len(start) == _PEEK_BYTES:
-            return f"a status line longer than {_PEEK_BYTES} bytes"
-        return ""
-
     def _fail(self, wrong: str) -> Commands:
         assert self.stream_id is not None
         text = f"received {wrong}"
@@ -285,6 +276,18 @@ def log_peer(context: Context, conn: Connection, text: str) -> None:
     peer = conn.peername if ours else context.server.address
     host, port = peer[:2] if peer else ("?", 0)
     logger.warning("%s %s:%d: %s; closed", "client" if ours else "upstream", host, port, text)
+
+
+def _find_wrong_start(start: bytes) -> str:
+    """Say what is wrong with the beginning of an answer that is no status line yet, or nothing."""
+    if not _VERSION.startswith(start[: len(_VERSION)]):
+        return f"no answer of HTTP/1, but {start[:24]!r}"
+    if b"\n" in start:
+        line = start.partition(b"\n")[0]
+        return f"no status line, but {line[:80]!r}"
+    if len(start) == _PEEK_BYTES:
+        return f"a status line longer than {_PEEK_BYTES} bytes"
+    return ""
 
 
 def find_wrong_field(message: http.Message) -> str:

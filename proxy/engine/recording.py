@@ -25,11 +25,12 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ...addons.failure import is_stream_reset, stream_code
+from ...addons.failure import find_stream_code
 from ...addons.flight import Flight
 from ...addons.record import is_terminal
+from ...store import StoreError
 from ...tape.model import Ending, Gone, Phase
-from .base import Commands
+from .base import Commands, find_ending
 from .hooks import PlayheadLeftHook, PlayheadReleaseHook
 from .uploading import UploadingStream
 
@@ -75,7 +76,10 @@ class RecordingStream(UploadingStream):
         if flight is None or not isinstance(event, ResponseData):
             yield from super().state_stream_response_body(event)
             return
-        if not (yield from self._kept(lambda: flight.take(event.data))):
+        try:
+            flight.take(event.data)
+        except StoreError as error:
+            yield from self._cannot_keep(error)
             return
         if flight.whole:
             self._held += event.data  # HTTP/2 may send empty pieces after the last
@@ -166,15 +170,11 @@ class RecordingStream(UploadingStream):
 
 def _ending_of(server: Server, text: str) -> tuple[Ending, int]:
     """Read how an upstream's connection or stream ended from the transport; give it with its code."""
-    if is_stream_reset(text):
-        name = stream_code(text)
-        known = name in h2.errors.ErrorCodes.__members__
-        return Ending.STREAM, h2.errors.ErrorCodes[name] if known else int(name or 0)
-    ending: Ending | None = getattr(server, "ending", None)  # put there by our handler
-    if ending is not None:
-        return ending, 0
-    # The transport still stands, so it was TLS that was closed, or it is us who end it.
-    return (Ending.CLOSE if server.tls else Ending.FIN), 0
+    name = find_stream_code(text)
+    if name is None:
+        return find_ending(server), 0
+    known = name in h2.errors.ErrorCodes.__members__
+    return Ending.STREAM, h2.errors.ErrorCodes[name] if known else int(name)
 
 
 def _phase_of(server: Server) -> Phase:

@@ -8,7 +8,6 @@
 
 import logging
 import time
-from typing import Any
 
 from mitmproxy import flow as mflow
 from mitmproxy.proxy import events
@@ -58,7 +57,11 @@ class UploadingStream(BaseStream):
         """Take a piece of a request that is sent on as it comes."""
         flight = self._flight
         if flight is not None and isinstance(event, RequestData):
-            if (yield from self._kept(lambda: flight.take_sent(event.data))):
+            try:
+                flight.take_sent(event.data)
+            except StoreError as error:
+                yield from self._cannot_keep(error)
+            else:
                 yield SendHttp(RequestData(self.stream_id, event.data), self.context.server)
             return
         if flight is not None and isinstance(event, RequestEndOfMessage):
@@ -66,26 +69,23 @@ class UploadingStream(BaseStream):
         yield from super().state_stream_request_body(event)
 
     def _consume(self, flight: Flight, data: bytes) -> Commands:
-        if flight.upload is not None:
-            upload = flight.upload
-            yield from self._kept(lambda: upload.write(data))
-            return
-        self.request_body_buf += data
-        if len(self.request_body_buf) > HELD_BYTES:
-            held = bytes(self.request_body_buf)
-            self.request_body_buf.clear()
-            yield from self._kept(lambda: flight.begin_upload(held))
-
-    def _kept(self, keep: Any) -> Commands:
-        """Keep something; where that fails nothing goes on, and the client's connection ends."""
         try:
-            keep()
+            if flight.upload is not None:
+                flight.upload.write(data)
+                return
+            self.request_body_buf += data
+            if len(self.request_body_buf) > HELD_BYTES:
+                held = bytes(self.request_body_buf)
+                self.request_body_buf.clear()
+                flight.begin_upload(held)
         except StoreError as error:
-            logger.error("%s", error)
-            self.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
-            yield from self.check_killed(True)
-            return False
-        return True
+            yield from self._cannot_keep(error)
+
+    def _cannot_keep(self, error: StoreError) -> Commands:
+        """End the client's connection: what cannot be kept does not go on."""
+        logger.error("%s", error)
+        self.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+        yield from self.check_killed(True)
 
     # ---- sending it on -------------------------------------------------------------------------
 

@@ -10,18 +10,18 @@
 """
 
 import logging
-from typing import Any
 
 from mitmproxy import http
-from mitmproxy.connection import Client, Connection
+from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
-from ...addons.flight import Flight
+from ...addons.flight import Flight, spools_of
 from ...addons.handshake import find_deflate
 from ...addons.websocket import Kept
 from ...store import StoreError
 from ...tape.conversation import ABRUPT
 from ...tape.model import Ending, Fault, FaultKind, MessageKind, Phase
+from .base import find_ending
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Part, Ping, Pong, Whole, shorten
 from .hooks import PlayheadReleaseHook, PlayheadTalkedHook
 from .websocket_sides import (
@@ -30,7 +30,6 @@ from .websocket_sides import (
     Commands,
     Side,
     end_abruptly,
-    find_ending,
 )
 
 logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class Relay(layer.Layer):
         )
         self._ending = False
         """Whether it was ended by us."""
-        _feed(context.client, self._kept)
+        spools_of(context.client).add(self._kept)
 
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.DataReceived):
@@ -199,11 +198,3 @@ def _has_closed(reader: FrameReader, data: bytes) -> bool:
         return any(isinstance(frame, Closing) for frame in reader.feed(data))
     except FrameError:
         return True
-
-
-def _feed(client: Client, kept: Kept) -> None:
-    """Have the handler of a client's connection wait where too much is not written yet."""
-    found: set[Any] | None = getattr(client, "spools", None)
-    if found is None:
-        found = client.spools = set()  # type: ignore[attr-defined]  # read by our handler
-    found.add(kept)

@@ -64,15 +64,6 @@ class Side:
         return self.sent_close and self.reader.closed
 
 
-def find_ending(connection: Connection) -> Ending:
-    """Say how a peer ended its connection, as the transport saw it."""
-    seen: Ending | None = getattr(connection, "ending", None)  # put there by our handler
-    if seen is not None:
-        return seen
-    # The transport still stands, so it was TLS that was closed.
-    return Ending.CLOSE if connection.tls else Ending.FIN
-
-
 def end_abruptly(client: Client, ending: Ending) -> Commands:
     """End a client's connection as the upstream's ended; closing it is left to the caller."""
     if ending is Ending.RST:
