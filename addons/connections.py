@@ -55,7 +55,8 @@ class Connections:
         writer = self._writer(client)
         if writer is not None:
             raw = writer.get_extra_info("socket")
-            with contextlib.suppress(OSError):
+            # None where it has been closed already.
+            with contextlib.suppress(OSError, AttributeError):
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 

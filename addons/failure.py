@@ -6,6 +6,8 @@ from ..tape.model import Ending, Fault, FaultKind, Phase
 
 DENIED = "egress denied"
 """The guard's words."""
+INTERNAL = "internal error"
+"""Begins the words for an error of our own."""
 _BROKEN = "illegal chunk"
 _MALFORMED = (
     "cannot parse",
@@ -42,6 +44,8 @@ def find_stream_code(text: str) -> str | None:
 def _kind(text: str, phase: Phase) -> FaultKind:
     if DENIED in text:
         return FaultKind.DENIED
+    if text.startswith(INTERNAL):
+        return FaultKind.UNKNOWN
     match phase:
         case Phase.CONNECT:
             return _connect_kind(text)

@@ -100,6 +100,8 @@ class Flight:
         self.conversation: Kept | Played | None = None
         """What it has become, where it has become a WebSocket."""
         # Playing.
+        self.judged = False
+        """Whether its verdict has been logged."""
         self.steps: Steps | None = None
         # Recording.
         self.recording = False
@@ -274,13 +276,19 @@ def detach(flow: http.HTTPFlow) -> Flight | None:
 def note_verdict(
     flight: Flight, request: Request, verdict: VerdictKind, reason: str, **more: Any
 ) -> None:
-    """Log what playback decided for a request; `more` is what served it."""
+    """Log what playback decided for a request; `more` is what served it.
+
+    A second verdict on the same flight takes the first one's place: what was served could not be served whole.
+    """
     key = idempotency_key(request)
-    if flight.request_class is RequestClass.EFFECT and flight.fingerprint is not None:
+    if flight.judged:
+        more["again"] = True  # it is one request still, and repeats no other
+    elif flight.request_class is RequestClass.EFFECT and flight.fingerprint is not None:
         flight.effect = Effect(flight.seq, key)
         flight.repeat = flight.session.effects.note(flight.fingerprint, flight.effect)
         if flight.repeat is not None:
             more["repeat"] = repeat_row(flight.repeat)
+    flight.judged = True
     flight.session.note(
         EventKind.VERDICT,
         seq=flight.seq,

@@ -16,8 +16,10 @@ from ..tape.conversation import ABRUPT
 from ..tape.events import Event, EventKind
 from ..tape.model import (
     Chunk,
+    Ending,
     Exchange,
     Headers,
+    Phase,
     Request,
     RequestClass,
     Response,
@@ -25,8 +27,10 @@ from ..tape.model import (
 )
 from ..tape.policy import Action
 from .effects import Effect
-from .flight import Flight, find_flight, idempotency_key, repeat_row
+from .failure import INTERNAL
+from .flight import Flight, find_flight, idempotency_key, note_verdict, repeat_row
 from .outcome import outcome_event
+from .session import Session
 from .sessions import Sessions
 from .websocket import Kept, Played
 from .wire import announced_length, noted
@@ -148,6 +152,9 @@ class Record:
         session = self._sessions.of(client)
         if session is None:
             return
+        if crashed := getattr(client, "crashed", ""):  # put there by our handler
+            await self._crashed(session, client, f"{INTERNAL}: {crashed}")
+            return
         late = [
             flight
             for flight in session.flights
@@ -156,13 +163,22 @@ class Record:
         for flight in late:
             if not flight.saved:
                 flight.client_left()  # its stream may hear of it only once the upstream is connected
-        for flight in list(session.flights):
-            # Its layers would have ended it, had they not crashed.
-            if flight.flow.client_conn is client and isinstance(flight.conversation, Kept):
-                flight.conversation.end(ABRUPT, "", by_client=True)
-                await self.playhead_talked(flight)
         for flight in late:
             await flight.ended(LATE_ANSWER_S)
+
+    async def _crashed(self, session: Session, client: connection.Client, text: str) -> None:
+        """Keep what was under way on a connection that an error of ours has ended."""
+        session.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
+        for flight in [found for found in session.flights if found.flow.client_conn is client]:
+            if flight.recording and not flight.saved:
+                if isinstance(flight.conversation, Kept):
+                    flight.conversation.end(ABRUPT, "", by_client=False)
+                flight.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
+                answer = flight.flow.response if flight.head_us else None
+                await self._save(flight, answer, complete=False)
+            elif flight.steps is not None and flight.request is not None:
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            flight.finish()
 
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""

@@ -228,7 +228,7 @@ class _Fold:
 
     def _verdict(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
-        receipt.requests += 1
+        receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
         if data["verdict"] == VerdictKind.SERVED.value:
@@ -245,7 +245,11 @@ class _Fold:
                 VerdictKind.SERVED.value: f"tape seq {data.get('tape_seq')}",
                 VerdictKind.STUBBED.value: "effect rule",
             }.get(data["verdict"], "refused")
-            self._effect(data, by, data["reason"] if by == "refused" else "")
+            outcome = data["reason"] if by == "refused" else ""
+            if data.get("again") and (known := self.effects.get(data["seq"])) is not None:
+                known.answered_by, known.outcome = by, outcome
+            else:
+                self._effect(data, by, outcome)
 
     def _effect(self, data: Mapping[str, Any], by: str, outcome: str) -> None:
         seq = data["seq"]

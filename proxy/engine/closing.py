@@ -1,20 +1,35 @@
-"""Client connections with TLS are closed properly, unless the upstream's was not.
+"""Connections with TLS end as they should.
+
+1. Those of clients are closed properly, unless the upstream's was not.
+2. One that cannot be read any more, because what came is no TLS, ends at once.
 
 mitmproxy closes the socket and nothing else. A client that reads until the end cannot tell that from a cut,
 and curl takes it for one. So close_notify is sent, but where the upstream left it out it is left out too.
 
 What is sent after that goes nowhere: an answer that is read on for a client that has left.
 
-Replaces: `ClientTLSLayer.send_close`, `ClientTLSLayer.send_data`. Checked against 12.2.3. Test: tests/journeys/test_faults.py.
+Nor does it end a connection whose TLS broke: it logs each piece that comes, and the other side waits.
+
+Replaces: `ClientTLSLayer.send_close`, `ClientTLSLayer.send_data`, `TLSLayer.receive_data`. Checked against
+12.2.3. Test: tests/journeys/test_faults.py, tests/journeys/test_bad_wire.py.
 """
 
+import re
 from typing import Any
 
 from mitmproxy.proxy import commands
-from mitmproxy.proxy.layers.tls import ClientTLSLayer
+from mitmproxy.proxy.layers.tls import ClientTLSLayer, TLSLayer
 from mitmproxy.proxy.tunnel import TunnelState
 from OpenSSL import SSL
 
+from ...tape.model import Ending
+from .messages import log_peer
+
+_BROKEN = "TLS Error"
+"""Begins what mitmproxy logs when it cannot read on."""
+_REASON = re.compile(r", '([^']+)'\)")
+"""OpenSSL's first reason in that."""
+_receive_data = TLSLayer.receive_data
 _send_close = ClientTLSLayer.send_close
 _send_data = ClientTLSLayer.send_data
 
@@ -39,7 +54,32 @@ def send_data(self: ClientTLSLayer, data: bytes) -> Any:
         yield from _send_data(self, data)
 
 
+def receive_data(self: TLSLayer, data: bytes) -> Any:
+    """Take what came; where it is no TLS, end the connection."""
+    if getattr(self.conn, "broken", False):
+        return
+    broken = ""
+    reading = _receive_data(self, data)
+    reply = None
+    while True:
+        try:
+            command = reading.send(reply)
+        except StopIteration:
+            break
+        if isinstance(command, commands.Log) and command.message.startswith(_BROKEN):
+            found = _REASON.search(command.message)
+            broken, reply = found[1] if found else "no reason known", None
+        else:
+            reply = yield command
+    if broken:
+        log_peer(self.context, self.conn, f"its TLS broke ({broken})")
+        self.conn.broken = True  # type: ignore[attr-defined]
+        self.conn.ending = Ending.RST  # type: ignore[attr-defined]  # read by the streams
+        yield commands.CloseConnection(self.conn)
+
+
 def install() -> None:
     """Have mitmproxy close so, for the whole process."""
+    TLSLayer.receive_data = receive_data  # type: ignore[method-assign]
     ClientTLSLayer.send_close = send_close  # type: ignore[method-assign, assignment]
     ClientTLSLayer.send_data = send_data  # type: ignore[method-assign, assignment]

@@ -13,8 +13,11 @@ The order of commands, events and completions is mitmproxy's. Two more things ha
 the sockets are seen:
 
 5. whether a connection ended with RST or FIN is noted, and what had come before a RST is handed on first;
-6. a connection is not read on while what came from it waits: in a socket, behind a window of HTTP/2, or for
-   the disk.
+6. a connection is not read on while what came from it waits: in a socket, behind a window of HTTP/2, for the
+   disk, or for an upstream that is still being connected.
+
+When the layers crash, which is an error of ours, the client's connection is reset; what was under way on it is
+kept as failed by us (`addons.record`), and nothing reaches the layers any more.
 
 Replaces: `ConnectionHandler.server_event`, `handle_hook`, `hook_task`, `handle_connection` and `wakeup`;
 `mode_servers.ProxyConnectionHandler` by name. Checked against 12.2.3. Test: tests/proxy/engine/test_handler.py.
@@ -28,20 +31,20 @@ from collections.abc import Awaitable
 from typing import Any
 
 from mitmproxy.connection import Connection, ConnectionState
-from mitmproxy.proxy import commands, events, mode_servers, server
+from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
 from ...store import Spool, StoreError
 from ...tape.model import Ending
 from .dispatch import TableAddonManager
-from .hooks import Errand
+from .hooks import Errand, PlayheadResetHook
 from .http2 import waiting_bytes
 
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 65535
 MOST_WAITING_BYTES = 4 * 1024 * 1024
-"""What may wait for a peer's window, and for the disk, before no more is read."""
+"""What may wait for a peer's window, for an upstream, and for the disk, before no more is read."""
 _LOOK_S = 0.002
 """Time between two looks whether a peer has taken what it was sent: nobody tells."""
 _BOTH_FULL_S = 0.25
@@ -60,6 +63,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._tasks: set[asyncio.Task[None]] = set()
         self.unread = False
         """Whether the client has said nothing since it was last sent something."""
+        self._early = 0
+        """Bytes that the client has sent while an upstream was being connected."""
         addons = self.master.addons
         assert isinstance(addons, TableAddonManager)
         self._addons = addons
@@ -105,12 +110,21 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                     self._start(command)
                 else:
                     self._obey(command)
-        except Exception:
-            self.log("the connection's layers crashed", logging.ERROR, exc_info=True)
-            # Nobody would answer any more: better a cut than a client that waits for ever.
-            entry = self.transports.get(self.client)
-            if entry is not None and entry.handler is not None:
-                self._obey(commands.CloseConnection(self.client))
+        except Exception as error:
+            self._crashed(error)
+
+    def _crashed(self, error: Exception) -> None:
+        self.log("the connection's layers crashed", logging.ERROR, exc_info=True)
+        # What they would make of it now cannot be trusted.
+        self.layer = _Crashed(self.layer.context)
+        self.client.tunnel = None  # type: ignore[attr-defined]  # see __init__
+        # Read when the client is gone, by whoever keeps what was under way.
+        self.client.crashed = f"{type(error).__name__}: {error}"  # type: ignore[attr-defined]  # read by our addons
+        # Nobody would answer any more: better a cut than a client that waits for ever.
+        entry = self.transports.get(self.client)
+        if entry is not None and entry.handler is not None:
+            self._start(PlayheadResetHook(self.client))
+            self._obey(commands.CloseConnection(self.client))
 
     def _step_over(self) -> None:
         stream: http_layer.HttpStream = self.client.tunnel  # type: ignore[attr-defined]
@@ -206,7 +220,9 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 cancelled = error
                 break
             if data:
-                self.unread = self.unread and connection is not self.client
+                if connection is self.client:
+                    self.unread = False
+                    self._early = self._early + len(data) if self._is_opening() else 0
                 await self.server_event(events.DataReceived(connection, data))
             if is_reset or not data:
                 break
@@ -244,11 +260,25 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 await _drain(entry.writer)
             if other is not connection and waiting_bytes(other) > MOST_WAITING_BYTES:
                 await self._windows(other, connection)
+        if connection is self.client:
+            await self._opened()
         spools: set[Spool] = self.client.spools  # type: ignore[attr-defined]  # see __init__
         for spool in list(spools):
             if spool.backlog > MOST_WAITING_BYTES:
                 with contextlib.suppress(StoreError):  # whoever writes next is told
                     await spool.settle(MOST_WAITING_BYTES)
+
+    async def _opened(self) -> None:
+        """Wait while an upstream is being connected, once much has come that may be for it."""
+        while self._early > MOST_WAITING_BYTES and self._is_opening():  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(_LOOK_S)
+
+    def _is_opening(self) -> bool:
+        return any(
+            entry.writer is None or (connection.tls and not connection.tls_established)
+            for connection, entry in self.transports.items()
+            if connection is not self.client
+        )
 
     async def _windows(self, full: Connection, source: Connection | None) -> None:
         """Wait until a peer's windows have taken what waits for them."""
@@ -271,6 +301,13 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         """Log with the client's address, if anybody listens."""
         if logger.isEnabledFor(level):
             super().log(message, level, exc_info)
+
+
+class _Crashed(layer.Layer):
+    """What stands where layers have crashed: deaf and mute."""
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        yield from ()
 
 
 def _unsent(writer: Any) -> bool:

@@ -275,7 +275,9 @@ class Terminal:
 
 def test_ctrl_c_is_the_commands_and_the_launcher_seals(env: dict[str, str], store: Path) -> None:
     """At a terminal the command reads what is typed, gets Ctrl-C, and its run is sealed all the same."""
-    code = child("ready(); print('got ' + input(), flush=True); sys.stdin.read()")
+    # Not one long read: a signal that comes just before it is noticed only after it.
+    wait = "import time\nwhile True: time.sleep(0.05)"
+    code = child(f"ready(); print('got ' + input(), flush=True)\n{wait}")
     words = [*COMMAND, "record", "--run", "typed", "--store", str(store), *code]
     with Terminal(words, env) as terminal:
         terminal.expect("ready")

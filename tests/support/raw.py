@@ -132,6 +132,10 @@ class RawOrigin:
         self._ready.set()
         await self._stop.wait()
         server.close()
+        # Python 3.13 has it. A transport is closed in the next turn of the loop, one with TLS in the one after.
+        getattr(server, "abort_clients", server.close)()
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -842,12 +842,14 @@ async def test_layers_that_crash_end_the_conversation(
 
             monkeypatch.setattr(FrameReader, "feed", crash)
             peer.send(text("boom"))
-            assert await peer.rest() == ["end"]
+            assert await peer.rest() == ["reset"]
             await peer.close()
             await ended(running, "tape")
             tape = Tape(running)
     assert tape.words == ["← ready"]
-    assert tape.close[:2] == (True, 1006)
+    assert tape.close[:2] == (False, 1006)
+    assert tape.exchange.fault is not None
+    assert tape.exchange.fault.text == "internal error: RuntimeError: a bug"
 
 
 # ---- the handshake -------------------------------------------------------------------------------------
