@@ -15,6 +15,7 @@ from mitmproxy.proxy.layers.http import (
     HttpStream,
     ResponseProtocolError,
     SendHttp,
+    validate_request,
 )
 
 from ...addons.flight import Flight, find_flight
@@ -40,6 +41,12 @@ class BaseStream(HttpStream):
     @property
     def _flight(self) -> Flight | None:
         return find_flight(self.flow)
+
+    def check_invalid(self, request: bool) -> Commands:
+        """Refuse a request that cannot be meant; what heads say was looked at by our readers."""
+        if request and validate_request(self.mode, self.flow.request, False):
+            return (yield from super().check_invalid(True))
+        return False
 
     def _inline(self, generator: Commands) -> Commands:
         """Run hooks where they stand instead of sending them up through ten layers to wait for the echo.

@@ -60,6 +60,9 @@ _INTERIM = re.compile(rb"HTTP/1\.\d (1(?!01)\d\d)[ \r\n]")
 _INTERIM_BYTES = 13
 _PEEK_BYTES = 16 * 1024
 _LAST_CHUNK = b"0\r\n\r\n"
+_LINE_ENDS = re.compile(rb"[\r\n\0]")
+"""What some take for the end of a line."""
+_PERSISTENCE = (b"close", b"keep-alive")
 _PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
 
 INTERIM_LEFT_OUT = "an interim answer was left out: {status}"
@@ -170,10 +173,12 @@ class MessagesMixin(Http1Connection):
         """Send a part of a message; trailers go where chunks end, or nowhere."""
         if isinstance(event, (RequestTrailers, ResponseTrailers)):
             self._trailers = event.trailers
-            return
-        if not isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage)):
+        elif isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage)):
+            yield from self._send_end(event)
+        else:
             yield from super().send(event)
-            return
+
+    def _send_end(self, event: HttpEvent) -> Commands:
         trailers, self._trailers = self._trailers, None
         message = self.response if self._is_server else self.request
         bodiless = self._is_server and self.response is not None and _is_bodiless(self.response)
@@ -300,20 +305,24 @@ def find_wrong_field(message: http.Message) -> str:
         validate.validate_headers(message)
     except ValueError as error:
         return str(error)
-    for name, value in message.headers.fields:
-        if b"\r" in value or b"\0" in value or b"\n" in value:
+    fields = message.headers.fields
+    if not _LINE_ENDS.search(b" ".join([value for _, value in fields])):
+        return ""
+    for name, value in fields:
+        if _LINE_ENDS.search(value):
             flat = value.replace(b"\r\n ", b"")
-            if b"\r" in flat or b"\0" in flat or b"\n" in flat:
+            if _LINE_ENDS.search(flat):
                 return f"a field with NUL, CR or LF in its value: {name!r}"
     return ""
 
 
 def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:
     """Say whether a message ends its connection; mitmproxy does not know `Close` and `Keep-Alive`."""
-    listed = ",".join(headers.get_all("connection")).lower().split(",")
-    said = {word.strip() for word in listed}
-    if said & {"close", "keep-alive"}:
-        return "close" in said
+    said = b",".join([value for name, value in headers.fields if name.lower() == b"connection"])
+    if said:
+        words = {word.strip() for word in said.lower().split(b",")}
+        if not words.isdisjoint(_PERSISTENCE):
+            return b"close" in words
     return http_version not in _PERSISTENT
 
 

@@ -10,11 +10,9 @@
 import h2.errors
 from mitmproxy import flow as mflow
 from mitmproxy.connection import Server
-from mitmproxy.net.http import validate
-from mitmproxy.proxy import commands, events
+from mitmproxy.proxy import events
 from mitmproxy.proxy.layers.http import (
     DropStream,
-    ErrorCode,
     HttpErrorHook,
     HttpResponseHook,
     RequestProtocolError,
@@ -53,22 +51,6 @@ class RecordingStream(UploadingStream):
             self.context.client,
         )
         self.server_state = self.state_stream_response_body
-
-    def check_invalid(self, request: bool) -> Commands:
-        """Take an answer that can be read in two ways for a failure of the upstream."""
-        flight = None if request else self._flight
-        if flight is None or self.flow.response is None:
-            return (yield from super().check_invalid(request))
-        try:
-            validate.validate_headers(self.flow.response)
-        except ValueError as error:
-            yield commands.CloseConnection(self.flow.server_conn)
-            failure = ResponseProtocolError(
-                self.stream_id, f"received {error}", ErrorCode.RESPONSE_VALIDATION_FAILED
-            )
-            yield from self._upstream_failed(flight, failure)
-            return True
-        return False
 
     def state_stream_response_body(self, event: events.Event) -> Commands:
         """Note each piece, and hold back the last."""
