@@ -121,20 +121,26 @@ def _brotli(body: bytes, limit: int, whole: bool) -> bytes | None:
 def _zstd(body: bytes, limit: int, whole: bool) -> bytes | None:
     if _zstd_library is None:
         return None
-    decoder: Any = _zstd_library.ZstdDecompressor().decompressobj()
-    out, size = [], 0
+    out: list[bytes] = []
+    size, frames, rest = 0, 0, body
+    # A body may have several frames (RFC 8878 section 3.1).
     try:
-        for at in range(0, len(body), _SLICE):
-            if decoder.eof:
-                return None
-            out.append(decoder.decompress(body[at : at + _SLICE]))
-            size += len(out[-1])
-            if size > limit:
-                return None
+        while rest and frames < _MAX_MEMBERS:
+            decoder: Any = _zstd_library.ZstdDecompressor().decompressobj()
+            at = 0
+            while at < len(rest) and not decoder.eof:
+                out.append(decoder.decompress(rest[at : at + _SLICE]))
+                at += _SLICE
+                size += len(out[-1])
+                if size > limit:
+                    return None
+            if not decoder.eof:
+                return None if whole else b"".join(out)
+            rest = decoder.unused_data + rest[at:]
+            frames += 1
     except _zstd_library.ZstdError:
         return None
-    ended = decoder.eof and not decoder.unused_data
-    return b"".join(out) if ended or not whole else None
+    return b"".join(out) if not rest and (frames or not whole) else None
 
 
 _DECODERS: dict[bytes, Callable[[bytes, int, bool], bytes | None]] = {

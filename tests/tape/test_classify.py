@@ -78,6 +78,11 @@ TABLE = [
     ("GET https://api.openai.com/v1/responses/resp_1", READ),
     ("GET https://x.openai.azure.com/openai/realtime?deployment=d", INFERENCE),
     ("GET https://chatgpt.com/backend-api/codex/responses", INFERENCE),
+    ("POST https://gateway.example.com/codex/responses", INFERENCE),
+    ("POST https://api.githubcopilot.com/responses", INFERENCE),
+    ("POST https://survey.example.com/responses", EFFECT),
+    ("POST https://api.mistral.ai/v1/conversations", INFERENCE),
+    ("POST https://api.mistral.ai/v1/conversations/conv_1#stream", INFERENCE),
     (
         "GET https://generativelanguage.googleapis.com/ws/"
         "google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=k",

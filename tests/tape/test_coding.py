@@ -32,6 +32,7 @@ RAW_DEFLATE = _raw.compress(PLAIN) + _raw.flush()
         (b"deflate", RAW_DEFLATE),
         (b"br", brotli.compress(PLAIN)),
         (b"zstd", zstandard.compress(PLAIN)),
+        (b"zstd", zstandard.compress(PLAIN[:100]) + zstandard.compress(PLAIN[100:])),
         (b"gzip, br", brotli.compress(gzip.compress(PLAIN, mtime=0))),
     ],
 )
@@ -59,6 +60,7 @@ def test_a_coding_is_undone(coding: bytes, body: bytes) -> None:
         (b"zstd", zstandard.compress(PLAIN) + b"more" * 200),
         # Many members
         (b"gzip", gzip.compress(b"", mtime=0) * 1000),
+        (b"zstd", zstandard.compress(b"") * 1000),
     ],
 )
 def test_what_cannot_be_undone_stays_coded(coding: bytes, body: bytes) -> None:
