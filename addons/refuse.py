@@ -14,9 +14,11 @@ from mitmproxy import http
 from ..store import Record, StoreError
 from ..tape.canonical import raw_key
 from ..tape.cursor import Exhausted
-from ..tape.divergence import Divergence, DivergenceKind, differences, nearest
+from ..tape.difference import differences
+from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, Seq, VerdictKind
+from ..tape.nearness import nearest
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 from .flight import Flight, detach, find_flight, note_verdict

@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
+from playhead.tape.difference import differences
 from playhead.tape.divergence import (
     ABSENT,
     MAX_SHOWN,
     Difference,
     Divergence,
     DivergenceKind,
-    differences,
-    distance,
     explain,
-    nearest,
 )
 from playhead.tape.model import Headers, Request, RequestClass, Seq
+from playhead.tape.nearness import distance, nearest
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))
 FORM = (b"content-type", b"application/x-www-form-urlencoded")
