@@ -5,11 +5,11 @@ requests differ is found in `difference.py`, which recorded request was meant in
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from .model import Request, Seq
+from .model import Seq
 
 MAX_SHOWN = 200
 """Characters of a value that are shown."""
@@ -50,6 +50,62 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Dependence:
+    """A value that a request has from an answer of the tape."""
+
+    tape_seq: Seq
+    """Of the answer."""
+    place: str
+    """In the request."""
+    source: str
+    """Place in the answer: `header NAME`, `body` or `body JSONPATH`."""
+    value: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Render as JSON types; the value as one line of at most 200 characters."""
+        return {
+            "tape_seq": self.tape_seq,
+            "place": one_line(self.place),
+            "source": one_line(self.source),
+            "value": one_line(self.value),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The answer that a value came from."""
+
+    seq: Seq | None
+    """In the playback run; None where it was not given in it."""
+    tape_seq: Seq | None
+    """On the tape; None of a stub and of a live answer."""
+    place: str
+    """`header NAME`, `body` or `body JSONPATH`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Render as JSON types."""
+        return {"seq": self.seq, "tape_seq": self.tape_seq, "place": one_line(self.place)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Where the two values of a difference came from; None where that cannot be found."""
+
+    place: str
+    """Of the difference."""
+    recorded: Origin | None
+    asked: Origin | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Render as JSON types."""
+        return {
+            "place": one_line(self.place),
+            "recorded": self.recorded.to_json() if self.recorded else None,
+            "asked": self.asked.to_json() if self.asked else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Divergence:
     """One thing a playback run did that its tape does not hold."""
 
@@ -63,6 +119,14 @@ class Divergence:
     differences: tuple[Difference, ...] = ()
     text: str = ""
     """For people: one line."""
+    needs: Dependence | None = None
+    """What a reordered request depends on that had not been served."""
+    cause: Cause | None = None
+    """Which answers the values of a changed request came from."""
+    rule: str = ""
+    """Lines of YAML: what `ignore` would have to hold for the request to match; never applied."""
+    note: str = ""
+    """What speaks against the rule."""
 
     def to_json(self) -> dict[str, Any]:
         """Render as JSON types."""
@@ -70,12 +134,16 @@ class Divergence:
             "kind": self.kind.value,
             "seq": self.seq,
             "method": self.method,
-            "url": self.url,
+            "url": one_line(self.url),
             "nearest_seq": self.nearest_seq,
             "differences": [
                 {"place": one.place, "recorded": one.recorded, "asked": one.asked}
                 for one in self.differences
             ],
+            "needs": self.needs.to_json() if self.needs else None,
+            "cause": self.cause.to_json() if self.cause else None,
+            "rule": self.rule or None,
+            "note": self.note or None,
             "text": self.text,
         }
 
@@ -98,38 +166,35 @@ class Divergence:
                     for one in data["differences"]
                 ),
                 str(data["text"]),
+                _read(Dependence, _NEEDS, data.get("needs")),
+                _read_cause(data.get("cause")),
+                str(data.get("rule") or ""),
+                str(data.get("note") or ""),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"no divergence: {error!r} in {one_line(repr(data))}") from error
 
 
-def explain(
-    kind: DivergenceKind,
-    seq: Seq,
-    request: Request,
-    nearest_seq: Seq | None = None,
-    found: tuple[Difference, ...] = (),
-) -> Divergence:
-    """Give a divergence with its text; `request` is redacted."""
-    what = one_line(f"{request.method} {request.url}")
-    match kind:
-        case DivergenceKind.EXHAUSTED:
-            text = f"{what} was asked more often than it was recorded"
-        case DivergenceKind.UNUSED:
-            text = f"{what} is on the tape and was never asked for"
-        case DivergenceKind.REORDERED:
-            text = f"{what} was asked before what it depends on"
-        case DivergenceKind.DRIFTED:
-            text = f"{what} differs in what may be allowed to drift"
-        case _:
-            text = f"{what} is not on the tape"
-    if nearest_seq is not None:
-        text += f"; nearest is exchange {nearest_seq}"
-        if found:
-            text += f", which differs at {found[0]}"
-            if len(found) > 1:
-                text += f", and at {len(found) - 1} further place{'s' * (len(found) > 2)}"
-    return Divergence(kind, seq, request.method, request.url, nearest_seq, found, text)
+def _optional(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+_NEEDS = (int, str, str, str)
+_ORIGIN = (_optional, _optional, str)
+
+
+def _read(kind: type[Any], types: tuple[Any, ...], data: Mapping[str, Any] | None) -> Any:
+    if data is None:
+        return None
+    names = [field.name for field in fields(kind)]
+    return kind(*(read(data[name]) for name, read in zip(names, types, strict=True)))
+
+
+def _read_cause(data: Mapping[str, Any] | None) -> Cause | None:
+    if data is None:
+        return None
+    recorded, asked = (_read(Origin, _ORIGIN, data[name]) for name in ("recorded", "asked"))
+    return Cause(str(data["place"]), recorded, asked)
 
 
 def one_line(text: str) -> str:

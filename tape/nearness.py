@@ -6,7 +6,7 @@ requests hold: a cheap look at every candidate, a close one at a few.
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .canonical import BodyKind, ContentType, open_body
 from .difference import common_prefix
@@ -179,6 +179,74 @@ def nearest(
             found = min(kept, key=lambda item: (distance(item[4], asked), -item[2]))
             return found[3], found[4]
     return None
+
+
+class Known(NamedTuple):
+    """What is known of a recorded request without reading it."""
+
+    seq: Seq
+    size: int
+    """Bytes of its body."""
+
+
+class Endpoints:
+    """The requests of a tape by endpoint, so that those that may be near are found without reading any."""
+
+    def __init__(self) -> None:
+        """Begin without any; `add` them in order of seq."""
+        self._same: dict[tuple[str, str], list[Known]] = {}
+        self._shape: dict[tuple[str, str], list[Known]] = {}
+        self._path: dict[str, list[Known]] = {}
+        self._host: dict[str, list[Known]] = {}
+
+    def add(self, seq: Seq, method: str, url: str, size: int) -> None:
+        """Take in a request; `url` without its query."""
+        known = Known(seq, size)
+        host, path = _split(url)
+        shape = _shape(path)
+        self._same.setdefault((method, url), []).append(known)
+        self._shape.setdefault((host, shape), []).append(known)
+        self._path.setdefault(shape, []).append(known)
+        self._host.setdefault(host, []).append(known)
+
+    def candidates(self, asked: Request, is_served: Callable[[Seq], bool], limit: int) -> list[Seq]:
+        """Give those that may be meant, the likeliest first.
+
+        The nearest endpoint of which there is any goes first, in it what has not been served: what comes
+        next on the tape, and what is as long.
+        """
+        url = asked.url.partition("?")[0]
+        host, path = _split(url)
+        shape = _shape(path)
+        chosen: dict[Seq, None] = {}
+        for tier in (
+            self._same.get((asked.method, url)),
+            self._shape.get((host, shape)),
+            self._path.get(shape),
+            self._host.get(host),
+        ):
+            if not tier:
+                continue
+            unserved = [one for one in tier if not is_served(one.seq)]
+            chosen |= dict.fromkeys(_likely(unserved or tier, asked.body_bytes, limit))
+            if len(chosen) >= limit:
+                break
+        return list(chosen)[:limit]
+
+
+def _likely(tier: list[Known], size: int, limit: int) -> list[Seq]:
+    """Give half by their place on the tape, half by their length."""
+    if len(tier) <= limit:
+        return [one.seq for one in tier]
+    alike = heapq.nsmallest(limit // 2, tier, key=lambda one: (abs(one.size - size), one.seq))
+    return [one.seq for one in (*tier[: limit // 2], *alike)]
+
+
+def _split(url: str) -> tuple[str, str]:
+    """Give a URL's host without its port, and its path."""
+    authority, slash, path = url.partition("://")[2].partition("/")
+    host, _, port = authority.rpartition(":")
+    return (host if port.isdigit() and host else authority).lower().strip("[]"), slash + path
 
 
 def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
