@@ -15,6 +15,7 @@ from mitmproxy import connection, http
 from ..store import Spool
 from ..tape.boundary import find_boundary
 from ..tape.cursor import Exhausted, Hit, Unknown
+from ..tape.divergence import Dependence
 from ..tape.events import EventKind
 from ..tape.model import (
     NO_TUNNEL,
@@ -93,6 +94,8 @@ class Flight:
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
         self.found: Hit | Exhausted | Unknown | None = None
+        self.needs: Dependence | None = None
+        """What it depends on that has not been served, where it came too early."""
         self.repeat: Repeat | None = None
         self.effect: Effect | None = None
         self.started_ns = time.time_ns()
@@ -289,6 +292,8 @@ def note_verdict(
         if flight.repeat is not None:
             more["repeat"] = repeat_row(flight.repeat)
     flight.judged = True
+    if verdict is VerdictKind.SERVED:
+        flight.session.given.setdefault(more["tape_seq"], flight.seq)
     flight.session.note(
         EventKind.VERDICT,
         seq=flight.seq,

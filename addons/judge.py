@@ -18,6 +18,7 @@ from ..tape.model import NO_TUNNEL, Fingerprint, Seq
 from ..tape.policy import Action, Decision, Facts, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
+from .order import find_needs, is_early, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
@@ -107,15 +108,18 @@ class Judge:
             return self._judge_large(flight, session)
         flight.exact = known is not None
         found = known or session.fingerprint(request, flight.request_class)
-        self._look_up(flight, session, found)
-        return None
+        return self._look_up(flight, session, found)
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
         found = await asyncio.to_thread(session.fingerprint, flight.request, flight.request_class)
-        self._look_up(flight, session, found)
+        order = self._look_up(flight, session, found)
+        if order is not None:
+            await order
 
-    def _look_up(self, flight: Flight, session: Session, found: Fingerprint) -> None:
+    def _look_up(
+        self, flight: Flight, session: Session, found: Fingerprint
+    ) -> Awaitable[None] | None:
         flight.fingerprint = found
         assert session.cursor is not None
         hit: Hit | Exhausted | Unknown = session.cursor.find(found, flight.request_class)
@@ -129,5 +133,28 @@ class Judge:
                 take_missed(session, missed)
                 reason = "on tape: the tunnel that failed before this request"
                 flight.decision = Decision(Action.SERVE, reason, missed.seq)
-                return
+                return None
+            if not hit.repeated and is_early(session, hit):
+                return self._check_order(flight, session, found)
             session.cursor.take(found, hit)
+        return None
+
+    async def _check_order(self, flight: Flight, session: Session, found: Fingerprint) -> None:
+        """Serve a request that others on the tape come before, unless it depends on one of them."""
+        cursor, request = session.cursor, flight.request
+        assert cursor is not None
+        assert request is not None
+        hit = flight.found
+        while isinstance(hit, Hit):
+            needs = await asyncio.to_thread(find_needs, session, hit, request, flight.redactions)
+            again = cursor.find(found, flight.request_class)
+            if again == hit:
+                if needs is None or cursor.served(needs.tape_seq):
+                    cursor.take(found, hit)
+                    return
+                flight.needs = needs
+                flight.decision = Decision(Action.REFUSE, reorder_reason(hit, needs))
+                return
+            # Another request with the same fingerprint was served meanwhile.
+            hit = flight.found = again
+            flight.decision = decide(flight.facts, session.mode, session.policy, hit)

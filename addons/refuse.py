@@ -13,18 +13,14 @@ from mitmproxy import http
 
 from ..store import Record, StoreError
 from ..tape.canonical import raw_key
-from ..tape.cursor import Exhausted
-from ..tape.divergence import Divergence, DivergenceKind, differences, nearest
+from ..tape.divergence import Divergence
 from ..tape.events import EventKind
-from ..tape.model import Exchange, Request, RequestClass, Response, Seq, VerdictKind
+from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
+from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
-from .session import Session
 from .wire import make_answer
-
-_CANDIDATES = 200
-"""Recorded exchanges looked at for the nearest one."""
 
 
 class Refuse:
@@ -143,70 +139,3 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     with contextlib.suppress(StoreError):
         note_verdict(flight, flight.request or bare, VerdictKind.REFUSED, reason)
     flight.finish()
-
-
-def explain(session: Session, flight: Flight, request: Request) -> Divergence:
-    """Say how a request diverged: the nearest recorded exchange and what differs. Blocking."""
-    tape = session.tape
-    assert tape is not None
-    found = flight.found
-    if isinstance(found, Exhausted):
-        return Divergence(
-            DivergenceKind.EXHAUSTED,
-            flight.seq,
-            request.method,
-            request.url,
-            found.last,
-            (),
-            f"the tape answers this request {found.times} times, and it was asked once more",
-        )
-    near = nearest(request, _candidates(session, request))
-    if near is None or near[1].method != request.method:
-        # Another method at the same place is another deed, however much alike they look.
-        seq = near[0] if near is not None else None
-        return Divergence(
-            DivergenceKind.UNEXPECTED,
-            flight.seq,
-            request.method,
-            request.url,
-            seq,
-            (),
-            "the tape holds nothing like this request"
-            + (f"; {near[1].method} of the same place is seq {seq}" if near is not None else ""),
-        )
-    secret = session.redactor.redacted_query(near[1]) | session.redactor.redacted_query(request)
-    differing = differences(near[1], request, session.rules, flight.request_class, secret)
-    return Divergence(
-        DivergenceKind.CHANGED,
-        flight.seq,
-        request.method,
-        request.url,
-        near[0],
-        differing,
-        f"nearest on the tape is seq {near[0]}",
-    )
-
-
-def _candidates(session: Session, request: Request) -> list[tuple[Seq, Request]]:
-    """Load the recorded requests that could be meant: those of the same endpoint come first."""
-    assert session.tape is not None
-    endpoints = session.find_endpoints()
-    own = endpoints.get((request.method, request.url.partition("?")[0]), [])
-    origin = f"{request.scheme}://{request.authority}/"
-    seqs = list(own)
-    if len(seqs) < _CANDIDATES:
-        seqs += [
-            seq
-            for (_, url), found in endpoints.items()
-            if url.startswith(origin)
-            for seq in found
-            if seq not in own
-        ]
-    unserved = [seq for seq in seqs if session.cursor and not session.cursor.served(seq)]
-    chosen = (unserved or seqs)[:_CANDIDATES]
-    loaded = []
-    for seq in chosen:
-        exchange = session.store.find_exchange(session.tape, seq)
-        if exchange is not None:
-            loaded.append((seq, exchange.request))
-    return loaded

@@ -15,12 +15,17 @@ from ..tape.canonical import Rules, canonical, compile_rules, effect_key, finger
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
+from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
 from .effects import Effects
+from .order import Order
 
 if TYPE_CHECKING:
     from .flight import Flight
+
+_PAGE = 2000
+"""Events read at a time."""
 
 
 class Session:
@@ -48,6 +53,7 @@ class Session:
         self.rules: Rules = compile_rules(config.ignore)
         self.redactor = redactor
         self.cursor = Cursor(self._next_use) if tape is not None else None
+        self.order = Order(store, tape, run, self.policy) if tape is not None else None
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
         self.keys: set[tuple[Any, ...]] = set()
@@ -57,6 +63,10 @@ class Session:
         self.flights: set[Flight] = set()
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
+        self.given: dict[Seq, Seq] = {}
+        """By the tape's seq: the request that its answer was first given to."""
+        self.near: Endpoints | None = None
+        """The same for what may be near; read with them."""
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
         self.tunnels: dict[str, Tunnel] = {}
@@ -141,14 +151,34 @@ class Session:
     def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
         """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
         if self.endpoints is None:
-            assert self.tape is not None
-            found: dict[tuple[str, str], list[Seq]] = {}
-            for event in self.store.events(self.tape):
-                if event.kind is EventKind.INTENT:
-                    key = (event.data["method"], event.data["url"].partition("?")[0])
-                    found.setdefault(key, []).append(event.seq)
-            self.endpoints = found
+            self._read_tape()
+        assert self.endpoints is not None
         return self.endpoints
+
+    def find_near(self) -> Endpoints:
+        """Give what finds the recorded requests that may be near one. Blocks when first asked."""
+        if self.near is None:
+            self._read_tape()
+        assert self.near is not None
+        return self.near
+
+    def _read_tape(self) -> None:
+        assert self.tape is not None
+        found: dict[tuple[str, str], list[Seq]] = {}
+        near = Endpoints()
+        begun: dict[Seq, tuple[str, str]] = {}
+        after = 0
+        while page := self.store.events(self.tape, after, _PAGE):
+            for event in page:
+                data = event.data
+                if event.kind is EventKind.INTENT:
+                    key = (data["method"], data["url"].partition("?")[0])
+                    found.setdefault(key, []).append(event.seq)
+                    begun[event.seq] = key
+                elif event.kind is EventKind.OUTCOME and event.seq in begun:
+                    near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
+            after = page[-1].number
+        self.near, self.endpoints = near, found
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
         """Give the place of a tunnel that a client has just asked for."""

@@ -253,16 +253,26 @@ def show(
 
 @cli.command()
 @_options("config", "store", "json")
+@click.option(
+    "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
+)
 @click.argument("run")
-def receipt(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+def receipt(
+    config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
+) -> int:
     """Print the receipt of a run again."""
     from ..store import Store
-    from ..timeline import build, render_receipt
+    from ..timeline import build, render_divergences, render_receipt
 
     config = _reading(config_file, store)
     with Store.open(config.store, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
-    _print_json(made.to_json()) if as_json else click.echo(render_receipt(made))
+    if as_json:
+        _print_json(made.to_json())
+        return 0
+    click.echo(render_receipt(made))
+    if everything and (listed := render_divergences(made)):
+        click.echo(listed)
     return 0
 
 

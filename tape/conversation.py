@@ -24,7 +24,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from .canonical import MAX_PARSED, Rules
-from .divergence import ABSENT, Difference, Divergence, DivergenceKind, differences, one_line
+from .difference import differences
+from .divergence import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from .json_form import JsonPath, canonical_json
 from .model import Close, Exchange, Message, MessageKind, Request, RequestClass, Seq
 from .script import CAUSE_MARGIN_US

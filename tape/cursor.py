@@ -70,6 +70,11 @@ class Cursor:
         return seq in self._served
 
     @property
+    def served_seqs(self) -> frozenset[Seq]:
+        """All exchanges that have been served, as they are now."""
+        return frozenset(self._served)
+
+    @property
     def count(self) -> int:
         """How many exchanges of the tape have been served."""
         return len(self._served)

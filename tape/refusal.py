@@ -42,8 +42,7 @@ def refusal_body(request: Request, divergence: Divergence | None, reason: str) -
     details: dict[str, Any] = {"refused": True, "reason": one_line(reason)}
     param = None
     if divergence is not None:
-        told = divergence.to_json()
-        details["divergence"] = {**told, "url": one_line(divergence.url)}
+        details["divergence"] = divergence.to_json()
         if divergence.differences:
             param = one_line(divergence.differences[0].place)
     body = {

@@ -26,7 +26,14 @@ from playhead.store.runs import RunStatus
 from playhead.tape import events
 from playhead.tape.canonical import _SHORT_LIST
 from playhead.tape.dialects import DIALECTS, Finish
-from playhead.tape.divergence import Difference, Divergence, DivergenceKind
+from playhead.tape.divergence import (
+    Cause,
+    Dependence,
+    Difference,
+    Divergence,
+    DivergenceKind,
+    Origin,
+)
 from playhead.tape.model import (
     Chunk,
     Close,
@@ -215,10 +222,20 @@ def _receipt() -> Receipt:
     made = Receipt("r@1", "r", "playback", "sealed", requests=1)
     made.effects.append(Effect(1, "POST", "https://api.example.com/", "", "upstream", "200"))
     difference = Difference("method", "POST", "GET")
+    origin = Origin(Seq(1), Seq(1), "body")
     differing = Divergence(
-        DivergenceKind.CHANGED, Seq(1), "GET", "http://h/", Seq(1), (difference,), "x"
+        DivergenceKind.CHANGED,
+        Seq(1),
+        "GET",
+        "http://h/",
+        Seq(1),
+        (difference,),
+        "x",
+        Dependence(Seq(1), "path", "body", "x"),
+        Cause("path", origin, origin),
     )
-    made.divergences.append(differing.to_json())
+    made.root = differing.to_json()
+    made.divergences.append(made.root)
     # Rows that come out of events as they were written.
     made.foreign.append({field.name: 0 for field in fields(ForeignSocket)} | {"first_seen": 0})
     del made.foreign[0]["first_seen"]

@@ -4,12 +4,13 @@ Everything here is computed from events and exchanges, so it can be computed aga
 """
 
 from .receipt import Receipt, build, exit_code
-from .render import render_exchange, render_receipt, render_run, render_runs
+from .render import render_divergences, render_exchange, render_receipt, render_run, render_runs
 
 __all__ = [
     "Receipt",
     "build",
     "exit_code",
+    "render_divergences",
     "render_exchange",
     "render_receipt",
     "render_run",

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
+from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 
@@ -59,6 +60,11 @@ class Receipt:
     """Served answers by how they matched: `exact`, `canonical`, `repeated`."""
     effects: list[Effect] = field(default_factory=list)
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
+    """The first of those that were noted, by seq."""
+    root: Mapping[str, Any] | None = None
+    """The divergence that the others follow from, or what was left over where nothing else diverged."""
+    followed: Counter[str] = field(default_factory=Counter)
+    """How many others there were, by kind."""
     unused: list[dict[str, Any]] = field(default_factory=list)
     egress: list[dict[str, Any]] = field(default_factory=list)
     foreign: list[dict[str, Any]] = field(default_factory=list)
@@ -77,6 +83,12 @@ class Receipt:
         if self.mode != "playback" or self.status == RunStatus.OPEN.value:
             return None
         return exit_code(self) == 0
+
+    @property
+    def divergence_count(self) -> int:
+        """How many divergences were noted; what was left over does not count."""
+        left = self.counts["unused"]
+        return self.followed.total() + (self.root is not None) - left
 
     @property
     def level(self) -> str:
@@ -121,6 +133,11 @@ class Receipt:
                 }
                 for effect in self.effects
             ],
+            "root": dict(self.root) if self.root is not None else None,
+            "followed": {
+                "count": self.followed.total(),
+                "by_kind": dict(sorted(self.followed.items())),
+            },
             "divergences": [dict(divergence) for divergence in self.divergences],
             "unused": self.unused,
             "live": self.live,
@@ -196,7 +213,7 @@ class _Fold:
             case EventKind.OUTCOME:
                 self._outcome(data)
             case EventKind.DIVERGED:
-                _bounded(receipt.divergences, data["divergence"])
+                self._diverged(data["divergence"])
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
@@ -214,6 +231,14 @@ class _Fold:
                 receipt.unfinished = list(data.get("unknown", ()))
             case EventKind.OPENED:
                 pass
+
+    def _diverged(self, row: Mapping[str, Any]) -> None:
+        """Keep a divergence; nothing follows from one with a later seq, however they were written down."""
+        receipt = self.receipt
+        _bounded(receipt.divergences, row)
+        receipt.followed[row["kind"]] += 1
+        if receipt.root is None or _rank(row) < _rank(receipt.root):
+            receipt.root = row
 
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.receipt.requests += 1
@@ -293,6 +318,14 @@ class _Fold:
             receipt.effects.append(effect)
         if self.tape is not None:
             self._leftovers(self.tape)
+        receipt.divergences.sort(key=lambda row: int(row["seq"]))
+        if receipt.counts["unused"]:
+            receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
+            if receipt.root is None and receipt.unused:
+                receipt.root = _unused(receipt.unused[0])
+        if receipt.root is not None:
+            receipt.followed[receipt.root["kind"]] -= 1
+            receipt.followed = +receipt.followed
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
@@ -341,6 +374,17 @@ class _Fold:
             for rule, only in self.live
             if only is None or only == kind
         )
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
+    """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
+    return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
+
+
+def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    text = "on the tape, and never asked for"
+    kind, seq = DivergenceKind.UNUSED, Seq(row["seq"])
+    return Divergence(kind, seq, row["method"], row["url"], seq, (), text).to_json()
 
 
 def _describe_repeat(of: int, kind: str, unseen: bool) -> str:

@@ -8,7 +8,7 @@ import codecs
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -274,24 +274,64 @@ def _effects(receipt: Receipt) -> list[str]:
     return lines
 
 
-def _divergences(receipt: Receipt) -> list[str]:
+def render_divergences(receipt: Receipt) -> str:
+    """List every divergence that the receipt holds, the root among them; empty where there is none."""
     if not receipt.divergences:
+        return ""
+    lines = ["all divergences, by seq:"]
+    for row in receipt.divergences:
+        lines += _divergence(row)
+    more = receipt.divergence_count - len(receipt.divergences)
+    return "\n".join([*lines, f"  … and {more} more"] if more > 0 else lines)
+
+
+def _divergences(receipt: Receipt) -> list[str]:
+    root = receipt.root
+    if root is None or not receipt.divergences:
         return []
-    lines = ["diverged:"]
-    for row in receipt.divergences[:_ROWS]:
-        lines.append(
-            f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
-            f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}"
-        )
-        lines.append(f"         {plain(str(row['text']))}")
-        for difference in row.get("differences", ())[:3]:
-            lines.append(
-                f"         {plain(str(difference['place']), 60)}: recorded "
-                f"{plain(repr(difference['recorded']), 90)}, asked {plain(repr(difference['asked']), 90)}"
-            )
-    if len(receipt.divergences) > _ROWS:
-        lines.append(f"  … and {len(receipt.divergences) - _ROWS} more")
+    lines = ["diverged:", *_divergence(root)]
+    rule = root.get("rule")
+    if rule:
+        lines.append("         what would ignore it, in the configuration:")
+        lines += [f"           {plain(line)}" for line in str(rule).split("\n")[:_ROWS]]
+        if root.get("note"):
+            lines.append(f"         but {plain(str(root['note']))}")
+    count = receipt.followed.total()
+    if count:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(receipt.followed.items()))
+        lines.append(f"  followed by {count} more: {plain(kinds)}")
     return lines
+
+
+def _divergence(row: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
+        f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
+        f"         {plain(str(row['text']))}",
+    ]
+    lines += [
+        f"         {plain(str(one['place']), 60)}: recorded "
+        f"{plain(repr(one['recorded']), 90)}, asked {plain(repr(one['asked']), 90)}"
+        for one in row.get("differences", ())[:3]
+    ]
+    cause = row.get("cause")
+    if cause:
+        lines += [
+            f"         {plain(str(cause['place']), 60)}: the {side} value came from {_origin(cause[side])}"
+            for side in ("recorded", "asked")
+            if cause[side]
+        ]
+    return lines
+
+
+def _origin(row: Mapping[str, Any]) -> str:
+    """Name an answer: by its seq on the tape, and by the request it was given to where that is another."""
+    tape_seq, seq = row["tape_seq"], row["seq"]
+    place = plain(str(row["place"]), 60)
+    if tape_seq is None:
+        return f"{place} of the answer to seq {seq}, which is not on the tape"
+    also = f" (given to seq {seq})" if seq not in (None, tape_seq) else ""
+    return f"{place} of the answer to seq {tape_seq} on the tape{also}"
 
 
 def _rows(title: str, rows: Sequence[str], count: int | None = None) -> list[str]:

@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
+from playhead.tape.difference import differences
 from playhead.tape.divergence import (
     ABSENT,
     MAX_SHOWN,
     Difference,
     Divergence,
     DivergenceKind,
-    differences,
-    distance,
-    explain,
-    nearest,
 )
 from playhead.tape.model import Headers, Request, RequestClass, Seq
+from playhead.tape.nearness import distance, nearest
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))
 FORM = (b"content-type", b"application/x-www-form-urlencoded")
@@ -381,24 +379,3 @@ def test_what_is_no_divergence_is_refused(change: dict[str, Any]) -> None:
         Divergence.from_json({**DIVERGENCE.to_json(), **change})
     with pytest.raises(ValueError, match="no divergence"):
         Divergence.from_json({})
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (DivergenceKind.CHANGED, "is not on the tape; nearest is exchange 7, which differs at"),
-        (DivergenceKind.UNEXPECTED, "is not on the tape"),
-        (DivergenceKind.EXHAUSTED, "more often than it was recorded"),
-        (DivergenceKind.REORDERED, "before what it depends on"),
-        (DivergenceKind.UNUSED, "never asked for"),
-        (DivergenceKind.DRIFTED, "drift"),
-    ],
-)
-def test_a_divergence_explains_itself(kind: DivergenceKind, text: str) -> None:
-    """The text names the request, the nearest exchange and the first place."""
-    found = (Difference("body $.a", "1", "2"), Difference("body $.b", "1", "2"))
-    near, told = (Seq(7), found) if kind is DivergenceKind.CHANGED else (None, ())
-    divergence = explain(kind, Seq(3), ask(), near, told)
-    assert divergence.text.startswith("POST https://api.example.com/v1/chat/completions ")
-    assert text in divergence.text
-    assert divergence.differences == told

@@ -1,0 +1,177 @@
+"""How a request diverged: the nearest recorded one, what differs, where the values came from, what would ignore it.
+
+Blocking, for a thread, and bounded: at most `_CANDIDATES` exchanges are read for the nearest one, and for
+`_LIMIT_S` others are looked through for where a value came from.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+
+from ..tape.cause import Answer, find_origin, find_texts, sought
+from ..tape.cursor import Exhausted, Hit
+from ..tape.difference import differences
+from ..tape.divergence import (
+    Cause,
+    Dependence,
+    Difference,
+    Divergence,
+    DivergenceKind,
+)
+from ..tape.model import Exchange, Request, Seq, VerdictKind
+from ..tape.nearness import nearest
+from ..tape.rule import note_on, propose_rule
+from .flight import Flight
+from .session import Session
+
+_CANDIDATES = 64
+"""Recorded exchanges read for the nearest one."""
+_SHOWN = 8
+"""Differences that are told."""
+_COMPARED = 40
+"""Differences that are looked at for a rule."""
+_TRACED = 3
+"""Differences whose values are looked for in answers."""
+_LIMIT_S = 0.5
+
+
+def explain(session: Session, flight: Flight, request: Request) -> Divergence:
+    """Say how a request diverged. Blocking.
+
+    request: redacted.
+    """
+    found = flight.found
+    if flight.needs is not None and isinstance(found, Hit):
+        return _reordered(flight, request, found, flight.needs)
+    if isinstance(found, Exhausted):
+        return Divergence(
+            DivergenceKind.EXHAUSTED,
+            flight.seq,
+            request.method,
+            request.url,
+            found.last,
+            (),
+            f"the tape answers this request {found.times} times, and it was asked once more",
+        )
+    near = find_nearest(session, request)
+    if near is None or near[1].method != request.method:
+        # Another method at the same place is another deed, however much alike they look.
+        seq = near[0] if near is not None else None
+        return Divergence(
+            DivergenceKind.UNEXPECTED,
+            flight.seq,
+            request.method,
+            request.url,
+            seq,
+            (),
+            "the tape holds nothing like this request"
+            + (f"; {near[1].method} of the same place is seq {seq}" if near is not None else ""),
+        )
+    return _changed(session, flight, request, *near)
+
+
+def find_nearest(session: Session, request: Request) -> tuple[Seq, Request] | None:
+    """Find the recorded request that was meant; of those that were not served, where there are any."""
+    cursor, tape = session.cursor, session.tape
+    assert cursor is not None
+    assert tape is not None
+    seqs = session.find_near().candidates(request, cursor.served, _CANDIDATES)
+    loaded = []
+    for seq in seqs:
+        exchange = session.store.find_exchange(tape, seq)
+        if exchange is not None:
+            loaded.append((seq, exchange.request))
+    loaded.sort(key=lambda item: item[0])
+    return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
+
+
+def _reordered(flight: Flight, request: Request, hit: Hit, needs: Dependence) -> Divergence:
+    return Divergence(
+        DivergenceKind.REORDERED,
+        flight.seq,
+        request.method,
+        request.url,
+        hit.seq,
+        (),
+        f"asked before what it depends on: its {needs.place} has a value from the answer to seq"
+        f" {needs.tape_seq} ({needs.source}), which has not been asked for yet",
+        needs,
+    )
+
+
+def _changed(
+    session: Session, flight: Flight, request: Request, seq: Seq, recorded: Request
+) -> Divergence:
+    kind = flight.request_class
+    secret = session.redactor.redacted_query(recorded) | session.redactor.redacted_query(request)
+    found = differences(recorded, request, session.rules, kind, secret, _COMPARED)
+    rule = ""
+    if len(found) < _COMPARED:
+        rule = propose_rule(recorded, request, found, session.rules, kind, secret)
+    return Divergence(
+        DivergenceKind.CHANGED,
+        flight.seq,
+        request.method,
+        request.url,
+        seq,
+        found[:_SHOWN],
+        f"nearest on the tape is seq {seq}",
+        cause=_find_cause(session, flight, seq, recorded, request, found),
+        rule=rule,
+        note=note_on(kind) if rule else "",
+    )
+
+
+def _find_cause(
+    session: Session,
+    flight: Flight,
+    seq: Seq,
+    recorded: Request,
+    asked: Request,
+    found: Iterable[Difference],
+) -> Cause | None:
+    """Find where the values of the first difference that can be traced came from."""
+    deadline = time.monotonic() + _LIMIT_S
+    untraced = frozenset(one.place for one in flight.redactions)
+    for _, one in zip(range(_TRACED), found, strict=False):
+        old, new = find_texts(one.place, recorded, asked, untraced)
+        cause = Cause(
+            one.place,
+            find_origin(sought(one.place, old, new), _on_tape(session, seq, deadline)),
+            find_origin(sought(one.place, new, old), _given(session, deadline)),
+        )
+        if cause.recorded is not None or cause.asked is not None:
+            return cause
+    return None
+
+
+def _on_tape(session: Session, before: Seq, deadline: float) -> Iterator[Answer]:
+    """Give the recorded answers before an exchange, in their order."""
+    assert session.tape is not None
+    for seq in range(1, before):
+        exchange = session.store.find_exchange(session.tape, seq)
+        if exchange is not None:
+            yield Answer(session.given.get(Seq(seq)), Seq(seq), exchange.response)
+        if time.monotonic() > deadline:
+            return
+
+
+def _given(session: Session, deadline: float) -> Iterator[Answer]:
+    """Give what this playback was answered, in the order in which it asked."""
+    assert session.tape is not None
+    given = [(seq, tape_seq) for tape_seq, seq in session.given.copy().items()]
+    made: dict[Seq, Exchange] = {}
+    if session.run is not None and len(given) < session.last_seq:
+        for exchange in session.store.exchanges(session.run):
+            if exchange.verdict in (VerdictKind.LIVE, VerdictKind.STUBBED):
+                made[exchange.seq] = exchange
+            if time.monotonic() > deadline:
+                break
+    rows: list[tuple[Seq, Seq | None]] = [*given, *((seq, None) for seq in made)]
+    for seq, tape_seq in sorted(rows, key=lambda row: row[0]):
+        exchange_or_none = (
+            made[seq] if tape_seq is None else session.store.find_exchange(session.tape, tape_seq)
+        )
+        if exchange_or_none is not None:
+            yield Answer(seq, tape_seq, exchange_or_none.response)
+        if time.monotonic() > deadline:
+            return

@@ -1,0 +1,202 @@
+"""Whether a request comes before one that it depends on: a playback asked in an order that cannot be.
+
+Order between different requests is free, so almost every request is let through by one comparison: nothing
+with a smaller seq is unserved. Only else is looked at what stands in the request and in those answers, on a
+thread. What cannot be found out within `_LIMIT_S` is let through: the answer is the recorded one all the same.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Set
+from typing import TYPE_CHECKING
+
+from ..store import RunInfo, Store
+from ..tape.cursor import Hit
+from ..tape.dependence import (
+    core,
+    find_shared,
+    may_stand_in_answer,
+    may_stand_in_request,
+    seen_values,
+)
+from ..tape.divergence import Dependence
+from ..tape.model import Exchange, Redaction, Request, RequestClass, Seq, VerdictKind
+from ..tape.policy import Facts, Policy
+from ..tape.values import Values, request_values
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_LIMIT_S = 1.0
+"""Longest that one request is looked at."""
+_LOOKED_AT = 500
+"""Most unserved exchanges that are looked at: the latest before the request."""
+_HELD = 100_000
+"""Most values that are held of the answers that were looked at."""
+_KNOWN = 10_000
+"""Most values of which is remembered whether they were seen before."""
+
+
+class Order:
+    """Find what a request was asked before; one for a playback."""
+
+    def __init__(self, store: Store, tape: RunInfo, run: RunInfo | None, policy: Policy) -> None:
+        """Read the tape's list of exchanges when it is first needed."""
+        self._store = store
+        self._tape = tape
+        self._run = run
+        self._policy = policy
+        self._seqs: list[Seq] | None = None
+        self._at = 0
+        """Index of the first exchange that has not been served, as far as is known."""
+        self._idle: set[Seq] = set()
+        """Exchanges on which nothing can depend: telemetry, and what a live rule sends out instead."""
+        self._first: dict[tuple[Seq, str], bool] = {}
+        self._answers: dict[Seq, tuple[int, Values]] = {}
+        """Values of unserved answers that were looked at, with the last seq that had not seen them all."""
+        self._held = 0
+
+    def read(self) -> None:
+        """Read the list of exchanges. Blocks."""
+        if self._seqs is None:
+            self._seqs = self._store.seqs(self._tape)
+
+    def is_early(self, seq: Seq, served: Callable[[Seq], bool]) -> bool:
+        """Say whether an exchange before this one has not been served: then `find` has to look."""
+        seqs = self._seqs
+        if seqs is None:
+            return seq > 1
+        while self._at < len(seqs) and (served(seqs[self._at]) or seqs[self._at] in self._idle):
+            self._at += 1
+        return self._at < len(seqs) and seqs[self._at] < seq
+
+    def find(
+        self, seq: Seq, request: Request, untraced: frozenset[str], served: Set[Seq]
+    ) -> Dependence | None:
+        """Find an unserved answer on which the recorded exchange `seq` depends. Blocks; any thread.
+
+        request: as asked, redacted.
+        """
+        self.read()
+        assert self._seqs is not None
+        deadline = time.monotonic() + _LIMIT_S
+        asked: Values | None = None
+        earlier = [
+            one
+            for one in self._seqs[self._at : bisect_left(self._seqs, seq)]
+            if one not in served and one not in self._idle
+        ]
+        found: list[Dependence] = []
+        for one in earlier[-_LOOKED_AT:]:
+            answered = self._find_answer(one, seq)
+            if not answered:
+                continue
+            if asked is None:
+                asked = request_values(request, untraced)
+            found += find_shared(asked, one, answered)
+            if time.monotonic() > deadline:
+                return None
+        for shared in found:
+            if self._is_first(shared, deadline) and not self._is_known(shared, served, deadline):
+                return shared
+            if time.monotonic() > deadline:
+                return None
+        return None
+
+    def _find_answer(self, one: Seq, before: Seq) -> Values:
+        """Find the values of an answer that request `before` can have seen."""
+        known = self._answers.get(one)
+        if known is not None and known[0] < before:
+            return known[1]
+        exchange = self._store.find_exchange(self._tape, one)
+        if exchange is None or exchange.response is None or self._is_idle(exchange):
+            self._idle.add(one)
+            return {}
+        values = seen_values(exchange, before)
+        latest = max((chunk.after for chunk in exchange.response.chunks), default=0)
+        if latest < before and self._held + len(values) <= _HELD:
+            # Whoever was asked for after its last piece has seen as much.
+            self._held += len(values)
+            self._answers[one] = (latest, values)
+        return values
+
+    def _is_idle(self, exchange: Exchange) -> bool:
+        request = exchange.request
+        kind = exchange.request_class
+        if kind is RequestClass.TELEMETRY:
+            return True
+        facts = Facts(
+            request.method, request.scheme, request.host, request.port, request.target, kind
+        )
+        return self._policy.find_live(facts) is not None
+
+    def _is_first(self, shared: Dependence, deadline: float) -> bool:
+        """Say whether a value was in nothing that was asked or answered before on the tape."""
+        key = (shared.tape_seq, shared.value)
+        known = self._first.get(key)
+        if known is not None:
+            return known
+        needles = core(shared.value)
+        first = True
+        assert self._seqs is not None
+        for one in self._seqs:
+            if one > shared.tape_seq:
+                break
+            exchange = self._store.find_exchange(self._tape, one)
+            if exchange is None:
+                continue
+            asked = may_stand_in_request(exchange.request, needles)
+            if asked or (one < shared.tape_seq and may_stand_in_answer(exchange.response, needles)):
+                first = False
+                break
+            if time.monotonic() > deadline:
+                return False
+        if len(self._first) < _KNOWN:
+            self._first[key] = first
+        return first
+
+    def _is_known(self, shared: Dependence, served: Set[Seq], deadline: float) -> bool:
+        """Say whether the agent can have a value from elsewhere: what it was answered in this playback."""
+        needles = core(shared.value)
+        for exchange in self._answered(shared.tape_seq, served):
+            if may_stand_in_answer(exchange.response, needles):
+                return True
+            if time.monotonic() > deadline:
+                return True
+        return False
+
+    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Exchange]:
+        """Give what was served from behind a place of the tape, and what did not come from the tape."""
+        for one in sorted(served):
+            if one > after and (found := self._store.find_exchange(self._tape, one)) is not None:
+                yield found
+        if self._run is not None:
+            for exchange in self._store.exchanges(self._run):
+                if exchange.verdict in (VerdictKind.LIVE, VerdictKind.STUBBED):
+                    yield exchange
+
+
+def is_early(session: "Session", hit: Hit) -> bool:
+    """Say whether what would be served has others before it on the tape that were not. Loop."""
+    cursor, order = session.cursor, session.order
+    assert cursor is not None
+    return order is not None and order.is_early(hit.seq, cursor.served)
+
+
+def find_needs(
+    session: "Session", hit: Hit, request: Request, redactions: tuple[Redaction, ...]
+) -> Dependence | None:
+    """Find what a request depends on that has not been served. Blocks; any thread."""
+    cursor, order = session.cursor, session.order
+    assert cursor is not None
+    assert order is not None
+    untraced = frozenset(one.place for one in redactions)
+    return order.find(hit.seq, request, untraced, cursor.served_seqs)
+
+
+def reorder_reason(hit: Hit, needs: Dependence) -> str:
+    """Say in one line why a request came too early."""
+    return (
+        f"reordered: on the tape as seq {hit.seq}, but {needs.place} has a value from the answer to"
+        f" seq {needs.tape_seq}, which has not been asked for yet"
+    )

@@ -1,0 +1,265 @@
+"""Where two requests differ, place by place.
+
+Rules:
+
+1. A difference is named by its place in what is compared (`canonical.py`), first what comes first in the
+   request: method, scheme, host, path, query, header fields, body. In JSON the order is the recorded text's.
+2. Values are shown as one line of at most 200 characters around the first character that differs. Both
+   requests are redacted already.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+from .canonical import (
+    BOUNDARY,
+    MARK,
+    BodyKind,
+    Canonical,
+    Rules,
+    canonical,
+    form_pairs,
+    open_body,
+    query_pairs,
+)
+from .divergence import ABSENT, MAX_SHOWN, Difference, one_line
+from .json_form import MAX_DEPTH, is_twice, json_tree, show_json
+from .model import Request, RequestClass
+
+_BEFORE = 60
+"""Characters shown before the first that differs."""
+_SHIFT = 32
+"""Items that may have been put in or left out before what follows is no longer seen as moved."""
+
+
+def differences(
+    recorded: Request,
+    asked: Request,
+    rules: Rules,
+    request_class: RequestClass = RequestClass.EFFECT,
+    redacted_query: frozenset[str] = frozenset(),
+    limit: int = 8,
+) -> tuple[Difference, ...]:
+    """Find where two requests differ, in the order of the request; empty where they are the same question.
+
+    request_class: of both.
+    redacted_query: names of query keys that count by their kind, of either request.
+    limit: most differences returned.
+    """
+    old = canonical(recorded, request_class, rules, redacted_query)
+    new = canonical(asked, request_class, rules, redacted_query)
+    found: list[Difference] = []
+    for one in _differences(recorded, asked, old, new, rules, redacted_query):
+        if len(found) >= limit:
+            break
+        found.append(one)
+    if not found and old != new and limit > 0:
+        # The same bytes, read in two ways.
+        found.append(Difference("body", f"(as {old.kind})", f"(as {new.kind})"))
+    return tuple(found)
+
+
+def _differences(
+    recorded: Request,
+    asked: Request,
+    old: Canonical,
+    new: Canonical,
+    rules: Rules,
+    redacted_query: frozenset[str],
+) -> Iterator[Difference]:
+    for place, one, other in (
+        ("method", old.method, new.method),
+        ("scheme", old.scheme, new.scheme),
+        ("host", old.authority, new.authority),
+        ("path", old.path, new.path),
+    ):
+        if one != other:
+            yield _difference(place, one, other)
+    if old.query != new.query:
+        yield from _named(
+            "query",
+            query_pairs(recorded.target, rules.of(recorded).masks, redacted_query),
+            query_pairs(asked.target, rules.of(asked).masks, redacted_query),
+        )
+    if old.headers != new.headers:
+        yield from _named("header", _header_pairs(old), _header_pairs(new))
+    if old.body != new.body or old.kind != new.kind:
+        yield from _body_differences(recorded, asked, old, new, rules)
+
+
+def _difference(place: str, recorded: str, asked: str) -> Difference:
+    start = max(0, common_prefix(recorded, asked) - _BEFORE)
+    return Difference(one_line(place), _window(recorded, start), _window(asked, start))
+
+
+def _window(text: str, start: int) -> str:
+    if text == ABSENT:
+        return text
+    if start and len(text) > MAX_SHOWN:
+        return one_line("..." + text[start : start + 4 * MAX_SHOWN])
+    return one_line(text)
+
+
+def common_prefix(one: Any, other: Any) -> int:
+    """Count what two texts or bodies begin with alike, by halving: slices are compared in C."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+_PLAIN_NAME = re.compile(r"[\w-]+")
+
+_Pairs = list[tuple[str, str | None]]
+
+
+def _header_pairs(form: Canonical) -> _Pairs:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in form.headers]
+
+
+def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
+    """Compare pairs by name: the values of a name are sorted for a query, in order for the rest."""
+    names = dict.fromkeys([name for name, _ in old] + [name for name, _ in new])
+    told = False
+    for name in names:
+        one = [value for key, value in old if key == name]
+        other = [value for key, value in new if key == name]
+        if what == "query":
+            one.sort(key=_sortable)
+            other.sort(key=_sortable)
+        for first, second in zip_longest(one, other, fillvalue=ABSENT):
+            if first != second:
+                told = True
+                yield _difference(f"{what} {name}", _show_value(first), _show_value(second))
+    if not told:
+        # The same values of the same names, in another order of the names.
+        yield _difference(what, _show_names(old), _show_names(new))
+
+
+def _sortable(value: str | None) -> tuple[bool, str]:
+    return value is not None, value or ""
+
+
+def _show_value(value: str | None) -> str:
+    if value is None:
+        return "(no value)"
+    if value.startswith(MARK):
+        return "(masked)" if value == f"{MARK}*" else f"({value[1:]})"
+    return value
+
+
+def _show_names(pairs: _Pairs) -> str:
+    return "&".join(name for name, _ in pairs)
+
+
+def _body_differences(
+    recorded: Request, asked: Request, old: Canonical, new: Canonical, rules: Rules
+) -> Iterator[Difference]:
+    if old.kind is new.kind is BodyKind.JSON:
+        try:
+            first, second = (
+                json_tree(open_body(one)[0].decode(), rules.of(one).masks.json)
+                for one in (recorded, asked)
+            )
+            yield from _tree_differences(first, second, "$", 0)
+        except (ValueError, RecursionError):
+            # Deeper than the exact reader goes: the canonical texts are all there is.
+            yield from _byte_difference(old.body, new.body, "body byte ")
+    elif old.kind is new.kind is BodyKind.FORM:
+        yield from _named(
+            "form",
+            form_pairs(open_body(recorded)[0], rules.of(recorded).masks),
+            form_pairs(open_body(asked)[0], rules.of(asked).masks),
+        )
+    elif old.kind is new.kind is BodyKind.MULTIPART:
+        at = common_prefix(old.body, new.body)
+        # Either side's count serves: up to here they are the same.
+        part = max(1, old.body.count(b"--" + BOUNDARY, 0, at))
+        yield _at_byte(f"body part {part}", old.body, new.body, at)
+    else:
+        first, second = open_body(recorded)[0], open_body(asked)[0]
+        if not first or not second:
+            yield Difference("body", _show_body(first), _show_body(second))
+        elif first != second:
+            yield from _byte_difference(first, second, "body byte ")
+
+
+def _byte_difference(old: bytes, new: bytes, place: str) -> Iterator[Difference]:
+    at = common_prefix(old, new)
+    yield _at_byte(f"{place}{at}", old, new, at)
+
+
+def _at_byte(place: str, old: bytes, new: bytes, at: int) -> Difference:
+    start = max(0, at - _BEFORE)
+    shown = [
+        ("..." if start else "")
+        + body[start : start + 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")
+        for body in (old, new)
+    ]
+    return Difference(place, one_line(shown[0]), one_line(shown[1]))
+
+
+def _show_body(body: bytes) -> str:
+    return one_line(body[: 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")) or ABSENT
+
+
+def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Difference]:
+    if old == new:
+        return
+    if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            place = f"{path}{_step(name)}"
+            if name not in new:
+                yield _difference(f"body {place}", show_json(old[name]), ABSENT)
+            elif name not in old:
+                yield _difference(f"body {place}", ABSENT, show_json(new[name]))
+            else:
+                yield from _tree_differences(old[name], new[name], place, depth + 1)
+    elif (
+        depth < MAX_DEPTH
+        and isinstance(old, list)
+        and isinstance(new, list)
+        and not is_twice(old)
+        and not is_twice(new)
+    ):
+        yield from _list_differences(old, new, path, depth)
+    else:
+        yield _difference(f"body {path}", show_json(old), show_json(new))
+
+
+def _list_differences(
+    old: list[Any], new: list[Any], path: str, depth: int
+) -> Iterator[Difference]:
+    """Compare item by item; what was put in or left out is a difference, what it moved is not."""
+    at, other = 0, 0
+    while at < len(old) or other < len(new):
+        place = f"{path}[{at if at < len(old) else other}]"
+        surplus = (len(new) - other) - (len(old) - at)
+        if old[at : at + 1] == new[other : other + 1]:
+            at, other = at + 1, other + 1
+        elif at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
+            yield _difference(f"body {place}", ABSENT, show_json(new[other]))
+            other += 1
+        elif other == len(new) or (surplus < 0 and new[other] in _ahead(old, at, -surplus)):
+            yield _difference(f"body {place}", show_json(old[at]), ABSENT)
+            at += 1
+        else:
+            yield from _tree_differences(old[at], new[other], place, depth + 1)
+            at, other = at + 1, other + 1
+
+
+def _ahead(items: list[Any], at: int, surplus: int) -> list[Any]:
+    return items[at + 1 : at + 1 + min(surplus, _SHIFT)]
+
+
+def _step(name: str) -> str:
+    name = name[2:] if name.startswith(MARK) else name
+    return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"['{name}']"
