@@ -17,7 +17,7 @@ from ..tape.cursor import Exhausted
 from ..tape.divergence import Divergence, DivergenceKind, differences, nearest
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, Seq, VerdictKind
-from ..tape.policy import Action
+from ..tape.policy import Action, Drifted
 from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 from .flight import Flight, detach, find_flight, note_verdict
 from .session import Session
@@ -159,6 +159,16 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             found.last,
             (),
             f"the tape answers this request {found.times} times, and it was asked once more",
+        )
+    if isinstance(found, Drifted):
+        return Divergence(
+            DivergenceKind.DRIFTED,
+            flight.seq,
+            request.method,
+            request.url,
+            found.seq,
+            found.differences,
+            found.text,
         )
     near = nearest(request, _candidates(session, request))
     if near is None or near[1].method != request.method:

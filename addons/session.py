@@ -14,12 +14,14 @@ from ..store import RunInfo, Store
 from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
+from ..tape.keys import KeyPairs
 from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
 from .effects import Effects
 
 if TYPE_CHECKING:
+    from .drift import Drifts
     from .flight import Flight
 
 
@@ -57,8 +59,12 @@ class Session:
         self.flights: set[Flight] = set()
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
+        self.drifts: Drifts | None = None
+        """What of the tape may have drifted; made at the first model call that is not on it."""
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
+        self.key_pairs = KeyPairs()
+        """Idempotency keys of effects that were served, with those on the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""
         self.failing: set[tuple[str, int]] = set()
