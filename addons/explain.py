@@ -19,6 +19,7 @@ from ..tape.divergence import (
 )
 from ..tape.model import Exchange, Request, Seq, VerdictKind
 from ..tape.nearness import nearest
+from ..tape.policy import Drifted
 from ..tape.rule import note_on, propose_rule
 from .flight import Flight
 from .session import Session
@@ -51,6 +52,16 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             found.last,
             (),
             f"the tape answers this request {found.times} times, and it was asked once more",
+        )
+    if isinstance(found, Drifted):
+        return Divergence(
+            DivergenceKind.DRIFTED,
+            flight.seq,
+            request.method,
+            request.url,
+            found.seq,
+            found.differences,
+            found.text,
         )
     near = find_nearest(session, request)
     if near is None or near[1].method != request.method:

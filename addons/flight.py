@@ -14,7 +14,6 @@ from mitmproxy import connection, http
 
 from ..store import Spool
 from ..tape.boundary import find_boundary
-from ..tape.cursor import Exhausted, Hit, Unknown
 from ..tape.divergence import Dependence
 from ..tape.events import EventKind
 from ..tape.model import (
@@ -36,7 +35,7 @@ from ..tape.model import (
     Tunnel,
     VerdictKind,
 )
-from ..tape.policy import Decision, Facts
+from ..tape.policy import Decision, Facts, Found
 from ..tape.script import Steps
 from .effects import Effect
 from .failure import find_fault
@@ -93,7 +92,9 @@ class Flight:
         self.fingerprint: Fingerprint | None = None
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
-        self.found: Hit | Exhausted | Unknown | None = None
+        self.effect_key: bytes | None = None
+        """Of an effect that was read whole in playback."""
+        self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
         self.repeat: Repeat | None = None
@@ -288,7 +289,9 @@ def note_verdict(
         more["again"] = True  # it is one request still, and repeats no other
     elif flight.request_class is RequestClass.EFFECT and flight.fingerprint is not None:
         flight.effect = Effect(flight.seq, key)
-        flight.repeat = flight.session.effects.note(flight.fingerprint, flight.effect)
+        # What is answered before it has ended has no effect key yet.
+        same = flight.effect_key or flight.fingerprint
+        flight.repeat = flight.session.effects.note(same, flight.effect)
         if flight.repeat is not None:
             more["repeat"] = repeat_row(flight.repeat)
     flight.judged = True

@@ -13,9 +13,9 @@ from mitmproxy import http
 from ..config import Mode
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
-from ..tape.cursor import Exhausted, Hit, Unknown
-from ..tape.model import NO_TUNNEL, Fingerprint, Seq
-from ..tape.policy import Action, Decision, Facts, Policy, decide
+from ..tape.cursor import Hit, Unknown
+from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
+from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .order import find_needs, is_early, reorder_reason
@@ -104,39 +104,76 @@ class Judge:
         known = None
         if session.reindexed is None:
             known = session.store.find_fingerprint(session.tape, flight.raw)
-        if known is None and len(request.body) > _LARGE_BYTES:
-            return self._judge_large(flight, session)
         flight.exact = known is not None
-        found = known or session.fingerprint(request, flight.request_class)
-        return self._look_up(flight, session, found)
+        # Of an effect its effect key is needed even so.
+        effect = flight.request_class is RequestClass.EFFECT
+        if (known is None or effect) and len(request.body) > _LARGE_BYTES:
+            return self._judge_large(flight, session)
+        if known is None or effect:
+            known, flight.effect_key = session.identify(request, flight.request_class)
+        return self._look_up(flight, session, known)
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
-        found = await asyncio.to_thread(session.fingerprint, flight.request, flight.request_class)
-        order = self._look_up(flight, session, found)
-        if order is not None:
-            await order
+        found, flight.effect_key = await asyncio.to_thread(
+            session.identify, flight.request, flight.request_class
+        )
+        looking = self._look_up(flight, session, found)
+        if looking is not None:
+            await looking
 
     def _look_up(
         self, flight: Flight, session: Session, found: Fingerprint
     ) -> Awaitable[None] | None:
         flight.fingerprint = found
         assert session.cursor is not None
-        hit: Hit | Exhausted | Unknown = session.cursor.find(found, flight.request_class)
-        flight.decision = decide(flight.facts, session.mode, session.policy, hit)
-        flight.found = hit
-        if flight.decision.action is Action.SERVE:
-            assert isinstance(hit, Hit)
-            assert flight.request is not None
-            missed = find_missed(session, flight.request, hit.seq) if session.failing else None
-            if missed is not None:
-                take_missed(session, missed)
-                reason = "on tape: the tunnel that failed before this request"
-                flight.decision = Decision(Action.SERVE, reason, missed.seq)
-                return None
-            if not hit.repeated and is_early(session, hit):
-                return self._check_order(flight, session, found)
-            session.cursor.take(found, hit)
+        hit = session.cursor.find(found, flight.request_class)
+        if (
+            isinstance(hit, Unknown)
+            and flight.request_class is RequestClass.INFERENCE
+            and session.policy.find_live(flight.facts) is None
+        ):
+            return self._look_for_drift(flight, session)
+        return self._decide(flight, session, found, hit)
+
+    async def _look_for_drift(self, flight: Flight, session: Session) -> None:
+        """Look for a recorded model call that differs in what may drift alone."""
+        if session.drifts is None:
+            from .drift import Drifts  # reads every dialect: for a miss, not for a hit
+
+            session.drifts = Drifts(session)
+        assert flight.request is not None
+        assert flight.fingerprint is not None
+        async with session.drifts.lock:
+            near = await session.drifts.find(flight.request)
+            if near is None:
+                self._decide(flight, session, flight.fingerprint, Unknown())
+            else:
+                self._decide(flight, session, near.fingerprint, near.found)
+
+    def _decide(
+        self, flight: Flight, session: Session, fingerprint: Fingerprint, found: Found
+    ) -> Awaitable[None] | None:
+        """Decide, and move the cursor past what is about to be served.
+
+        fingerprint: under which the cursor has what was found.
+        """
+        flight.decision = decide(flight.facts, session.mode, session.policy, found)
+        flight.found = found
+        if flight.decision.action is not Action.SERVE:
+            return None
+        assert isinstance(found, Hit | Drifted)
+        assert flight.request is not None
+        assert session.cursor is not None
+        missed = find_missed(session, flight.request, found.seq) if session.failing else None
+        if missed is not None:
+            take_missed(session, missed)
+            reason = "on tape: the tunnel that failed before this request"
+            flight.decision = Decision(Action.SERVE, reason, missed.seq)
+            return None
+        if isinstance(found, Hit) and not found.repeated and is_early(session, found):
+            return self._check_order(flight, session, fingerprint)
+        session.cursor.take(fingerprint, Hit(found.seq))
         return None
 
     async def _check_order(self, flight: Flight, session: Session, found: Fingerprint) -> None:

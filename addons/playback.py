@@ -1,13 +1,15 @@
 """Answer from the tape; go no further than the tape."""
 
+from typing import Any
+
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.model import Exchange, Response, VerdictKind
+from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
-from .flight import Flight, find_flight, note_verdict
+from .flight import Flight, find_flight, idempotency_key, note_verdict
 from .record import is_terminal
 from .refuse import refusal
 from .wire import make_head
@@ -45,9 +47,17 @@ class Playback:
         else:
             play(flight, exchange)
         match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
+        more: dict[str, Any] = {}
+        if decision.allowed:
+            match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
+        if verdict is VerdictKind.SERVED and flight.request_class is RequestClass.EFFECT:
+            differs = _compare_keys(flight, request, exchange)
+            if differs:
+                more["drifted"] = differs
         # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-        waits = {"waits": True} if _gave_up(exchange) else {}
-        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **waits)
+        if _gave_up(exchange):
+            more["waits"] = True
+        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
 
 def play(flight: Flight, exchange: Exchange) -> None:
@@ -58,6 +68,12 @@ def play(flight: Flight, exchange: Exchange) -> None:
     pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
     flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
     flight.ragged = head.ragged
+
+
+def _compare_keys(flight: Flight, request: Request, recorded: Exchange) -> str:
+    """Say how an effect's idempotency key differs from the one on the tape, its value aside."""
+    asked, had = idempotency_key(request), idempotency_key(recorded.request)
+    return flight.session.key_pairs.compare(flight.seq, asked, recorded.seq, had)
 
 
 def _gave_up(exchange: Exchange) -> bool:

@@ -14,6 +14,7 @@ from ..store import RunInfo, Store
 from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
+from ..tape.keys import KeyPairs
 from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
 from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
@@ -22,6 +23,7 @@ from .effects import Effects
 from .order import Order
 
 if TYPE_CHECKING:
+    from .drift import Drifts
     from .flight import Flight
 
 _PAGE = 2000
@@ -67,8 +69,12 @@ class Session:
         """By the tape's seq: the request that its answer was first given to."""
         self.near: Endpoints | None = None
         """The same for what may be near; read with them."""
+        self.drifts: Drifts | None = None
+        """What of the tape may have drifted; made at the first model call that is not on it."""
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
+        self.key_pairs = KeyPairs()
+        """Idempotency keys of effects that were served, with those on the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""
         self.failing: set[tuple[str, int]] = set()

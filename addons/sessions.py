@@ -349,6 +349,8 @@ class Sessions:
             # The receipt spares what may go live from being unused, also when it is printed again.
             rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
             session.note(EventKind.NOTED, live=rules)
+        for one in session.policy.drift:
+            session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         if tape.rules != session.rules.digest:
             logger.info("run %s: the match rules changed since it was recorded, indexing", tape.id)
             await asyncio.to_thread(session.reindex)

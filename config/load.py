@@ -22,6 +22,7 @@ from .schema import (
     EffectRule,
     IgnoreRule,
     LiveRule,
+    ModelDrift,
     Playback,
     RedactRule,
     Retention,
@@ -40,6 +41,7 @@ from .values import (
     parse_host,
     parse_listen,
     parse_mode,
+    parse_model_drift,
     parse_pace,
     parse_parameter,
     parse_pattern,
@@ -49,11 +51,13 @@ from .values import (
     parse_token,
 )
 
-FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca")
-"""What `override` takes; the flag of `ca_dir` is `--ca-dir`."""
+FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+"""What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
 _NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault, so that reading goes on; never in a Config that is returned."""
+_NO_DRIFT = ModelDrift("", "")
+"""The same for one of these."""
 _MISSING_REASON = "missing; expected why this may go live, as 'metrics emit'"
 _MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.example.com/v1/*'"
 _CLASS_LIVE = "expected tape or {live: {hosts: [api.example.com], reason: why}}"
@@ -96,18 +100,22 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
 def override(config: Config, flags: Mapping[str, object]) -> Config:
     """Lay the flags of a command over a configuration.
 
-    flags: by the names in `FLAGS`, as text, or None where not given. `run` names both the run that is
-        recorded and the one that is played.
+    flags: by the names in `FLAGS`, as text, or None where not given; of one that may be given several times
+        a sequence of texts. `run` names both the run that is recorded and the one that is played.
     Raises: ConfigError, whose places are flags; ValueError on a name that is no flag.
     """
-    given = {name: str(value) for name, value in flags.items() if value is not None}
+    given = {
+        name: tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+        for name, value in flags.items()
+        if value is not None
+    }
     if unknown := given.keys() - set(FLAGS):
         raise ValueError(f"no such flags: {sorted(unknown)}")
     faults: list[Fault] = []
     for name in FLAGS:
-        if name in given:
+        if given.get(name):
             try:
-                config = _with_flag(config, name, given[name])
+                config = _with_flag(config, name, *given[name])
             except ValueError as error:
                 faults.append(Fault(_flag(name), "", str(error)))
     for key, text in _between_keys(config):
@@ -172,8 +180,11 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _with_flag(config: Config, name: str, text: str) -> Config:
+def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
     match name:
+        case "allow_model_drift":
+            allowed = tuple(map(parse_model_drift, (text, *more)))
+            return replace(config, playback=replace(config.playback, allow_model_drift=allowed))
         case "mode":
             return replace(config, mode=parse_mode(text))
         case "listen":
@@ -277,16 +288,13 @@ def _tokens(value: Value) -> Mapping[str, str]:
 def _playback(value: Value) -> Playback:
     fields = value.fields("run", "inference", "reads", "effects", "pace", "allow_model_drift")
     default = Playback()
-    if fields.each("allow_model_drift", lambda item: item):
-        fields.given["allow_model_drift"].fault(
-            "model drift cannot be allowed in this version; remove the entries"
-        )
     return Playback(
         run=fields.parsed("run", parse_run_name, default.run),
         inference=fields.section("inference", _class_live, None),
         reads=fields.section("reads", _class_live, None),
         effects=fields.parsed("effects", choice("stub", "refuse"), default.effects),
         pace=fields.parsed("pace", parse_pace, default.pace),
+        allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
     )
 
 

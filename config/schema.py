@@ -51,6 +51,18 @@ class ClassLive:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelDrift:
+    """An opt-in: what was asked of one model is answered by what another had said."""
+
+    recorded: str
+    asked: str
+    """May be the same: then all but the model may drift."""
+
+    def __str__(self) -> str:
+        return f"{self.recorded}={self.asked}"
+
+
+@dataclass(frozen=True, slots=True)
 class Playback:
     """What playback serves, and what it does about the rest."""
 
@@ -62,6 +74,7 @@ class Playback:
     """`stub` (from configured answers) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
+    allow_model_drift: tuple[ModelDrift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 
 from .match import Match, parse_match
-from .schema import Listen, Mode
+from .schema import Listen, Mode, ModelDrift
 
 _SHOWN = 60
 """Characters of a wrong value that are shown back."""
@@ -24,6 +24,8 @@ _MAX_PACE = 1000.0
 _MAX_RUN_NAME = 200
 """Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
 _MAX_MATCH = 2000
+MAX_MODEL_NAME = 500
+"""Characters of a model's name where it is to be typed."""
 _MAX_JSON_PATH = 1000
 
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?", re.ASCII)
@@ -86,6 +88,34 @@ def parse_mode(text: str) -> Mode:
     if text in modes:
         return Mode(text)
     raise ValueError(f"unknown mode {show(text)}; {suggest(text, modes)}expected {_one_of(modes)}")
+
+
+def parse_model_drift(text: str) -> ModelDrift:
+    """Parse `RECORDED=NEW`, two names of models.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    recorded, equals, asked = (part.strip() for part in text.partition("="))
+    expected = "expected RECORDED=NEW, the model on the tape and the one that is asked for now"
+    if not equals:
+        name = recorded if _is_model_name(recorded) else "gpt-5"
+        same = f"for changes other than of the model name it twice, as {show(f'{name}={name}')}"
+        raise ValueError(f"{show(text)} names one model; {expected}; {same}")
+    if not recorded:
+        raise ValueError(f"{show(text)} does not name the model on the tape; {expected}")
+    if not asked:
+        raise ValueError(f"{show(text)} does not name the model that is asked for; {expected}")
+    for name in (recorded, asked):
+        if not _is_model_name(name):
+            raise ValueError(
+                f"{show(name)} is no name of a model; expected printable text of at most"
+                f" {MAX_MODEL_NAME} characters"
+            )
+    return ModelDrift(recorded, asked)
+
+
+def _is_model_name(text: str) -> bool:
+    return 0 < len(text) <= MAX_MODEL_NAME and text.isprintable()
 
 
 def parse_duration(text: str) -> float:

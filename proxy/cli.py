@@ -59,6 +59,12 @@ def _options(*names: str) -> Callable[[_F], _F]:
         "run": click.option(
             "--run", metavar="ID", help="Name of the run; in playback, of the tape."
         ),
+        "allow_model_drift": click.option(
+            "--allow-model-drift",
+            metavar="RECORDED=NEW",
+            multiple=True,
+            help="Answer what is asked of model NEW with what RECORDED said; may be repeated.",
+        ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     }
 
@@ -71,7 +77,7 @@ def _options(*names: str) -> Callable[[_F], _F]:
 
 
 def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
-    given = {name: value for name, value in flags.items() if value is not None}
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
     path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
     if path is None:
         return override(Config(), given), None
@@ -98,7 +104,9 @@ def cli(verbose: int) -> None:
 
 
 @cli.command()
-@_options("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca")
+@_options(
+    *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+)
 def serve(config_file: Path | None, **flags: object) -> int:
     """Run the long-running proxy; edit the file to switch its mode."""
     config, watcher = _settings(config_file, flags)
@@ -139,7 +147,7 @@ def record(
 
 
 @cli.command()
-@_options("config", "store", "ca_dir", "upstream_ca", "json")
+@_options("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "json")
 @click.option(
     "--receipt",
     "receipt_file",

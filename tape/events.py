@@ -7,6 +7,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               repeat                        an effect asked for before: seq, kind, whether that went unseen
     verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
+              allowed                         opt-ins without which it would have been refused: RECORDED=NEW
+              drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               conversation                    messages, bytes, closing code or 0, closed by the client
     diverged  seq, and a divergence as JSON types
@@ -15,6 +17,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
+              allow_model_drift               an opt-in of a playback: model recorded, model asked for
     sealed    reason, exchanges, unfinished   the run ended; nothing follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
 

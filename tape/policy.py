@@ -6,8 +6,9 @@ Asked in this order, first answer wins:
 2. passthrough or record mode  -> FORWARD, recorded
 3. a live rule                 -> LIVE
 4. the tape holds it           -> SERVE
-5. an effect with a configured answer (and `effects: stub`) -> STUB
-6. anything else               -> REFUSE
+5. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
+6. an effect with a configured answer (and `effects: stub`) -> STUB
+7. anything else               -> REFUSE
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 """
@@ -16,8 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..config import Answer, ClassLive, Config, EffectRule, LiveRule, Mode, parse_match
+from ..config import (
+    Answer,
+    ClassLive,
+    Config,
+    EffectRule,
+    LiveRule,
+    Mode,
+    ModelDrift,
+    parse_match,
+)
 from .cursor import Exhausted, Hit, Unknown
+from .divergence import Difference
 from .model import RequestClass, Seq
 
 CONTROL_HOST = "playhead.internal"
@@ -48,6 +59,23 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Drifted:
+    """A recorded model call differs from the one asked in what may drift, and in nothing else (`drift.py`)."""
+
+    seq: Seq
+    """Of the recorded exchange; it has not been served."""
+    text: str
+    """What drifted, and how to allow it."""
+    differences: tuple[Difference, ...] = ()
+    allowed: tuple[ModelDrift, ...] = ()
+    """The opt-ins under which it is served; empty where it is not."""
+
+
+Found = Hit | Exhausted | Unknown | Drifted
+"""What the tape says of a request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What was decided, and why in one line."""
 
@@ -57,6 +85,8 @@ class Decision:
     """Of the recorded exchange that answers."""
     repeated: bool = False
     answer: Answer | None = None
+    allowed: tuple[ModelDrift, ...] = ()
+    """The opt-ins without which it would have been refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +97,8 @@ class Policy:
     """Each with the class it is limited to, or None."""
     effects: tuple[EffectRule, ...]
     stub: bool
+    drift: tuple[ModelDrift, ...] = ()
+    """What may be served although it drifted."""
 
     @classmethod
     def of(cls, config: Config) -> "Policy":
@@ -74,7 +106,10 @@ class Policy:
         live: list[tuple[LiveRule, RequestClass | None]] = [(rule, None) for rule in config.live]
         live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
         live += _class_rules(config.playback.reads, RequestClass.READ)
-        return cls(tuple(live), config.effects, config.playback.effects == "stub")
+        playback = config.playback
+        return cls(
+            tuple(live), config.effects, playback.effects == "stub", playback.allow_model_drift
+        )
 
     def find_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that names a request."""
@@ -95,12 +130,10 @@ class Policy:
         return None
 
 
-def decide(
-    facts: Facts, mode: Mode, policy: Policy, found: Hit | Exhausted | Unknown | None
-) -> Decision:
+def decide(facts: Facts, mode: Mode, policy: Policy, found: Found | None) -> Decision:
     """Decide what to do with a request.
 
-    found: what the cursor says; None where there is no tape to ask, which refuses.
+    found: what the cursor says, or what was found beside it; None where there is no tape to ask, which refuses.
     """
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself")
@@ -114,6 +147,8 @@ def decide(
     if isinstance(found, Hit):
         text = "telemetry, served again" if found.repeated else "on tape"
         return Decision(Action.SERVE, text, found.seq, found.repeated)
+    if isinstance(found, Drifted) and found.allowed:
+        return Decision(Action.SERVE, found.text, found.seq, allowed=found.allowed)
     if facts.request_class is RequestClass.EFFECT and policy.stub:
         rule = policy.find_answer(facts)
         if rule is not None:
@@ -122,7 +157,9 @@ def decide(
     return Decision(Action.REFUSE, _refusal(facts, found))
 
 
-def _refusal(facts: Facts, found: Hit | Exhausted | Unknown | None) -> str:
+def _refusal(facts: Facts, found: Found | None) -> str:
+    if isinstance(found, Drifted):
+        return found.text
     what = f"class {facts.request_class.value}"
     if isinstance(found, Exhausted):
         return f"exhausted: every recorded answer to this request has been served ({what})"

@@ -3,7 +3,8 @@
 What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
-process: of one that died the last events may be missing. Exit codes and their order are the design's
+process: of one that died the last events may be missing. One that was served an answer only because a
+person allowed the model to drift is faithful *but for* that opt-in, never plainly. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -28,6 +29,8 @@ UNUSED = 122
 _PAGE = 1000
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
+_SEQS = 100
+"""Most seqs that are listed for one opt-in."""
 
 
 @dataclass(slots=True)
@@ -47,6 +50,16 @@ class Effect:
 
 
 @dataclass(slots=True)
+class OptIn:
+    """Model drift that a person has allowed, as RECORDED=NEW, and what it let through."""
+
+    allowed: str
+    served: int = 0
+    seqs: list[int] = field(default_factory=list)
+    """The first hundred."""
+
+
+@dataclass(slots=True)
 class Receipt:
     """The account of one run."""
 
@@ -57,7 +70,10 @@ class Receipt:
     requests: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
-    """Served answers by how they matched: `exact`, `canonical`, `repeated`."""
+    """Served answers by how they matched: `exact`, `canonical`, `drifted`, `repeated`."""
+    model_drift: list[OptIn] = field(default_factory=list)
+    drifted: list[dict[str, Any]] = field(default_factory=list)
+    """Effects whose idempotency key differs from the tape's by being there, or by which share it."""
     effects: list[Effect] = field(default_factory=list)
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
     """The first of those that were noted, by seq."""
@@ -79,10 +95,17 @@ class Receipt:
 
     @property
     def faithful(self) -> bool | None:
-        """Whether a playback was faithful; None for a recording, and while a run is open."""
+        """Whether a playback was plainly faithful; None for a recording, and while a run is open."""
         if self.mode != "playback" or self.status == RunStatus.OPEN.value:
             return None
-        return exit_code(self) == 0
+        return exit_code(self) == 0 and not self.faithful_but_for
+
+    @property
+    def faithful_but_for(self) -> list[str]:
+        """The opt-ins without which a playback would have diverged; empty where it failed anyhow."""
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
+            return []
+        return [one.allowed for one in self.model_drift if one.served]
 
     @property
     def divergence_count(self) -> int:
@@ -112,6 +135,7 @@ class Receipt:
             "end": self.end,
             "level": self.level,
             "faithful": self.faithful,
+            "faithful_but_for": self.faithful_but_for,
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
             "contained": self.contained,
@@ -121,6 +145,11 @@ class Receipt:
                 for name in ("recorded", "served", "stubbed", "live", "refused", "unused")
             },
             "matched": dict(self.matched),
+            "model_drift": [
+                {"allowed": one.allowed, "served": one.served, "seqs": one.seqs}
+                for one in self.model_drift
+            ],
+            "drifted": self.drifted,
             "effects": [
                 {
                     "seq": effect.seq,
@@ -196,6 +225,7 @@ class _Fold:
         """The run's live rules, each with the class it is limited to."""
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
+        self.opt_ins: dict[str, OptIn] = {}
         self.tape: RunInfo | None = None
         if info.parent is not None:
             try:
@@ -223,6 +253,8 @@ class _Fold:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
                 self.live += _rules(data.get("live", ()))
+                if "allow_model_drift" in data:
+                    self._opt_in("=".join(data["allow_model_drift"]))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -259,6 +291,14 @@ class _Fold:
         if data["verdict"] == VerdictKind.SERVED.value:
             self.served.add(data["tape_seq"])
             receipt.matched[data["match"]] += 1
+            for allowed in data.get("allowed", ()):
+                opt_in = self._opt_in(allowed)
+                opt_in.served += 1
+                if len(opt_in.seqs) < _SEQS:
+                    opt_in.seqs.append(data["seq"])
+            if "drifted" in data:
+                row = {"seq": data["seq"], "tape_seq": data["tape_seq"], "what": data["drifted"]}
+                _bounded(receipt.drifted, {"kind": DivergenceKind.DRIFTED.value, **row})
             if data.get("waits"):
                 text = "kept waiting as recorded: its client gave up, and no pace shortens that"
                 _bounded(receipt.warnings, f"seq {data['seq']}: {text}")
@@ -275,6 +315,13 @@ class _Fold:
                 known.answered_by, known.outcome = by, outcome
             else:
                 self._effect(data, by, outcome)
+
+    def _opt_in(self, allowed: str) -> OptIn:
+        found = self.opt_ins.get(allowed)
+        if found is None:
+            found = self.opt_ins[allowed] = OptIn(allowed)
+            _bounded(self.receipt.model_drift, found)
+        return found
 
     def _effect(self, data: Mapping[str, Any], by: str, outcome: str) -> None:
         seq = data["seq"]

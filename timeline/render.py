@@ -22,7 +22,7 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import Receipt, describe_outcome, exit_code
+from .receipt import OptIn, Receipt, describe_outcome, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -185,6 +185,9 @@ def render_receipt(receipt: Receipt) -> str:
     lines = [f"── receipt of {plain(receipt.run)} " + "─" * 20]
     if receipt.mode == "playback":
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
+        if receipt.faithful_but_for:
+            needed = plain(", ".join(receipt.faithful_but_for))
+            verdict = f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
         how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
@@ -194,7 +197,16 @@ def render_receipt(receipt: Receipt) -> str:
         )
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+    lines += _rows(
+        "model drift allowed",
+        [_opt_in(one) for one in receipt.model_drift],
+        len(receipt.model_drift),
+    )
     lines += _effects(receipt)
+    lines += _rows(
+        "drifted, and served all the same",
+        [f"seq {row['seq']} (tape seq {row['tape_seq']}) {row['what']}" for row in receipt.drifted],
+    )
     lines += _divergences(receipt)
     lines += _rows(
         "refused",
@@ -256,6 +268,13 @@ _CODES = {
     121: "the run diverged from the tape",
     122: "the tape was not used up",
 }
+
+
+def _opt_in(one: OptIn) -> str:
+    if not one.served:
+        return f"{one.allowed}: nothing needed it"
+    seqs = ", ".join(map(str, one.seqs[:_ROWS])) + (" …" if one.served > _ROWS else "")
+    return f"{one.allowed}: served {one.served}, seq {seqs}"
 
 
 def _effects(receipt: Receipt) -> list[str]:

@@ -9,6 +9,7 @@ an error. Pure, bounded, and too slow for the way of a request: for looking at a
     cohere, cohere_v1, cohere_generate, ollama, mcp    one format each
     openai_chat_fold                           its streams, which others send too
     dialect.py, reader.py                 what a dialect is; how one is found and used
+    places.py                             where what may drift stands in a request
     pieces.py, sse.py, lines.py, eventstream.py    streams taken apart
     shape.py, errors.py                   JSON of any shape; errors of any provider
 """
@@ -35,10 +36,12 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .reader import DIALECTS, find_dialect, read_request, read_response
+from .places import FIELDS, Places, find_in_path
+from .reader import DIALECTS, find_dialect, read_places, read_request, read_response
 
 __all__ = [
     "DIALECTS",
+    "FIELDS",
     "ApiError",
     "Choice",
     "Dialect",
@@ -49,6 +52,7 @@ __all__ = [
     "Message",
     "Other",
     "Part",
+    "Places",
     "Refusal",
     "Rpc",
     "RpcKind",
@@ -60,6 +64,8 @@ __all__ = [
     "ToolResult",
     "Usage",
     "find_dialect",
+    "find_in_path",
+    "read_places",
     "read_request",
     "read_response",
 ]

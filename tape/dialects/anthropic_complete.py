@@ -14,6 +14,7 @@ from .model import (
     Sampling,
     Text,
 )
+from .places import Places
 from .shape import Json, JsonObject, as_count, as_number, as_object, as_text, as_texts
 
 _FINISH = {
@@ -98,4 +99,14 @@ class CompletionFold:
         return {**self._body, "completion": "".join(self._texts)}
 
 
-DIALECT = Dialect("anthropic-complete", claim, has_shape, read_request, read_answer, CompletionFold)
+_PLACES = Places(model=("model",), temperature=("temperature",), top_p=("top_p",))
+
+DIALECT = Dialect(
+    "anthropic-complete",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    CompletionFold,
+    places=_PLACES,
+)

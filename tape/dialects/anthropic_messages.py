@@ -29,6 +29,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import GOOGLE, Places
 from .shape import (
     Json,
     JsonObject,
@@ -274,4 +275,15 @@ class MessageFold:
         return {**self._message, "content": content, "usage": self._usage}
 
 
-DIALECT = Dialect("anthropic", claim, has_shape, read_request, read_answer, MessageFold)
+PLACES = Places(
+    model=("model",),
+    temperature=("temperature",),
+    top_p=("top_p",),
+    tools=("tools",),
+    system=("system",),
+    in_path=GOOGLE,
+)
+
+DIALECT = Dialect(
+    "anthropic", claim, has_shape, read_request, read_answer, MessageFold, places=PLACES
+)

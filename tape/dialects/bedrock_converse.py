@@ -30,6 +30,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import BEDROCK, Places
 from .shape import (
     Json,
     JsonObject,
@@ -296,4 +297,14 @@ class ConverseFold:
         return {**self._body, "output": {"message": message}}
 
 
-DIALECT = Dialect("bedrock-converse", claim, has_shape, read_request, read_answer, ConverseFold)
+PLACES = Places(
+    temperature=("inferenceConfig.temperature",),
+    top_p=("inferenceConfig.topP",),
+    tools=("toolConfig.tools",),
+    system=("system",),
+    in_path=BEDROCK,
+)
+
+DIALECT = Dialect(
+    "bedrock-converse", claim, has_shape, read_request, read_answer, ConverseFold, places=PLACES
+)

@@ -28,6 +28,7 @@ from .model import (
     Usage,
 )
 from .openai_chat_fold import ChatFold
+from .places import BEDROCK, Places
 from .shape import (
     Json,
     JsonObject,
@@ -98,6 +99,21 @@ def _read_format(body: JsonObject, request: Request) -> InferenceRequest | None:
     if isinstance(body.get("message"), str):
         return cohere_v1.read_request(body, request)
     return _read_prompt(body)
+
+
+def _choose_places(tree: Json) -> Places:
+    """Say where what may drift stands: in the path, and where the body's format has it."""
+    body = as_object(tree)
+    places = _PROMPT_PLACES
+    if isinstance(body.get("messages"), list):
+        places = openai_chat.PLACES
+        if "anthropic_version" in body:
+            places = anthropic_messages.PLACES
+        elif "inferenceConfig" in body or "schemaVersion" in body:
+            places = bedrock_converse.PLACES
+    elif isinstance(body.get("message"), str):
+        places = cohere_v1.PLACES
+    return replace(places, in_path=BEDROCK)
 
 
 def _read_prompt(body: JsonObject) -> InferenceRequest | None:
@@ -318,4 +334,22 @@ def _make_fold(first: JsonObject) -> Fold:
     return _TextFold()
 
 
-DIALECT = Dialect("bedrock-invoke", claim, has_shape, read_request, read_answer, InvokeFold)
+_CONFIG = "textGenerationConfig"
+_PROMPT_PLACES = Places(
+    temperature=("temperature", f"{_CONFIG}.temperature"),
+    top_p=tuple(
+        f"{where}{name}" for where in ("", f"{_CONFIG}.") for name in ("top_p", "topP", "p")
+    ),
+    seed=("seed", f"{_CONFIG}.seed"),
+    in_path=BEDROCK,
+)
+
+DIALECT = Dialect(
+    "bedrock-invoke",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    InvokeFold,
+    choose_places=_choose_places,
+)

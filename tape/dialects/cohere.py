@@ -6,6 +6,7 @@ Source: Cohere API reference, "Chat (v2)", "Chat with streaming (v2)".
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 from ..model import Request, Response
 from . import openai_chat
@@ -24,6 +25,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import Places
 from .shape import (
     Json,
     JsonObject,
@@ -234,4 +236,7 @@ class ChatFold:
         return {**self._body, "message": {**message, "tool_plan": "".join(self._plan)}}
 
 
-DIALECT = Dialect("cohere", claim, has_shape, read_request, read_answer, ChatFold)
+TEXT_PLACES = Places(model=("model",), temperature=("temperature",), top_p=("p",), seed=("seed",))
+_PLACES = replace(TEXT_PLACES, tools=("tools",), opening=("messages",), roles=frozenset({"system"}))
+
+DIALECT = Dialect("cohere", claim, has_shape, read_request, read_answer, ChatFold, places=_PLACES)

@@ -81,5 +81,12 @@ class TextFold:
 
 
 DIALECT = Dialect(
-    "cohere-generate", claim, has_shape, read_request, read_answer, TextFold, by_lines=True
+    "cohere-generate",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    TextFold,
+    by_lines=True,
+    places=cohere.TEXT_PLACES,
 )

@@ -3,6 +3,8 @@
 Source: Cohere API reference, "Chat (v1)"; also the format of Command R on Bedrock.
 """
 
+from dataclasses import replace
+
 from ..model import Request, Response
 from . import cohere
 from .dialect import Claim, Dialect, Heard, find_finish, is_post
@@ -163,4 +165,15 @@ class ChatFold:
         return {"text": "".join(self._texts), **self._body}
 
 
-DIALECT = Dialect("cohere-v1", claim, has_shape, read_request, read_answer, ChatFold, by_lines=True)
+PLACES = replace(cohere.TEXT_PLACES, tools=("tools",), system=("preamble",))
+
+DIALECT = Dialect(
+    "cohere-v1",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    ChatFold,
+    by_lines=True,
+    places=PLACES,
+)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ..model import Request, Response
 from .model import Finish, InferenceRequest, InferenceResponse
+from .places import NOWHERE, Places
 from .shape import Json, JsonObject
 
 
@@ -76,6 +77,14 @@ class Dialect:
     """Streams are lines of JSON, whatever their content type says."""
     by_members: bool = False
     """An array is a stream."""
+    places: Places = NOWHERE
+    """Where what may drift stands in a request."""
+    choose_places: Callable[[Json], Places] | None = None
+    """The same by a request's body, where one dialect reads bodies of several formats."""
+
+    def find_places(self, tree: Json) -> Places:
+        """Say where in a request with this body stands what may drift."""
+        return self.places if self.choose_places is None else self.choose_places(tree)
 
 
 def is_post(request: Request) -> bool:

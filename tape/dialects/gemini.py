@@ -8,6 +8,7 @@ Source: Gemini API reference, "Generating content"; Vertex AI reference, "Genera
 """
 
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 from ..model import Request, Response
@@ -29,6 +30,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import GOOGLE, Places
 from .shape import (
     Json,
     JsonObject,
@@ -317,6 +319,24 @@ class ContentFold:
         return {**self._body, "candidates": candidates, "usageMetadata": self._usage}
 
 
+_CONFIGS = ("generationConfig", "generation_config")
+
+_PLACES = Places(
+    temperature=tuple(f"{config}.temperature" for config in _CONFIGS),
+    top_p=tuple(f"{config}.{name}" for config in _CONFIGS for name in ("topP", "top_p")),
+    seed=tuple(f"{config}.seed" for config in _CONFIGS),
+    tools=("tools",),
+    system=("systemInstruction", "system_instruction"),
+    in_path=GOOGLE,
+).within("request")
+
 DIALECT = Dialect(
-    "gemini", claim, has_shape, read_request, read_answer, ContentFold, by_members=True
+    "gemini",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    ContentFold,
+    by_members=True,
+    places=replace(_PLACES, model=("model",)),
 )

@@ -14,6 +14,7 @@ from . import openai_chat
 from .dialect import Claim, Dialect, is_post
 from .model import InferenceRequest, Message, Text
 from .openai_chat_fold import ChatFold
+from .places import GOOGLE
 from .shape import Json, as_object, as_text
 
 _PATHS = ("/v1/chat/completions", "/v1/agents/completions", "/v1/fim/completions")
@@ -69,4 +70,5 @@ DIALECT = Dialect(
     read_request,
     openai_chat.read_answer,
     ChatFold,
+    places=replace(openai_chat.PLACES, model=("model", "agent_id"), in_path=GOOGLE),
 )

@@ -22,6 +22,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import Places
 from .shape import (
     Json,
     JsonObject,
@@ -176,4 +177,24 @@ class AnswerFold:
         return {**self._body, "message": message}
 
 
-DIALECT = Dialect("ollama", claim, has_shape, read_request, read_answer, AnswerFold, by_lines=True)
+_PLACES = Places(
+    model=("model",),
+    temperature=("options.temperature",),
+    top_p=("options.top_p",),
+    seed=("options.seed",),
+    tools=("tools",),
+    system=("system",),
+    opening=("messages",),
+    roles=frozenset({"system"}),
+)
+
+DIALECT = Dialect(
+    "ollama",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    AnswerFold,
+    by_lines=True,
+    places=_PLACES,
+)

@@ -30,6 +30,7 @@ from .model import (
     Usage,
 )
 from .openai_chat_fold import ChatFold
+from .places import DEPLOYMENT, Places
 from .shape import (
     Json,
     JsonObject,
@@ -297,4 +298,15 @@ def _adds_reasoning(usage: Usage) -> bool:
     )
 
 
-DIALECT = Dialect("openai-chat", claim, has_shape, read_request, read_answer, ChatFold)
+TEXT_PLACES = Places(
+    model=("model",),
+    temperature=("temperature",),
+    top_p=("top_p",),
+    seed=("seed", "random_seed"),
+    in_path=DEPLOYMENT,
+)
+PLACES = replace(TEXT_PLACES, tools=("tools", "functions"), opening=("messages",))
+
+DIALECT = Dialect(
+    "openai-chat", claim, has_shape, read_request, read_answer, ChatFold, places=PLACES
+)

@@ -73,4 +73,12 @@ class _TextFold(ChatFold):
         return {**body, "choices": choices}
 
 
-DIALECT = Dialect("openai-completions", claim, has_shape, read_request, read_answer, _TextFold)
+DIALECT = Dialect(
+    "openai-completions",
+    claim,
+    has_shape,
+    read_request,
+    read_answer,
+    _TextFold,
+    places=openai_chat.TEXT_PLACES,
+)

@@ -7,6 +7,7 @@ from ..model import Request, Response
 from . import openai_chat
 from .dialect import Claim, Dialect, NoFold, is_post
 from .model import InferenceRequest, InferenceResponse, Message, Text
+from .places import DEPLOYMENT, Places
 from .shape import Json, as_object, as_text, as_texts
 
 
@@ -49,4 +50,8 @@ def read_answer(tree: Json, request: Request, response: Response) -> InferenceRe
     )
 
 
-DIALECT = Dialect("openai-embeddings", claim, has_shape, read_request, read_answer, NoFold)
+_PLACES = Places(model=("model",), in_path=DEPLOYMENT)
+
+DIALECT = Dialect(
+    "openai-embeddings", claim, has_shape, read_request, read_answer, NoFold, places=_PLACES
+)

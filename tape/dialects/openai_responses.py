@@ -27,6 +27,7 @@ from .model import (
     ToolResult,
     Usage,
 )
+from .places import DEPLOYMENT, Places
 from .shape import (
     Json,
     JsonObject,
@@ -279,4 +280,17 @@ class ResponseFold:
         return {**self._body, "output": output}
 
 
-DIALECT = Dialect("openai-responses", claim, has_shape, read_request, read_answer, ResponseFold)
+_PLACES = Places(
+    model=("model",),
+    temperature=("temperature",),
+    top_p=("top_p",),
+    seed=("seed",),
+    tools=("tools",),
+    system=("instructions",),
+    opening=("input",),
+    in_path=DEPLOYMENT,
+)
+
+DIALECT = Dialect(
+    "openai-responses", claim, has_shape, read_request, read_answer, ResponseFold, places=_PLACES
+)

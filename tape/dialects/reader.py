@@ -34,6 +34,7 @@ from .dialect import Claim, Dialect, Fold, Heard
 from .errors import find_error, read_error
 from .model import ApiError, InferenceRequest, InferenceResponse
 from .pieces import Framing, Piece, find_framing, read_pieces
+from .places import Places
 from .shape import Json, as_object, find_json
 
 MAX_STREAM = 64 * 1024 * 1024
@@ -76,6 +77,16 @@ def read_request(request: Request) -> InferenceRequest | None:
     if dialect is None:
         return None
     return dialect.read_request(tree if parsed else _request_json(request), request)
+
+
+def read_places(request: Request) -> tuple[InferenceRequest, Places] | None:
+    """Read what was asked, and where in the request stands what of it may drift."""
+    dialect, tree, parsed = _find(request)
+    if dialect is None:
+        return None
+    tree = tree if parsed else _request_json(request)
+    asked = dialect.read_request(tree, request)
+    return None if asked is None else (asked, dialect.find_places(tree))
 
 
 def read_response(request: Request, response: Response) -> InferenceResponse | None:

@@ -19,6 +19,7 @@ from playhead.config import (
     Listen,
     LiveRule,
     Mode,
+    ModelDrift,
     Playback,
     RedactRule,
     Runs,
@@ -71,6 +72,14 @@ MATCH = parse_match(PATTERN)
             Config(playback=Playback(run="2024-01-01", effects="refuse", pace=1.0)),
         ),
         ("playback: {inference: tape, reads: tape}", Config()),
+        (
+            "playback: {allow_model_drift: [gpt-4o=gpt-5, a = a]}",
+            Config(
+                playback=Playback(
+                    allow_model_drift=(ModelDrift("gpt-4o", "gpt-5"), ModelDrift("a", "a"))
+                )
+            ),
+        ),
         (
             "playback: {reads: {live: {hosts: [A.example, '::1'], reason: why}}}",
             Config(playback=Playback(reads=ClassLive(("a.example", "::1"), "why"))),
@@ -212,8 +221,24 @@ FAULTS = [
         "1:35: playback.reads.live.hosts[0]: '*' is no host",
     ),
     (
-        "playback: {allow_model_drift: [a=b]}",
-        "1:31: playback.allow_model_drift: model drift cannot",
+        "playback: {allow_model_drift: [a=b, gpt-5]}",
+        "1:37: playback.allow_model_drift[1]: 'gpt-5' names one model; expected RECORDED=NEW",
+    ),
+    (
+        "playback: {allow_model_drift: [=gpt-5]}",
+        "1:32: playback.allow_model_drift[0]: '=gpt-5' does not name the model on the tape",
+    ),
+    (
+        "playback: {allow_model_drift: ['a= ']}",
+        "1:32: playback.allow_model_drift[0]: 'a= ' does not name the model that is asked for",
+    ),
+    (
+        'playback: {allow_model_drift: ["a=b\\nc"]}',
+        "1:32: playback.allow_model_drift[0]: 'b\\nc' is no name of a model",
+    ),
+    (
+        "playback: {allow_model_drift: [{a: b}]}",
+        "1:32: playback.allow_model_drift[0]: expected text",
     ),
     ("playback: {allow_model_drift: yes}", "1:31: playback.allow_model_drift: expected a list"),
     # rules
@@ -408,6 +433,13 @@ def test_any_tree_of_known_keys_is_a_configuration_or_a_config_error(
         ({"store": Path("s"), "ca_dir": "c"}, Config(store=Path("s"), ca_dir=Path("c"))),
         ({"upstream_ca": "/r.pem"}, Config(upstream_ca=Path("/r.pem"))),
         ({"run": "a"}, Config(runs=Runs(default="a"), playback=Playback(run="a"))),
+        ({"allow_model_drift": ()}, Config()),
+        (
+            {"allow_model_drift": ("a=b", "c=c")},
+            Config(
+                playback=Playback(allow_model_drift=(ModelDrift("a", "b"), ModelDrift("c", "c")))
+            ),
+        ),
     ],
 )
 def test_a_flag_lies_over_its_key(flags: dict[str, object], config: Config) -> None:
@@ -430,6 +462,10 @@ def test_flags_keep_what_stands_beside_them() -> None:
         ({"listen": "0.0.0.0:1"}, ["--listen: 0.0.0.0:1 can be reached from other machines"]),
         ({"ca_dir": "", "run": "a:b"}, ["--run: 'a:b' is no run name", "--ca-dir: '' is no path"]),
         ({"upstream_ca": "a\nb"}, ["--upstream-ca: 'a\\nb' is no path"]),
+        (
+            {"allow_model_drift": ("a=b", "gpt-5")},
+            ["--allow-model-drift: 'gpt-5' names one model; expected RECORDED=NEW"],
+        ),
     ],
 )
 def test_a_wrong_flag_is_named(flags: dict[str, object], begins: list[str]) -> None:

@@ -14,12 +14,13 @@ from playhead.config import (
     EffectRule,
     LiveRule,
     Mode,
+    ModelDrift,
     Playback,
     parse_match,
 )
 from playhead.tape.cursor import Exhausted, Hit, Unknown
 from playhead.tape.model import RequestClass, Seq
-from playhead.tape.policy import Action, Decision, Facts, Policy, decide
+from playhead.tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
 from playhead.tests.support.exchanges import make_request
 
 RECORD, PLAYBACK, PASSTHROUGH = Mode.RECORD, Mode.PLAYBACK, Mode.PASSTHROUGH
@@ -39,6 +40,10 @@ CONTROL, FORWARD, LIVE, SERVE, STUB, REFUSE = (
 )
 ON_TAPE, AGAIN = Hit(Seq(7)), Hit(Seq(7), repeated=True)
 USED_UP, NEVER, NO_TAPE = Exhausted(Seq(7), 2), Unknown(), None
+
+OPT_IN = ModelDrift("m", "m")
+DRIFTED = Drifted(Seq(7), "drifted: seed")
+ALLOWED = Drifted(Seq(7), "on tape but for seed", allowed=(OPT_IN,))
 
 ANSWER = Answer(200, (("content-type", "application/json"),), b"{}")
 REFUNDS = EffectRule(parse_match("POST https://pay.test/refunds"), ANSWER)
@@ -104,6 +109,12 @@ PAGE = "GET https://a.docs.test/page"
         (PLAYBACK, "POST https://pay.test/charges", EFFECT, "stub refunds", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, EFFECT, "effect rule without answer", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, REFUSE, "not on the tape"),
+        # What drifted is served where that was allowed; a live rule goes before it, and nothing else does.
+        (PLAYBACK, CHAT, INFERENCE, "none", DRIFTED, REFUSE, "drifted: seed"),
+        (PLAYBACK, CHAT, INFERENCE, "none", ALLOWED, SERVE, "on tape but for seed"),
+        (PLAYBACK, CHAT, INFERENCE, "inference live", DRIFTED, LIVE, "new prompt"),
+        (PLAYBACK, CHAT, INFERENCE, "inference live", ALLOWED, LIVE, "new prompt"),
+        (RECORD, CHAT, INFERENCE, "none", ALLOWED, FORWARD, "mode record"),
         # Never anything but an effect.
         (PLAYBACK, REFUND, INFERENCE, "stub refunds", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, READ, "stub refunds", NEVER, REFUSE, "not on the tape"),
@@ -124,7 +135,7 @@ def test_the_policy(
     what: str,
     kind: RequestClass,
     rules: str,
-    found: Hit | Exhausted | Unknown | None,
+    found: Found | None,
     action: Action,
     reason: str,
 ) -> None:
@@ -152,6 +163,8 @@ def test_a_decision_carries_what_is_needed_to_act() -> None:
     served = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ON_TAPE)
     assert served == Decision(SERVE, "on tape", seq=Seq(7))
     assert decide(facts(EMIT, TELEMETRY), PLAYBACK, policy, AGAIN).repeated
+    drifted = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ALLOWED)
+    assert (drifted.seq, drifted.allowed) == (Seq(7), (OPT_IN,))
     assert decide(facts(REFUND, EFFECT), PLAYBACK, policy, NEVER).answer == ANSWER
 
 

@@ -1,0 +1,151 @@
+"""Model calls that are on the tape but for what may drift: looked for after a miss, on a thread, one at a time.
+
+Only recorded model calls of the same endpoint that have not been served are looked at, in tape order, and
+at most some hundred of them. What was taken apart once is kept, so that a run which drifts all along pays
+once for each recorded call.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from ..tape.dialects import find_in_path
+from ..tape.drift import (
+    Apart,
+    Drift,
+    describe,
+    describe_allowed,
+    drift_differences,
+    find_drift,
+    take_apart,
+)
+from ..tape.events import EventKind
+from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Seq
+from ..tape.policy import Drifted
+from .session import Session
+
+_CANDIDATES = 300
+"""Recorded calls looked at for one request."""
+_KEPT = 4 * _CANDIDATES
+"""Recorded calls that are kept taken apart."""
+
+_CLASS = RequestClass.INFERENCE
+
+
+class Near(NamedTuple):
+    """A recorded call that would answer, and under which fingerprint the cursor has it."""
+
+    found: Drifted
+    fingerprint: Fingerprint
+
+
+class _Known(NamedTuple):
+    """A recorded call: its fingerprint under the rules of now, and its parts; None where nothing may drift."""
+
+    fingerprint: Fingerprint
+    apart: Apart | None
+
+
+class Drifts:
+    """The recorded model calls of one playback, by what of them may drift."""
+
+    def __init__(self, session: Session) -> None:
+        """Begin for a playback with a tape; nothing is read before the first miss."""
+        self._session = session
+        self.lock = asyncio.Lock()
+        """Held from the search until what was found is taken, so that no two requests are given the same."""
+        self._calls: dict[tuple[str, str], list[Seq]] | None = None
+        """By method, and URL without its query and the model in its path."""
+        self._known: dict[Seq, _Known] = {}
+
+    async def find(self, request: Request) -> Near | None:
+        """Find the recorded call from which a request differs in what may drift alone.
+
+        The first that may be served; where none may, the one that differs in the fewest fields.
+        The caller holds `lock`.
+        """
+        session = self._session
+        assert session.cursor is not None
+        while True:
+            near = await asyncio.to_thread(self._search, request)
+            if near is None or not session.cursor.served(near.found.seq):
+                return near
+            # Meanwhile somebody has asked for it just as it was recorded.
+
+    def _search(self, request: Request) -> Near | None:
+        session = self._session
+        asked = _apart(session, request)
+        if asked is None:
+            return None
+        allowed, best = session.policy.drift, None
+        for seq in self._candidates(request):
+            known = self._get(seq)
+            if known is None or known.apart is None:
+                continue
+            drift = find_drift(known.apart, asked)
+            if drift is None:
+                continue
+            if drift.allowed_by(allowed):
+                text = describe_allowed(drift, seq)
+                return Near(Drifted(seq, text, allowed=drift.models), known.fingerprint)
+            if best is None or len(drift.fields) < len(best[1].fields):
+                best = seq, drift, known
+        return None if best is None else self._refused(request, *best)
+
+    def _refused(self, request: Request, seq: Seq, drift: Drift, known: _Known) -> Near:
+        recorded = self._load(seq)
+        differences = drift_differences(recorded.request, request) if recorded is not None else ()
+        return Near(Drifted(seq, describe(drift, seq), differences), known.fingerprint)
+
+    def _candidates(self, request: Request) -> list[Seq]:
+        session = self._session
+        assert session.cursor is not None
+        found = []
+        for seq in self._find_calls().get(_endpoint(request.method, request.url), ()):
+            if not session.cursor.served(seq):
+                found.append(seq)
+                if len(found) == _CANDIDATES:
+                    break
+        return found
+
+    def _find_calls(self) -> dict[tuple[str, str], list[Seq]]:
+        session = self._session
+        if self._calls is None:
+            assert session.tape is not None
+            calls: dict[tuple[str, str], list[Seq]] = {}
+            for event in session.store.events(session.tape):
+                data = event.data
+                if event.kind is EventKind.INTENT and data["request_class"] == _CLASS.value:
+                    endpoint = _endpoint(data["method"], data["url"])
+                    calls.setdefault(endpoint, []).append(event.seq)
+            self._calls = {endpoint: sorted(seqs) for endpoint, seqs in calls.items()}
+        return self._calls
+
+    def _get(self, seq: Seq) -> _Known | None:
+        known = self._known.get(seq)
+        if known is None:
+            recorded = self._load(seq)
+            if recorded is None:
+                return None  # it was under way when its run ended
+            session, request = self._session, recorded.request
+            fingerprint = recorded.fingerprint
+            if session.reindexed is not None:
+                fingerprint = session.fingerprint(request, recorded.request_class)
+            known = self._known[seq] = _Known(fingerprint, _apart(session, request))
+            if len(self._known) > _KEPT:
+                del self._known[next(iter(self._known))]
+        return known
+
+    def _load(self, seq: Seq) -> Exchange | None:
+        assert self._session.tape is not None
+        return self._session.store.find_exchange(self._session.tape, seq)
+
+
+def _apart(session: Session, request: Request) -> Apart | None:
+    secret = session.redactor.redacted_query(request)
+    return take_apart(request, _CLASS, session.rules, secret)
+
+
+def _endpoint(method: str, url: str) -> tuple[str, str]:
+    place = url.partition("?")[0]
+    model = find_in_path(place)
+    return method, f"{place[: model.start()]}*{place[model.end() :]}" if model else place
