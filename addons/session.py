@@ -17,6 +17,7 @@ from ..tape.events import Event, EventKind
 from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
+from ..tape.renaming import Renaming
 from .effects import Effects
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Session:
         self.flights: set[Flight] = set()
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
+        self.renaming = Renaming()
+        """How the client names now what it named otherwise on the tape."""
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
         self.tunnels: dict[str, Tunnel] = {}

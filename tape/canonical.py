@@ -14,7 +14,8 @@ Rules:
 5. Whatever `canonical` reads before it parses stands in `raw_key` too, so equal keys mean equal forms
    under the same rules, and bytes seen before need no parsing.
 
-The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`.
+The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
+ids of JSON-RPC that a client gives (`json_rpc.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 
 from blake3 import blake3
@@ -35,11 +36,12 @@ from ..config.match import parse_match
 from ..config.schema import IgnoreRule
 from ..config.values import parse_json_path
 from .coding import undo_coding
-from .json_form import JsonPath, canonical_json
+from .json_form import JsonPath, Reduced, canonical_json, json_tree
+from .json_rpc import volatile_places
 from .model import Fingerprint, Headers, Request, RequestClass
 from .redact import query_kind
 
-CANONICAL_VERSION = 2
+CANONICAL_VERSION = 3
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -427,7 +429,7 @@ def _body(
         return BodyKind.BYTES, body, False
     if kind is BodyKind.JSON:
         try:
-            return kind, canonical_json(body, masks.json), False
+            return kind, canonical_json(body, masks.json, _reading), False
         except (ValueError, RecursionError):
             return BodyKind.BYTES, body, False
     if kind is BodyKind.FORM:
@@ -435,6 +437,19 @@ def _body(
             return BodyKind.BYTES, body, False
         return kind, "&".join(_form(body, masks.form)).encode(), False
     return BodyKind.BYTES, body, False
+
+
+def _reading(tree: Any, exact: bool) -> Reduced:
+    """Say what does not count in a JSON body beside its masks."""
+    return Reduced(volatile_places(tree, exact))
+
+
+def body_tree(request: Request, rules: Rules) -> object:
+    """Give a request's JSON body as it is compared, for people to be shown.
+
+    Raises: ValueError where it is no JSON, RecursionError where it is nested too deep.
+    """
+    return json_tree(open_body(request)[0].decode(), rules.of(request).masks.json, _reading)
 
 
 def _form(body: bytes, masked: frozenset[str]) -> list[str]:

@@ -25,12 +25,13 @@ from .canonical import (
     Canonical,
     ContentType,
     Rules,
+    body_tree,
     canonical,
     form_pairs,
     open_body,
     query_pairs,
 )
-from .json_form import MASKED, MAX_DEPTH, is_number, is_twice, json_tree, light_tree, show_json
+from .json_form import MASKED, MAX_DEPTH, is_number, is_twice, light_tree, show_json
 from .model import Request, RequestClass, Seq
 
 MAX_SHOWN = 200
@@ -304,10 +305,7 @@ def _body_differences(
 ) -> Iterator[Difference]:
     if old.kind is new.kind is BodyKind.JSON:
         try:
-            first, second = (
-                json_tree(open_body(one)[0].decode(), rules.of(one).masks.json)
-                for one in (recorded, asked)
-            )
+            first, second = (body_tree(one, rules) for one in (recorded, asked))
             yield from _tree_differences(first, second, "$", 0)
         except (ValueError, RecursionError):
             # Deeper than the exact reader goes: the canonical texts are all there is.

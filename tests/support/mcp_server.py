@@ -67,6 +67,7 @@ def _serve(root: str, chain: str) -> None:
         """Count, saying each number on the way."""
         for number in range(1, to + 1):
             await ctx.info(f"at {number}")
+            await ctx.report_progress(number, to)
         return "counted"
 
     def fail() -> str:
