@@ -15,7 +15,7 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`).
+ids of JSON-RPC that a client gives (`json_rpc.py`), and the layout of GraphQL documents (`graphql.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -36,6 +36,7 @@ from ..config.match import parse_match
 from ..config.schema import IgnoreRule
 from ..config.values import parse_json_path
 from .coding import undo_coding
+from .graphql import find_swaps
 from .json_form import JsonPath, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .model import Fingerprint, Headers, Request, RequestClass
@@ -441,7 +442,7 @@ def _body(
 
 def _reading(tree: Any, exact: bool) -> Reduced:
     """Say what does not count in a JSON body beside its masks."""
-    return Reduced(volatile_places(tree, exact))
+    return Reduced(volatile_places(tree, exact), find_swaps(tree, exact))
 
 
 def body_tree(request: Request, rules: Rules) -> object:

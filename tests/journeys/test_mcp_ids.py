@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from playhead.proxy.trust import environment
 from playhead.store import Store
 from playhead.tests.support.certificates import Certificates
@@ -20,7 +22,7 @@ ORDER = ("1", "2", "3", "4")
 def _run(proxy: Serve, url: str, store: Path, *order: str) -> str:
     env = environment(os.environ, proxy_url=proxy.url_for("mcp"), public_dir=store / "ca")
     done = subprocess.run(
-        [sys.executable, str(CLIENT), f"{url}/mcp", *order],
+        [sys.executable, str(CLIENT), url, *order],
         capture_output=True,
         text=True,
         timeout=60,
@@ -44,16 +46,16 @@ def _ids(store: Store, name: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/sse"])
 def test_concurrent_mcp_calls_replay_in_another_order(
-    tmp_path: Path, certificates: Certificates
+    tmp_path: Path, certificates: Certificates, path: str
 ) -> None:
     """Every call gets its own result and progress, although the SDK gave the ids to other calls."""
     store = tmp_path / "store"
     flags = ("--listen", "127.0.0.1:0", "--store", store, "--upstream-ca", certificates.root)
-    with McpOrigin(certificates) as origin:
-        with Serve("--mode", "record", *flags) as proxy:
-            recorded = _run(proxy, origin.url, store, *ORDER)
-        url = origin.url
+    with McpOrigin(certificates) as origin, Serve("--mode", "record", *flags) as proxy:
+        url = origin.url + path
+        recorded = _run(proxy, url, store, *ORDER)
     with Serve("--mode", "playback", *flags) as proxy:
         replayed = _run(proxy, url, store, *reversed(ORDER))
     said = [json.loads(line) for line in recorded.splitlines()]

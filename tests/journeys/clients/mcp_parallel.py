@@ -1,9 +1,13 @@
-"""An MCP client that calls tools at the same time, in the order of its arguments; the SDK numbers them as they come."""
+"""An MCP client that calls tools at the same time, in the order of its arguments; the SDK numbers them as they come.
+
+Arguments: a URL, that of the older transport where it ends with /sse, and numbers."""
 
 import asyncio
 import sys
+from typing import Any
 
 from mcp import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from playhead.tests.journeys.clients.transcript import say
@@ -13,18 +17,16 @@ async def main(url: str, order: list[int]) -> None:
     async def call(number: int) -> None:
         told: list[float] = []
 
-        async def progress(done: float, _total: float | None, _message: str | None) -> None:
-            told.append(done)
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            told.append(progress)
 
         added = await session.call_tool("add", {"a": number, "b": 1000})
-        counted = await session.call_tool("count", {"to": number}, progress_callback=progress)
+        counted = await session.call_tool("count", {"to": number}, progress_callback=tell)
         results[number] = [added.model_dump_json(), counted.model_dump_json(), told]
 
     results: dict[int, list[object]] = {}
-    async with (
-        streamable_http_client(url) as (read, write, _),
-        ClientSession(read, write) as session,
-    ):
+    connected: Any = sse_client(url) if url.endswith("/sse") else streamable_http_client(url)
+    async with connected as (read, write, *_), ClientSession(read, write) as session:
         await session.initialize()
         await session.list_tools()
         await asyncio.gather(*map(call, order))
