@@ -30,6 +30,7 @@ from .schema import (
 )
 from .values import (
     check_json_path,
+    check_regex,
     choice,
     integer,
     is_loopback,
@@ -381,17 +382,18 @@ def _lower_header_name(text: str) -> str:
 
 
 def _ignore_rule(value: Value) -> IgnoreRule:
-    fields = value.fields("match", "json", "header", "query", "form")
+    fields = value.fields("match", "json", "header", "query", "form", "regex")
     rule = IgnoreRule(
         match=_pattern(fields),
         json=fields.texts("json", check_json_path, ""),
         header=fields.texts("header", _lower_header_name, ""),
         query=fields.texts("query", parse_parameter, ""),
         form=fields.texts("form", parse_parameter, ""),
+        regex=fields.texts("regex", check_regex, ""),
     )
     places = [place for key, place in fields.given.items() if key != "match"]
     if value.is_mapping and all(place.blank for place in places):
-        value.fault("names no place; expected one of json, header, query, form")
+        value.fault("names no place; expected one of json, header, query, form, regex")
     return rule
 
 

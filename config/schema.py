@@ -118,6 +118,8 @@ class IgnoreRule:
     header: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
     form: tuple[str, ...] = ()
+    regex: tuple[str, ...] = ()
+    """Patterns; what they match is left out of the path, of values and of texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,8 @@ MATCH = parse_match(PATTERN)
         ),
         (f"effects: [{{match: '{PATTERN}'}}]", Config(effects=(EffectRule(MATCH),))),
         (
-            f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on]}}]",
-            Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",)),)),
+            f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on], regex: [r+]}}]",
+            Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",), ("r+",)),)),
         ),
         (
             "redact: [{header: X-Token}, {query: k}]",
@@ -254,6 +254,13 @@ FAULTS = [
         "ignore: [{match: 'https://a', json: [$..a]}]",
         "1:38: ignore[0].json[0]: '$..a' is no JSON path from its character 2 on",
     ),
+    (
+        "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
+        " at its character 5; expected one as",
+    ),
+    ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
+    ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
     ("ignore: [{match: 'https://a', json: []}]", "1:10: ignore[0]: names no place"),
     ("ignore: [{match: 'https://a', json: $.a}]", "1:37: ignore[0].json: expected a list"),
     ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
@@ -368,7 +375,7 @@ def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
 _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
-    base64 ignore header query redact retention hot keep archive""".split()  # noqa: SIM905  # dense
+    base64 ignore header query regex redact retention hot keep archive""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]
