@@ -352,7 +352,7 @@ def text(value: object) -> Message:
             b'{"jsonrpc":"2.0","id":2,"method":"m"}',
             (
                 "changed",
-                "message[3] byte 21",
+                "message[3] byte 22",
                 '{"jsonrpc":"2.0","id":1,"method":"m"}',
                 '{"jsonrpc":"2.0","id":2,"method":"m"}',
             ),
