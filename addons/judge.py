@@ -118,7 +118,10 @@ class Judge:
     def _look_up(self, flight: Flight, session: Session, found: Fingerprint) -> None:
         flight.fingerprint = found
         assert session.cursor is not None
-        hit: Hit | Exhausted | Unknown = session.cursor.find(found, flight.request_class)
+        repeat = session.policy.find_repeat(flight.facts) is not None
+        hit: Hit | Exhausted | Unknown = session.cursor.find(
+            found, flight.request_class, repeat=repeat
+        )
         flight.decision = decide(flight.facts, session.mode, session.policy, hit)
         flight.found = hit
         if flight.decision.action is Action.SERVE:

@@ -23,6 +23,7 @@ from .schema import (
     IgnoreRule,
     LiveRule,
     Playback,
+    ReadRule,
     RedactRule,
     Retention,
     Runs,
@@ -48,6 +49,7 @@ from .values import (
     parse_reason,
     parse_run_name,
     parse_token,
+    show,
 )
 
 FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca")
@@ -60,6 +62,8 @@ _MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.exampl
 _CLASS_LIVE = "expected tape or {live: {hosts: [api.example.com], reason: why}}"
 _COMPUTED = ("content-length", "transfer-encoding", "connection")
 """Header fields of an answer that follow from its body and connection."""
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
 
 
@@ -208,13 +212,22 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
             f" {config.live_max}; remove some, or raise live_max"
         )
         wrong.append(("live" if config.live else "playback", text))
+    for index, rule in enumerate(config.reads):
+        # What is no read by its method is one by its place alone.
+        if rule.match.methods and not rule.match.methods & _READS and not config.classes.read:
+            text = (
+                f"entry {index}, {show(rule.match.text)}, matches no read: only GET, HEAD and OPTIONS are, and"
+                " what classes.read names; effects and model calls are never answered twice"
+            )
+            wrong.append(("reads", text))
     return wrong
 
 
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
-        *("playback", "classes", "live_max", "live", "effects", "ignore", "redact", "retention"),
+        *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
+        "retention",
     )
     default = Config()
 
@@ -234,6 +247,7 @@ def _config(value: Value, base: Path | None) -> Config:
         live_max=fields.parsed("live_max", integer(0, 1000), default.live_max),
         live=fields.each("live", _live_rule),
         effects=fields.each("effects", _effect_rule),
+        reads=fields.each("reads", _read_rule),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         retention=fields.section("retention", _retention, default.retention),
@@ -379,6 +393,12 @@ def _headers(value: Value) -> tuple[tuple[str, str], ...]:
 
 def _lower_header_name(text: str) -> str:
     return parse_header_name(text).lower()
+
+
+def _read_rule(value: Value) -> ReadRule:
+    fields = value.fields("match", "repeat")
+    missing = "missing; expected last: the last recorded answer is served again"
+    return ReadRule(_pattern(fields), fields.required("repeat", choice("last"), missing, "last"))
 
 
 def _ignore_rule(value: Value) -> IgnoreRule:

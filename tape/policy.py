@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..config import Answer, ClassLive, Config, EffectRule, LiveRule, Mode, parse_match
+from ..config import (
+    Answer,
+    ClassLive,
+    Config,
+    EffectRule,
+    LiveRule,
+    Mode,
+    ReadRule,
+    parse_match,
+)
 from .cursor import Exhausted, Hit, Unknown
 from .model import RequestClass, Seq
 
@@ -67,6 +76,7 @@ class Policy:
     """Each with the class it is limited to, or None."""
     effects: tuple[EffectRule, ...]
     stub: bool
+    reads: tuple[ReadRule, ...] = ()
 
     @classmethod
     def of(cls, config: Config) -> "Policy":
@@ -74,13 +84,22 @@ class Policy:
         live: list[tuple[LiveRule, RequestClass | None]] = [(rule, None) for rule in config.live]
         live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
         live += _class_rules(config.playback.reads, RequestClass.READ)
-        return cls(tuple(live), config.effects, config.playback.effects == "stub")
+        return cls(tuple(live), config.effects, config.playback.effects == "stub", config.reads)
 
     def find_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that names a request."""
         for rule, only in self.live:
             if only is not None and only is not facts.request_class:
                 continue
+            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+                return rule
+        return None
+
+    def find_repeat(self, facts: Facts) -> ReadRule | None:
+        """Find the rule by which the last answer to a read is served again."""
+        if not self.reads or facts.request_class is not RequestClass.READ:
+            return None
+        for rule in self.reads:
             if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
                 return rule
         return None
@@ -112,7 +131,11 @@ def decide(
     if live is not None:
         return Decision(Action.LIVE, f"live rule {live.match.text!r}: {live.reason}")
     if isinstance(found, Hit):
-        text = "telemetry, served again" if found.repeated else "on tape"
+        text = "on tape"
+        if found.repeated:
+            again = policy.find_repeat(facts)
+            rule_text = "telemetry" if again is None else f"read rule {again.match.text!r}"
+            text = f"{rule_text}, served again"
         return Decision(Action.SERVE, text, found.seq, found.repeated)
     if facts.request_class is RequestClass.EFFECT and policy.stub:
         rule = policy.find_answer(facts)
