@@ -127,7 +127,7 @@ class Judge:
     ) -> Awaitable[None] | None:
         flight.fingerprint = found
         assert session.cursor is not None
-        hit = session.cursor.find(found, flight.request_class)
+        hit = session.cursor.find(found, flight.request_class, repeat=self._repeats(flight))
         if (
             isinstance(hit, Unknown)
             and flight.request_class is RequestClass.INFERENCE
@@ -176,6 +176,10 @@ class Judge:
         session.cursor.take(fingerprint, Hit(found.seq))
         return None
 
+    def _repeats(self, flight: Flight) -> bool:
+        """Say whether a rule has the last answer to a request served again."""
+        return flight.session.policy.find_repeat(flight.facts) is not None
+
     async def _check_order(self, flight: Flight, session: Session, found: Fingerprint) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
         cursor, request = session.cursor, flight.request
@@ -184,7 +188,7 @@ class Judge:
         hit = flight.found
         while isinstance(hit, Hit):
             needs = await asyncio.to_thread(find_needs, session, hit, request, flight.redactions)
-            again = cursor.find(found, flight.request_class)
+            again = cursor.find(found, flight.request_class, repeat=self._repeats(flight))
             if again == hit:
                 if needs is None or cursor.served(needs.tape_seq):
                     cursor.take(found, hit)

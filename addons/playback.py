@@ -63,10 +63,14 @@ class Playback:
 def play(flight: Flight, exchange: Exchange) -> None:
     """Have a recorded outcome played by the flight's stream."""
     session, flow = flight.session, flight.flow
+    spelling = None
+    if flight.request is not None:
+        exchange, spelling = session.renaming.answer(flight.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
     pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
-    flight.steps = Steps(script(exchange, session.config.playback.pace, pieces))
+    steps = script(exchange, session.config.playback.pace, pieces)
+    flight.steps = Steps(steps, spelling.take if spelling is not None else None)
     flight.ragged = head.ragged
 
 

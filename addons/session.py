@@ -19,6 +19,7 @@ from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
 from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
+from ..tape.renaming import Renaming
 from .effects import Effects
 from .order import Order
 
@@ -71,6 +72,8 @@ class Session:
         """The same for what may be near; read with them."""
         self.drifts: Drifts | None = None
         """What of the tape may have drifted; made at the first model call that is not on it."""
+        self.renaming = Renaming()
+        """How the client names now what it named otherwise on the tape."""
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
         self.key_pairs = KeyPairs()

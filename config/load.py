@@ -24,6 +24,7 @@ from .schema import (
     LiveRule,
     ModelDrift,
     Playback,
+    ReadRule,
     RedactRule,
     Retention,
     Runs,
@@ -31,6 +32,7 @@ from .schema import (
 )
 from .values import (
     check_json_path,
+    check_regex,
     choice,
     integer,
     is_loopback,
@@ -49,6 +51,7 @@ from .values import (
     parse_reason,
     parse_run_name,
     parse_token,
+    show,
 )
 
 FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
@@ -63,6 +66,8 @@ _MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.exampl
 _CLASS_LIVE = "expected tape or {live: {hosts: [api.example.com], reason: why}}"
 _COMPUTED = ("content-length", "transfer-encoding", "connection")
 """Header fields of an answer that follow from its body and connection."""
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
 
 
@@ -218,13 +223,22 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
             f" {config.live_max}; remove some, or raise live_max"
         )
         wrong.append(("live" if config.live else "playback", text))
+    for index, rule in enumerate(config.reads):
+        # What is no read by its method is one by its place alone.
+        if rule.match.methods and not rule.match.methods & _READS and not config.classes.read:
+            text = (
+                f"entry {index}, {show(rule.match.text)}, matches no read: only GET, HEAD and OPTIONS are, and"
+                " what classes.read names; effects and model calls are never answered twice"
+            )
+            wrong.append(("reads", text))
     return wrong
 
 
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
-        *("playback", "classes", "live_max", "live", "effects", "ignore", "redact", "retention"),
+        *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
+        "retention",
     )
     default = Config()
 
@@ -244,6 +258,7 @@ def _config(value: Value, base: Path | None) -> Config:
         live_max=fields.parsed("live_max", integer(0, 1000), default.live_max),
         live=fields.each("live", _live_rule),
         effects=fields.each("effects", _effect_rule),
+        reads=fields.each("reads", _read_rule),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         retention=fields.section("retention", _retention, default.retention),
@@ -388,18 +403,25 @@ def _lower_header_name(text: str) -> str:
     return parse_header_name(text).lower()
 
 
+def _read_rule(value: Value) -> ReadRule:
+    fields = value.fields("match", "repeat")
+    missing = "missing; expected last: the last recorded answer is served again"
+    return ReadRule(_pattern(fields), fields.required("repeat", choice("last"), missing, "last"))
+
+
 def _ignore_rule(value: Value) -> IgnoreRule:
-    fields = value.fields("match", "json", "header", "query", "form")
+    fields = value.fields("match", "json", "header", "query", "form", "regex")
     rule = IgnoreRule(
         match=_pattern(fields),
         json=fields.texts("json", check_json_path, ""),
         header=fields.texts("header", _lower_header_name, ""),
         query=fields.texts("query", parse_parameter, ""),
         form=fields.texts("form", parse_parameter, ""),
+        regex=fields.texts("regex", check_regex, ""),
     )
     places = [place for key, place in fields.given.items() if key != "match"]
     if value.is_mapping and all(place.blank for place in places):
-        value.fault("names no place; expected one of json, header, query, form")
+        value.fault("names no place; expected one of json, header, query, form, regex")
     return rule
 
 

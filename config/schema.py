@@ -122,6 +122,15 @@ class EffectRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadRule:
+    """What to do with reads that match, once every recorded answer to them has been served."""
+
+    match: Match
+    repeat: str
+    """`last`: the last recorded answer is served again."""
+
+
+@dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """Volatile places of matching requests: left out of the comparison, kept in the record."""
 
@@ -131,6 +140,8 @@ class IgnoreRule:
     header: tuple[str, ...] = ()
     query: tuple[str, ...] = ()
     form: tuple[str, ...] = ()
+    regex: tuple[str, ...] = ()
+    """Patterns; what they match is left out of the path, of values and of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +179,7 @@ class Config:
     live_max: int = 5
     live: tuple[LiveRule, ...] = ()
     effects: tuple[EffectRule, ...] = ()
+    reads: tuple[ReadRule, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     retention: Retention = field(default_factory=Retention)

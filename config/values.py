@@ -8,6 +8,7 @@ alone would also take `1_0`, `inf` and the digits of other scripts.
 import difflib
 import os.path
 import re
+import warnings
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ _MAX_MATCH = 2000
 MAX_MODEL_NAME = 500
 """Characters of a model's name where it is to be typed."""
 _MAX_JSON_PATH = 1000
+_MAX_REGEX = 1000
 
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?", re.ASCII)
 _DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern}) ?(?P<unit>ms|s|m|h|d)?", re.ASCII)
@@ -336,6 +338,31 @@ def check_json_path(text: str) -> str:
     Raises: ValueError, whose text says what would be right.
     """
     parse_json_path(text)
+    return text
+
+
+def check_regex(text: str) -> str:
+    """Give a regular expression as written once it has compiled: Python's, of at most 1000 characters.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    expected = (
+        "expected one as 'req_[0-9a-f]+', with a group around what is volatile where that is less"
+    )
+    if not text or len(text) > _MAX_REGEX:
+        what = "empty" if not text else f"longer than {_MAX_REGEX} characters"
+        raise ValueError(f"{show(text)} is no regular expression: {what}; {expected}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of syntax that may once mean something else
+            re.compile(text)
+    except re.error as error:
+        place = "" if error.pos is None else f" at its character {error.pos + 1}"
+        raise ValueError(
+            f"{show(text)} is no regular expression: {error.msg}{place}; {expected}"
+        ) from None
+    except (OverflowError, RecursionError) as error:
+        raise ValueError(f"{show(text)} is no regular expression: {error}; {expected}") from None
     return text
 
 

@@ -14,7 +14,8 @@ Rules:
 5. Whatever `canonical` reads before it parses stands in `raw_key` too, so equal keys mean equal forms
    under the same rules, and bytes seen before need no parsing.
 
-The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`.
+The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 
 from blake3 import blake3
@@ -34,12 +35,14 @@ from blake3 import blake3
 from ..config.match import parse_match
 from ..config.schema import IgnoreRule
 from ..config.values import parse_json_path
+from . import graphql, patterns
 from .coding import undo_coding
-from .json_form import JsonPath, canonical_json
+from .json_form import JsonPath, Reading, Reduced, canonical_json, json_tree
+from .json_rpc import volatile_places
 from .model import Fingerprint, Headers, Request, RequestClass
 from .redact import query_kind
 
-CANONICAL_VERSION = 2
+CANONICAL_VERSION = 3
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -98,6 +101,8 @@ class BodyKind(StrEnum):
     JSON = "json"
     FORM = "form"
     MULTIPART = "multipart"
+    TEXT = "text"
+    """Bytes in which patterns are masked, with marks and doubled NUL."""
     BYTES = "bytes"
 
 
@@ -109,6 +114,7 @@ class Masks(NamedTuple):
     """Lower case."""
     query: frozenset[str] = frozenset()
     form: frozenset[str] = frozenset()
+    regex: patterns.Patterns = ()
 
 
 class Endpoint(NamedTuple):
@@ -166,7 +172,8 @@ class Canonical(NamedTuple):
 def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
     """Give the shipped rules with a configuration's own.
 
-    Raises: ValueError for a JSON path that is none; a loaded configuration holds only good ones.
+    Raises: ValueError for a JSON path that is none, re.error for a pattern that is none; a loaded configuration
+        holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
     compiled = tuple(
@@ -177,6 +184,7 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
                 frozenset(name.lower().encode() for name in rule.header),
                 frozenset(rule.query),
                 frozenset(rule.form),
+                tuple(re.compile(pattern) for pattern in rule.regex),
             ),
         )
         for rule in ignore
@@ -187,18 +195,21 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
         found = [
             masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
         ]
+        regex = tuple(dict.fromkeys(pattern for masks in found for pattern in masks.regex))
+        path = _normal(place.partition("?")[0])
         return Endpoint(
             f"[{host.lower()}]:{port}" if ":" in host else f"{host.lower()}:{port}",
-            _normal(place.partition("?")[0]),
+            patterns.MASK.join(patterns.what_is_left(path, regex)) if regex else path,
             Masks(
                 tuple(dict.fromkeys(path for masks in found for path in masks.json)),
                 frozenset(name for masks in found for name in masks.header),
                 frozenset(name for masks in found for name in masks.query),
                 frozenset(name for masks in found for name in masks.form),
+                regex,
             ),
         )
 
-    told = [(r.match.text, r.json, r.header, r.query, r.form) for r in ignore]
+    told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
     digest = blake2b(
         f"{CANONICAL_VERSION} {told!r}".encode("utf-8", "surrogatepass"), digest_size=16
     )
@@ -222,7 +233,7 @@ def canonical(
     if request_class is RequestClass.TELEMETRY:
         return Canonical(request.method, scheme, authority, path, (), (), BodyKind.NONE, b"")
     text = request.target.partition("?")[2]
-    query = tuple(sorted(_query(text, masks.query, redacted_query))) if text else ()
+    query = tuple(sorted(_query(text, masks, redacted_query))) if text else ()
     head = _head(request.headers)
     if request.spilled is not None:
         # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
@@ -308,15 +319,13 @@ def query_pairs(
 ) -> list[tuple[str, str | None]]:
     """Give the pairs of a target's query in their order, as they are compared; None without a `=`."""
     text = target.partition("?")[2]
-    pairs = (
-        [part.partition("=") for part in _query(text, masks.query, redacted_query)] if text else []
-    )
+    pairs = [part.partition("=") for part in _query(text, masks, redacted_query)] if text else []
     return [(name, value if eq else None) for name, eq, value in pairs]
 
 
 def form_pairs(body: bytes, masks: Masks) -> list[tuple[str, str | None]]:
     """Give the pairs of a form in their order, as they are compared; None without a `=`."""
-    pairs = [part.partition("=") for part in _form(body, masks.form)]
+    pairs = [part.partition("=") for part in _form(body, masks)]
     return [(name, value if eq else None) for name, eq, value in pairs]
 
 
@@ -422,23 +431,64 @@ def _body(
     if kind is BodyKind.MULTIPART:
         # Not bounded: uploads have random boundaries at any size, and this is one pass over memory.
         bare = without_boundary(body, content.boundary)
-        return (BodyKind.BYTES, body, False) if bare is None else (kind, bare, False)
+        if bare is None:
+            return *_bytes(body, masks), False
+        return kind, _multipart(bare, masks), False
     if len(body) > MAX_PARSED:
         return BodyKind.BYTES, body, False
     if kind is BodyKind.JSON:
         try:
-            return kind, canonical_json(body, masks.json), False
+            return kind, canonical_json(body, masks.json, _reading_of(masks)), False
         except (ValueError, RecursionError):
-            return BodyKind.BYTES, body, False
+            return *_bytes(body, masks), False
     if kind is BodyKind.FORM:
         if body.count(b"&") > MAX_PAIRS:
-            return BodyKind.BYTES, body, False
-        return kind, "&".join(_form(body, masks.form)).encode(), False
-    return BodyKind.BYTES, body, False
+            return *_bytes(body, masks), False
+        return kind, "&".join(_form(body, masks)).encode(), False
+    return *_bytes(body, masks), False
 
 
-def _form(body: bytes, masked: frozenset[str]) -> list[str]:
-    parts = []
+def _bytes(body: bytes, masks: Masks) -> tuple[BodyKind, bytes]:
+    if not masks.regex or len(body) > MAX_PARSED:
+        return BodyKind.BYTES, body
+    return BodyKind.TEXT, patterns.mask_bytes(body, masks.regex)
+
+
+def _multipart(bare: bytes, masks: Masks) -> bytes:
+    if not masks.regex or len(bare) > MAX_PARSED:
+        return bare
+    # Between boundaries, so that no pattern takes one for content.
+    parts = bare.split(BOUNDARY)
+    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex) for part in parts)
+
+
+def _reading(tree: Any, exact: bool) -> Reduced:
+    """Say what does not count in a JSON body beside its masks."""
+    return Reduced(volatile_places(tree, exact), graphql.find_swaps(tree, exact))
+
+
+def _reading_of(masks: Masks) -> Reading:
+    if not masks.regex:
+        return _reading
+
+    def reading(tree: Any, exact: bool) -> Reduced:
+        places, swaps = _reading(tree, exact)
+        return Reduced(places, patterns.find_swaps(tree, exact, masks.regex, swaps))
+
+    return reading
+
+
+def body_tree(request: Request, rules: Rules) -> object:
+    """Give a request's JSON body as it is compared, for people to be shown.
+
+    Raises: ValueError where it is no JSON, RecursionError where it is nested too deep.
+    """
+    masks = rules.of(request).masks
+    return json_tree(open_body(request)[0].decode(), masks.json, _reading_of(masks))
+
+
+def _form(body: bytes, masks: Masks) -> list[str]:
+    parts, masked = [], masks.form
     for part in body.decode("latin-1").split("&"):
         name, eq, value = part.partition("=")
         # As Latin-1, so that bytes which are no UTF-8 stay what they are.
@@ -446,6 +496,12 @@ def _form(body: bytes, masked: frozenset[str]) -> list[str]:
         value = unquote_plus(value, "latin-1")
         if masked and name.encode("latin-1").decode("utf-8", "replace") in masked:
             parts.append(f"{quote_plus(name, encoding='latin-1')}={MARK}*")
+        elif masks.regex:
+            told = patterns.what_is_left(
+                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex
+            )
+            left = [quote_plus(piece, errors="surrogateescape") for piece in told]
+            parts.append(quote_plus(name, encoding="latin-1") + eq + patterns.MASK.join(left))
         else:
             parts.append(
                 quote_plus(name, encoding="latin-1") + eq + quote_plus(value, encoding="latin-1")
@@ -453,17 +509,23 @@ def _form(body: bytes, masked: frozenset[str]) -> list[str]:
     return parts
 
 
-def _query(text: str, masked: frozenset[str], redacted: frozenset[str]) -> list[str]:
-    parts = _normal(text).split("&")
-    if not masked and not redacted:
+def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
+    parts, masked = _normal(text).split("&"), masks.query
+    if not masked and not redacted and not masks.regex:
         return parts
     for index, part in enumerate(parts):
-        name, eq, _ = part.partition("=")
+        name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name
         if plain in masked:
             parts[index] = f"{name}{eq}{MARK}*"
         elif plain.lower() in redacted:
             parts[index] = f"{name}{eq}{MARK}{query_kind(plain)}"
+        elif masks.regex and value:
+            told = unquote_plus(value, errors="surrogateescape")
+            left = patterns.what_is_left(told, masks.regex)
+            if len(left) > 1:
+                quoted = [quote_plus(piece, errors="surrogateescape") for piece in left]
+                parts[index] = f"{name}={patterns.MASK.join(quoted)}"
     return parts
 
 

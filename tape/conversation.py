@@ -283,13 +283,17 @@ def _diverged(
 def _compare(
     request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules, place: str
 ) -> tuple[Difference, ...]:
-    headers = _JSON if kind is MessageKind.TEXT else _BYTES
-    recorded, asked = (replace(request, headers=headers, body=data) for data in (old, new))
-    return tuple(
-        Difference(_place(found.place, place), found.recorded, found.asked)
-        for found in differences(recorded, asked, rules)
-        if found.place.startswith("body")
-    )
+    # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
+    for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
+        recorded, asked = (replace(request, headers=headers, body=data) for data in (old, new))
+        told = tuple(
+            Difference(_place(found.place, place), found.recorded, found.asked)
+            for found in differences(recorded, asked, rules)
+            if found.place.startswith("body")
+        )
+        if told:
+            return told
+    return ()
 
 
 def _place(place: str, message: str) -> str:

@@ -19,7 +19,7 @@ class Hit:
 
     seq: Seq
     repeated: bool = False
-    """It was served before: only telemetry is."""
+    """It was served before: only telemetry is, and a read whose last answer was declared to be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,22 @@ class Cursor:
         self._served: set[Seq] = set()
 
     def find(
-        self, fingerprint: Fingerprint, request_class: RequestClass
+        self, fingerprint: Fingerprint, request_class: RequestClass, *, repeat: bool = False
     ) -> Hit | Exhausted | Unknown:
-        """Find what answers a request, without moving."""
+        """Find what answers a request, without moving.
+
+        repeat: a rule says that the last answer to this read is to be served again; of other classes it says
+            nothing.
+        """
         last = self._last.get(fingerprint, Seq(0))
         following = self._next_use(fingerprint, last)
         if following is not None:
             return Hit(following)
         if not last:
             return Unknown()
-        if request_class is RequestClass.TELEMETRY:
+        if request_class is RequestClass.TELEMETRY or (
+            repeat and request_class is RequestClass.READ
+        ):
             return Hit(last, repeated=True)
         return Exhausted(last, self._times[fingerprint])
 

@@ -19,13 +19,14 @@ from .canonical import (
     BodyKind,
     Canonical,
     Rules,
+    body_tree,
     canonical,
     form_pairs,
     open_body,
     query_pairs,
 )
 from .divergence import ABSENT, MAX_SHOWN, Difference, one_line
-from .json_form import MAX_DEPTH, is_twice, json_tree, show_json
+from .json_form import MAX_DEPTH, is_twice, show_json
 from .model import Request, RequestClass
 
 _BEFORE = 60
@@ -73,7 +74,7 @@ def _differences(
         ("method", old.method, new.method),
         ("scheme", old.scheme, new.scheme),
         ("host", old.authority, new.authority),
-        ("path", old.path, new.path),
+        ("path", _unmarked(old.path), _unmarked(new.path)),
     ):
         if one != other:
             yield _difference(place, one, other)
@@ -151,9 +152,13 @@ def _sortable(value: str | None) -> tuple[bool, str]:
 def _show_value(value: str | None) -> str:
     if value is None:
         return "(no value)"
-    if value.startswith(MARK):
-        return "(masked)" if value == f"{MARK}*" else f"({value[1:]})"
-    return value
+    value = _unmarked(value)
+    return f"({value[1:]})" if value.startswith(MARK) else value
+
+
+def _unmarked(text: str) -> str:
+    """Put a word in the place of what is masked."""
+    return text.replace(f"{MARK}*", "(masked)")
 
 
 def _show_names(pairs: _Pairs) -> str:
@@ -165,10 +170,7 @@ def _body_differences(
 ) -> Iterator[Difference]:
     if old.kind is new.kind is BodyKind.JSON:
         try:
-            first, second = (
-                json_tree(open_body(one)[0].decode(), rules.of(one).masks.json)
-                for one in (recorded, asked)
-            )
+            first, second = (body_tree(one, rules) for one in (recorded, asked))
             yield from _tree_differences(first, second, "$", 0)
         except (ValueError, RecursionError):
             # Deeper than the exact reader goes: the canonical texts are all there is.
@@ -184,6 +186,8 @@ def _body_differences(
         # Either side's count serves: up to here they are the same.
         part = max(1, old.body.count(b"--" + BOUNDARY, 0, at))
         yield _at_byte(f"body part {part}", old.body, new.body, at)
+    elif old.kind is new.kind is BodyKind.TEXT:
+        yield from _byte_difference(old.body, new.body, "body byte ")
     else:
         first, second = open_body(recorded)[0], open_body(asked)[0]
         if not first or not second:

@@ -13,17 +13,20 @@ reads and writes them, numbers with a point or an exponent as they stand. It kee
 of one key, and writes a negative zero as 0; both are noticed by the length, or else by counting colons and
 minus signs, of which text and form must hold the same number. Then, and where an escape spoils the count or
 half a surrogate pair or a `NaN` is too much for it, a slower exact reader takes over; both write the same form
-for the same value. Rules 3 and 4 leave `=[...]` and `*` in the form, which no JSON text could. In the exact
-reader's tree numbers, and the marks for rules 3 and 4, are strings that begin with NUL; a string of the text
-that does so gets a mark of its own.
+for the same value. Rules 3 and 4 leave `=[...]` and `*` in the form, and `*[...]` for a string of which parts are
+masked, with what is left of it; no JSON text could hold these. In the exact reader's tree numbers, and the marks
+for rules 3 and 4, are strings that begin with NUL; a string of the text that does so gets a mark of its own.
+
+What else does not count in the JSON of some protocol is said by a `Reading`: it looks at the tree that is there
+already, and gives further places to mask and values to put in the place of others.
 
 Source: RFC 8259 sections 4, 6 and 7; measurements in `canonical.py`.
 """
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -35,10 +38,40 @@ MASKED = "\x00*"
 _TWICE = "\x00="
 """First item of a list that holds the values of a key that stands more than once."""
 _TEXT = "\x00'"
-"""Before a string that begins with NUL itself. None of the three begins a number."""
+"""Before a string that begins with NUL itself."""
+_PARTS = "\x00~"
+"""Before the JSON list of what is left of a string with masked parts. None of the four begins a number."""
 
 MAX_DEPTH = 200
 """Levels that the functions written in Python go down; below, values are compared whole."""
+
+
+class Swap(NamedTuple):
+    """A value of a tree that is compared as another."""
+
+    holder: Any
+    """The dict or list that holds it; None for the root."""
+    key: Any
+    value: "str | Parts | None"
+    """None leaves it out, key and all."""
+
+
+class Parts(NamedTuple):
+    """What is left of a string whose parts are masked: one more than were masked."""
+
+    left: tuple[str, ...]
+
+
+class Reduced(NamedTuple):
+    """What does not count in a tree."""
+
+    masks: Sequence[JsonPath] = ()
+    swaps: Sequence[Swap] = ()
+
+
+Reading = Callable[[Any, bool], Reduced]
+"""Looks at a tree and says what does not count in it; the flag says whether it is the exact reader's, in which
+numbers and marks are strings. It changes nothing."""
 
 _SPOILS = re.compile(rb"\\u00(?:3[aA]|2[dD])")
 """A colon or a minus sign that is not written as one would spoil the count."""
@@ -67,42 +100,84 @@ def _exact_number(text: str) -> _Number:
     return _Number("\x00" + text)
 
 
-def canonical_json(data: bytes, masks: Sequence[JsonPath] = ()) -> bytes:
+def canonical_json(
+    data: bytes, masks: Sequence[JsonPath] = (), reading: Reading | None = None
+) -> bytes:
     """Give the form under which a JSON value is compared.
 
     Raises: ValueError where the data is no JSON, RecursionError where it is nested too deep.
     """
-    form = _quick_form(data, masks)
+    form = _quick_form(data, masks, reading)
     if form is None:
-        form = encode_tree(json_tree(data.decode(), masks)).encode("utf-8", "surrogatepass")
+        tree = json_tree(data.decode(), masks, reading)
+        form = encode_tree(tree).encode("utf-8", "surrogatepass")
     return form
 
 
-def _quick_form(data: bytes, masks: Sequence[JsonPath]) -> bytes | None:
+_Hidden = list[tuple[bytes, bytes]]
+"""What was hidden, as the quick form would have written it, and what it wrote instead."""
+
+
+def _quick_form(data: bytes, masks: Sequence[JsonPath], reading: Reading | None) -> bytes | None:
     """Give the form, or None where the exact reader has to look."""
     try:
         tree = _read(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None  # no JSON, or what only the exact reader takes
-    hidden: list[bytes] = []
+    hidden: _Hidden = []
+    if reading is not None:
+        more, swaps = reading(tree, False)
+        for swap in swaps:
+            tree = _swap_quick(tree, swap, hidden)
+        masks = (*masks, *more)
     for path in masks:
         tree = _mask(tree, path, 0, _MASKED_RAW, hidden)
     form = _write(tree)
     return form if _is_whole(data, form, hidden) else None
 
 
-def _is_whole(data: bytes, form: bytes, hidden: list[bytes]) -> bool:
+def _is_whole(data: bytes, form: bytes, hidden: _Hidden) -> bool:
     """Say whether all that a text holds is in its form, or among what was hidden."""
     # No part of a form is longer than what it stands for. So where nothing became shorter, as with most
     # clients that write JSON without spaces, nothing was lost.
-    if len(data) == len(form) + sum(map(len, hidden)) - len(hidden):
+    if len(data) == len(form) + sum(len(gone) - len(put) for gone, put in hidden):
         return True
     if b"\\u00" in data and _SPOILS.search(data):
         return False
     return all(
-        data.count(sign) == form.count(sign) + sum(gone.count(sign) for gone in hidden)
+        data.count(sign)
+        == form.count(sign) + sum(gone.count(sign) - put.count(sign) for gone, put in hidden)
         for sign in (b":", b"-")
     )
+
+
+def _swap_quick(tree: Any, swap: Swap, hidden: _Hidden) -> Any:
+    holder, key, value = swap
+    if value is None:
+        # A comma goes with it; which one does not matter to a count.
+        hidden.append((b",%b:%b" % (_write(key), _write(holder.pop(key))), b""))
+        return tree
+    put = msgspec.Raw(b"*" + _write(value.left)) if isinstance(value, Parts) else value
+    hidden.append((_write(tree if holder is None else holder[key]), _write(put)))
+    if holder is None:
+        return put
+    holder[key] = put
+    return tree
+
+
+def _swap_exact(tree: Any, swap: Swap) -> Any:
+    holder, key, value = swap
+    if value is None:
+        del holder[key]
+        return tree
+    if isinstance(value, Parts):
+        put = f"{_PARTS}[{','.join(map(_string, value.left))}]"
+    else:
+        put = _TEXT + value if value[:1] == "\x00" else value
+    if holder is None:
+        return put
+    holder[key] = put
+    return tree
 
 
 def encode_tree(tree: object) -> str:
@@ -114,6 +189,8 @@ def _encode(value: Any, depth: int) -> str:
     if isinstance(value, _Number):
         return value[1:]
     if isinstance(value, str):
+        if value[:2] == _PARTS:
+            return "*" + value[2:]
         return "*" if value == MASKED else _string(value.removeprefix(_TEXT))
     if depth > MAX_DEPTH:
         raise RecursionError("nested too deep")
@@ -131,13 +208,18 @@ def _encode(value: Any, depth: int) -> str:
 _string = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def json_tree(text: str, masks: Sequence[JsonPath] = ()) -> object:
-    """Parse JSON into dicts (in the text's order), lists and marked strings, nothing lost.
+def json_tree(text: str, masks: Sequence[JsonPath] = (), reading: Reading | None = None) -> object:
+    """Parse JSON into dicts (in the text's order), lists and marked strings, nothing lost but what is masked.
 
     `show_json` turns any part of it back into text for people.
     Raises: as `canonical_json`.
     """
     tree = _mark(_exact_decode(text), 0)
+    if reading is not None:
+        more, swaps = reading(tree, True)
+        for swap in swaps:
+            tree = _swap_exact(tree, swap)
+        masks = (*masks, *more)
     for path in masks:
         tree = _mask(tree, path, 0, MASKED, None)
     return tree
@@ -153,7 +235,7 @@ def light_tree(text: str) -> object:
 
 def is_number(value: object) -> bool:
     """Say whether a part of a tree is a number."""
-    return isinstance(value, str) and value[:1] == "\x00" and value[1:2] not in ("*", "=", "'")
+    return isinstance(value, str) and value[:1] == "\x00" and value[1:2] not in ("*", "=", "'", "~")
 
 
 def show_json(value: object) -> str:
@@ -168,6 +250,8 @@ def _show(value: object, depth: int) -> str:
                 return value[1:]
             if value == MASKED:
                 return "(masked)"
+            if value[:2] == _PARTS:
+                return json.dumps("(masked)".join(json.loads(value[2:])), ensure_ascii=False)
             return json.dumps(value.removeprefix(_TEXT), ensure_ascii=False)
         case dict() | list() if depth > MAX_DEPTH:
             return "..."
@@ -225,10 +309,19 @@ _exact_decode = json.JSONDecoder(
 ).decode
 
 
-def _mask(value: Any, path: JsonPath, at: int, mark: Any, hidden: list[bytes] | None) -> Any:
+def text_of(value: Any, exact: bool) -> str | None:
+    """Give the text that a string in a tree stands for, or None for what is no string, or masked."""
+    if type(value) is not str:
+        return None
+    if not exact or value[:1] != "\x00":
+        return value
+    return value[2:] if value[:2] == _TEXT else None
+
+
+def _mask(value: Any, path: JsonPath, at: int, mark: Any, hidden: _Hidden | None) -> Any:
     """Mask what a path leads to, in place, and give the value back.
 
-    hidden: takes what was hidden, as the quick form would have written it.
+    hidden: takes what was hidden.
     """
     if is_twice(value):
         # Each of the values is masked; that the key stands twice stays.
@@ -236,7 +329,7 @@ def _mask(value: Any, path: JsonPath, at: int, mark: Any, hidden: list[bytes] | 
         return value
     if at == len(path):
         if hidden is not None and value is not mark:
-            hidden.append(_write(value))
+            hidden.append((_write(value), b"*"))
         return mark
     step = path[at]
     places: Sequence[Any] = ()

@@ -25,6 +25,7 @@ from ..config import (
     LiveRule,
     Mode,
     ModelDrift,
+    ReadRule,
     parse_match,
 )
 from .cursor import Exhausted, Hit, Unknown
@@ -99,6 +100,7 @@ class Policy:
     stub: bool
     drift: tuple[ModelDrift, ...] = ()
     """What may be served although it drifted."""
+    reads: tuple[ReadRule, ...] = ()
 
     @classmethod
     def of(cls, config: Config) -> "Policy":
@@ -108,7 +110,11 @@ class Policy:
         live += _class_rules(config.playback.reads, RequestClass.READ)
         playback = config.playback
         return cls(
-            tuple(live), config.effects, playback.effects == "stub", playback.allow_model_drift
+            tuple(live),
+            config.effects,
+            playback.effects == "stub",
+            playback.allow_model_drift,
+            config.reads,
         )
 
     def find_live(self, facts: Facts) -> LiveRule | None:
@@ -116,6 +122,15 @@ class Policy:
         for rule, only in self.live:
             if only is not None and only is not facts.request_class:
                 continue
+            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+                return rule
+        return None
+
+    def find_repeat(self, facts: Facts) -> ReadRule | None:
+        """Find the rule by which the last answer to a read is served again."""
+        if not self.reads or facts.request_class is not RequestClass.READ:
+            return None
+        for rule in self.reads:
             if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
                 return rule
         return None
@@ -145,7 +160,11 @@ def decide(facts: Facts, mode: Mode, policy: Policy, found: Found | None) -> Dec
     if live is not None:
         return Decision(Action.LIVE, f"live rule {live.match.text!r}: {live.reason}")
     if isinstance(found, Hit):
-        text = "telemetry, served again" if found.repeated else "on tape"
+        text = "on tape"
+        if found.repeated:
+            again = policy.find_repeat(facts)
+            rule_text = "telemetry" if again is None else f"read rule {again.match.text!r}"
+            text = f"{rule_text}, served again"
         return Decision(Action.SERVE, text, found.seq, found.repeated)
     if isinstance(found, Drifted) and found.allowed:
         return Decision(Action.SERVE, found.text, found.seq, allowed=found.allowed)

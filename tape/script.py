@@ -10,7 +10,7 @@ longer than it took then: an agent that leaves a request out is not to hang. Str
 that are no event streams are caused by their own request alone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,16 +56,24 @@ class Step(NamedTuple):
 class Steps:
     """Steps that are looked at before they are taken; only one is held."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
-        """Begin with the first of `steps`."""
+    def __init__(
+        self, steps: Iterable[Step], change: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Begin with the first of `steps`.
+
+        change: is given each piece of the body as it is taken, and gives what is played in its place.
+        """
         self._steps = iter(steps)
+        self._change = change
         self.next: Step | None = next(self._steps, None)
 
     def take(self) -> Step:
-        """Take the next step; call only where there is one."""
+        """Take the next step; call only where there is one. Its data may differ from that of `next`."""
         step = self.next
         assert step is not None
         self.next = next(self._steps, None)
+        if self._change is not None and step.kind is StepKind.DATA:
+            step = step._replace(data=self._change(step.data))
         return step
 
 

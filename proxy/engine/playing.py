@@ -69,7 +69,7 @@ class PlayingStream(RecordingStream):
                 yield commands.RequestWakeup(wait_s)
                 return
             try:
-                flight.steps.take()
+                step = flight.steps.take()
             except StoreError as error:
                 yield from self._break_off(flight, error)
                 return
@@ -83,6 +83,8 @@ class PlayingStream(RecordingStream):
         match step.kind:
             case StepKind.HEAD:
                 yield from self._play_head(flight)
+            case StepKind.DATA if not step.data:
+                pass  # an id that was all of a piece now stands in the one before; an empty chunk is the end
             case StepKind.DATA:
                 yield SendHttp(ResponseData(self.stream_id, step.data), self.context.client)
                 self._undrained += len(step.data)

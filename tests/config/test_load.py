@@ -21,6 +21,7 @@ from playhead.config import (
     Mode,
     ModelDrift,
     Playback,
+    ReadRule,
     RedactRule,
     Runs,
     UpstreamEncoding,
@@ -93,8 +94,12 @@ MATCH = parse_match(PATTERN)
         ),
         (f"effects: [{{match: '{PATTERN}'}}]", Config(effects=(EffectRule(MATCH),))),
         (
-            f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on]}}]",
-            Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",)),)),
+            f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on], regex: [r+]}}]",
+            Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",), ("r+",)),)),
+        ),
+        (
+            f"reads: [{{match: '{PATTERN}', repeat: last}}]\nclasses: {{read: ['{PATTERN}']}}",
+            Config(reads=(ReadRule(MATCH, "last"),), classes=Classes(read=(MATCH,))),
         ),
         (
             "redact: [{header: X-Token}, {query: k}]",
@@ -279,6 +284,13 @@ FAULTS = [
         "ignore: [{match: 'https://a', json: [$..a]}]",
         "1:38: ignore[0].json[0]: '$..a' is no JSON path from its character 2 on",
     ),
+    (
+        "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
+        " at its character 5; expected one as",
+    ),
+    ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
+    ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
     ("ignore: [{match: 'https://a', json: []}]", "1:10: ignore[0]: names no place"),
     ("ignore: [{match: 'https://a', json: $.a}]", "1:37: ignore[0].json: expected a list"),
     ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
@@ -286,7 +298,16 @@ FAULTS = [
     ("redact: [{header: a b}]", "1:19: redact[0].header: 'a b' is no header name"),
     ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
+    ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
+    (
+        "reads: [{match: 'https://a', repeat: first}]",
+        "1:38: reads[0].repeat: unknown value 'first'",
+    ),
     # between keys
+    (
+        "reads: [{match: 'POST https://a', repeat: last}]",
+        "1:8: reads: entry 0, 'POST https://a', matches no read: only GET, HEAD and OPTIONS are",
+    ),
     ("listen: 0.0.0.0:80", "1:9: listen: 0.0.0.0:80 can be reached from other machines"),
     ("listen: a.example:80", "1:9: listen: a.example:80 can be reached from other machines"),
     (
@@ -393,7 +414,7 @@ def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
 _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
-    base64 ignore header query redact retention hot keep archive""".split()  # noqa: SIM905  # dense
+    base64 ignore header query regex repeat redact retention hot keep archive""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from playhead.tests.support.certificates import Certificates
 
@@ -67,6 +67,12 @@ def _serve(root: str, chain: str) -> None:
         """Count, saying each number on the way."""
         for number in range(1, to + 1):
             await ctx.info(f"at {number}")
+            meta = ctx.request_context.meta
+            if meta is not None and meta.progressToken is not None:
+                # `ctx.report_progress` would say it on the client's long GET, where it races with the result.
+                await ctx.session.send_progress_notification(
+                    meta.progressToken, number, to, related_request_id=ctx.request_id
+                )
         return "counted"
 
     def fail() -> str:
@@ -77,7 +83,14 @@ def _serve(root: str, chain: str) -> None:
     count.__annotations__["ctx"] = Context
     for tool in (add, count, fail):
         server.add_tool(tool)
-    with AsgiOrigin(server.streamable_http_app(), Certificates(Path(root), Path(chain))) as origin:
+    now, before = server.streamable_http_app(), server.sse_app()
+
+    async def both(scope: Any, receive: Any, send: Any) -> None:
+        """The transport of now, and the one before it at `/sse` and `/messages/`."""
+        old = scope.get("path", "").startswith(("/sse", "/messages/"))
+        await (before if old else now)(scope, receive, send)
+
+    with AsgiOrigin(both, Certificates(Path(root), Path(chain))) as origin:
         print(origin.port, flush=True)
         sys.stdin.read()
     json.dump({key: [b.hex() for b in bodies] for key, bodies in origin.sent.items()}, sys.stdout)

@@ -347,6 +347,17 @@ def text(value: object) -> Message:
     ("recorded", "kind", "data", "told"),
     [
         (
+            Message(0, True, TEXT, b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
+            TEXT,
+            b'{"jsonrpc":"2.0","id":2,"method":"m"}',
+            (
+                "changed",
+                "message[3] byte 22",
+                '{"jsonrpc":"2.0","id":1,"method":"m"}',
+                '{"jsonrpc":"2.0","id":2,"method":"m"}',
+            ),
+        ),
+        (
             text({"type": "response.create", "event_id": "a"}),
             TEXT,
             b'{"type": "session.update", "event_id": "b"}',

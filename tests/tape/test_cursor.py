@@ -20,12 +20,12 @@ def tape(letters: str) -> Cursor:
     return Cursor(next_use)
 
 
-def play(cursor: Cursor, asked: str, kind: RequestClass) -> list[str]:
+def play(cursor: Cursor, asked: str, kind: RequestClass, repeat: bool = False) -> list[str]:
     """Ask for each letter and take what is found; `3` a hit, `3*` a repeated one, `x2/3` exhausted."""
     told = []
     for letter in asked:
         fingerprint = Fingerprint(letter.encode())
-        match cursor.find(fingerprint, kind):
+        match cursor.find(fingerprint, kind, repeat=repeat):
             case Hit(seq, repeated) as hit:
                 cursor.take(fingerprint, hit)
                 told.append(f"{seq}{'*' if repeated else ''}")
@@ -66,6 +66,21 @@ def test_identical_requests_are_served_in_recorded_order(
 ) -> None:
     """FIFO inside a fingerprint, free between them, and an end."""
     assert play(tape(recorded), asked, kind) == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (READ, ["1", "3", "3*", "3*", "2", "?"]),
+        (EFFECT, ["1", "3", "x2/3", "x2/3", "2", "?"]),
+        (INFERENCE, ["1", "3", "x2/3", "x2/3", "2", "?"]),
+    ],
+)
+def test_a_rule_repeats_the_last_answer_of_reads_alone(kind: RequestClass, told: list[str]) -> None:
+    """Once every recorded answer has been served; never one to an effect or a model call."""
+    cursor = tape("aba")
+    assert play(cursor, "aaaabc", kind, repeat=True) == told
+    assert cursor.count == 3
 
 
 def test_finding_does_not_move() -> None:

@@ -16,6 +16,7 @@ from playhead.config import (
     Mode,
     ModelDrift,
     Playback,
+    ReadRule,
     parse_match,
 )
 from playhead.tape.cursor import Exhausted, Hit, Unknown
@@ -166,6 +167,33 @@ def test_a_decision_carries_what_is_needed_to_act() -> None:
     drifted = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ALLOWED)
     assert (drifted.seq, drifted.allowed) == (Seq(7), (OPT_IN,))
     assert decide(facts(REFUND, EFFECT), PLAYBACK, policy, NEVER).answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "named"),
+    [
+        ("GET https://api.test/jobs/1", RequestClass.READ, True),
+        ("HEAD https://api.test/jobs/1", RequestClass.READ, False),
+        ("GET https://api.test/other", RequestClass.READ, False),
+        ("GET https://api.test/jobs/1", EFFECT, False),
+        ("GET https://api.test/jobs/1", INFERENCE, False),
+        ("GET https://api.test/jobs/1", TELEMETRY, False),
+    ],
+)
+def test_a_read_rule_names_reads_alone(what: str, kind: RequestClass, named: bool) -> None:
+    """What may be answered twice is declared, and is no effect and no model call."""
+    rule = ReadRule(parse_match("GET https://api.test/jobs/*"), "last")
+    policy = Policy.of(Config(reads=(rule,)))
+    assert policy.find_repeat(facts(what, kind)) == (rule if named else None)
+
+
+def test_a_repeated_answer_says_by_what_rule() -> None:
+    """A person finds it in the verdict."""
+    rule = ReadRule(parse_match("GET https://api.test/jobs/*"), "last")
+    asked = facts("GET https://api.test/jobs/1", RequestClass.READ)
+    told = decide(asked, PLAYBACK, Policy.of(Config(reads=(rule,))), AGAIN)
+    assert told.repeated
+    assert told.reason == "read rule 'GET https://api.test/jobs/*', served again"
 
 
 def facts(what: str, kind: RequestClass) -> Facts:
