@@ -278,6 +278,22 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
 
 
 @cli.command()
+@_options("config", "store", "json")
+@click.argument("first")
+@click.argument("second")
+def learn(
+    config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
+) -> int:
+    """Propose `ignore` rules from two recordings of the same task."""
+    from ..timeline.render_learn import render_lesson
+    from .learn import learn_from
+
+    lesson = learn_from(_reading(config_file, store), first, second)
+    _print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
+    return 0
+
+
+@cli.command()
 @_options("config", "store", "ca_dir")
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     """Show the CA that agents have to trust, made if there is none."""
