@@ -30,8 +30,9 @@ from mitmproxy import connection
 
 from ..config import Config, Mode, parse_run_name
 from ..store import RunInfo, RunStatus, Store, StoreError, UnknownRun
-from ..tape.canonical import compile_rules
+from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
+from ..tape.index import index_digest
 from ..tape.redact import Redactor
 from .session import Session
 
@@ -50,6 +51,11 @@ _MOST_LOOKS = 1000
 """Clients of named runs that wait to have their group learnt; further ones are left unknown."""
 
 _SECOND_LOOK_S = 0.1
+
+_TOO_NEW = (
+    "run {0} is indexed in canonical form {1}, and this version of Playhead compares in form {2}: its requests"
+    " were compared from their raw bytes; `playhead reindex {0}` makes that last"
+)
 
 
 class Group(Protocol):
@@ -317,7 +323,8 @@ class Sessions:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=compile_rules(config.ignore).digest,
+                rules=index_digest(compile_rules(config.ignore), config.redact),
+                canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
             logger.info("run %s: recording", run.id)
@@ -344,13 +351,20 @@ class Sessions:
             tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
         )
         logger.info("run %s: playing %s", run.id, tape.id)
+        # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
+        tape = self._store.reload(tape)
         session = Session(config.mode, config, redactor, self._store, run, tape)
         if session.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
             rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
             session.note(EventKind.NOTED, live=rules)
-        if tape.rules != session.rules.digest:
-            logger.info("run %s: the match rules changed since it was recorded, indexing", tape.id)
+        if tape.rules != index_digest(session.rules, config.redact):
+            if tape.canonical > CANONICAL_VERSION:
+                # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
+                text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)
+                logger.warning("%s", text)
+                session.note(EventKind.NOTED, text=text)
+            logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
             await asyncio.to_thread(session.reindex)
         return session
 

@@ -4,12 +4,19 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from playhead.config import IgnoreRule
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.canonical import (
+    CANONICAL_VERSION,
+    canonical,
+    compile_rules,
+    fingerprint,
+    raw_key,
+)
 from playhead.tape.model import Request, RequestClass, Response
 
 from .dialects import make_request
@@ -38,7 +45,7 @@ def record_run(
     rules = compile_rules(ignore)
 
     async def write() -> RunInfo:
-        told = {"rules": rules.digest, **info}
+        told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
         run = await store.create_run(name, mode="record", at_ns=time.time_ns(), **told)
         for seq, (request, response) in enumerate(asked, start=1):
             exchange = make_exchange(
@@ -56,7 +63,9 @@ def record_run(
             run = await store.seal(run, reason="test", at_ns=time.time_ns())
         return run
 
-    return asyncio.run(write())
+    # On a thread, so that a test with a loop of its own can call this too.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(write())).result()
 
 
 def _same(record: Record) -> Record:
