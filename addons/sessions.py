@@ -327,6 +327,7 @@ class Sessions:
                 canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
+            _note_rules(session)
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
@@ -358,6 +359,7 @@ class Sessions:
             # The receipt spares what may go live from being unused, also when it is printed again.
             rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
             session.note(EventKind.NOTED, live=rules)
+        _note_rules(session)
         if tape.rules != index_digest(session.rules, config.redact):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
@@ -478,6 +480,20 @@ class Sessions:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
+
+
+def _note_rules(session: Session) -> None:
+    """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
+    config = session.config
+    rules: dict[str, list[tuple[str, str | None]]] = {}
+    rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
+    if session.mode is Mode.PLAYBACK:
+        rules["effects"] = [(rule.match.text, None) for rule in config.effects]
+        rules["live"] = [
+            (rule.match.text, only and only.value) for rule, only in session.policy.live
+        ]
+    if any(rules.values()):
+        session.note(EventKind.NOTED, rules=rules)
 
 
 def _names(session: Session, name: str) -> bool:

@@ -18,6 +18,7 @@ from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.events import Event, EventKind
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
+from .hints import Hints
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -67,6 +68,8 @@ class Receipt:
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    hints: list[dict[str, str]] = field(default_factory=list)
+    """Rules of the configuration that no request matched."""
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
@@ -130,6 +133,7 @@ class Receipt:
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
+            "hints": self.hints,
         }
 
 
@@ -179,6 +183,7 @@ class _Fold:
         """The run's live rules, each with the class it is limited to."""
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
+        self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
             try:
@@ -206,6 +211,7 @@ class _Fold:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
                 self.live += _rules(data.get("live", ()))
+                self.hints.rules(data.get("rules", {}))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -216,6 +222,7 @@ class _Fold:
                 pass
 
     def _intent(self, data: Mapping[str, Any]) -> None:
+        self.hints.request(data)
         self.receipt.requests += 1
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
@@ -228,6 +235,7 @@ class _Fold:
 
     def _verdict(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
+        self.hints.request(data)
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
@@ -293,6 +301,8 @@ class _Fold:
             receipt.effects.append(effect)
         if self.tape is not None:
             self._leftovers(self.tape)
+        if receipt.requests:
+            receipt.hints = self.hints.to_json()[:_LISTED]
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
