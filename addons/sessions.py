@@ -30,8 +30,9 @@ from mitmproxy import connection
 
 from ..config import Config, Mode, parse_run_name
 from ..store import RunInfo, RunStatus, Store, StoreError, UnknownRun
-from ..tape.canonical import compile_rules
+from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
+from ..tape.index import index_digest
 from ..tape.redact import Redactor
 from .session import Session
 
@@ -50,6 +51,11 @@ _MOST_LOOKS = 1000
 """Clients of named runs that wait to have their group learnt; further ones are left unknown."""
 
 _SECOND_LOOK_S = 0.1
+
+_TOO_NEW = (
+    "run {0} is indexed in canonical form {1}, and this version of Playhead compares in form {2}: its requests"
+    " were compared from their raw bytes; `playhead reindex {0}` makes that last"
+)
 
 
 class Group(Protocol):
@@ -317,9 +323,11 @@ class Sessions:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=compile_rules(config.ignore).digest,
+                rules=index_digest(compile_rules(config.ignore), config.redact),
+                canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
+            _note_rules(session)
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
@@ -344,6 +352,8 @@ class Sessions:
             tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
         )
         logger.info("run %s: playing %s", run.id, tape.id)
+        # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
+        tape = self._store.reload(tape)
         session = Session(config.mode, config, redactor, self._store, run, tape)
         if session.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
@@ -351,8 +361,14 @@ class Sessions:
             session.note(EventKind.NOTED, live=rules)
         for one in session.policy.drift:
             session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
-        if tape.rules != session.rules.digest:
-            logger.info("run %s: the match rules changed since it was recorded, indexing", tape.id)
+        _note_rules(session)
+        if tape.rules != index_digest(session.rules, config.redact):
+            if tape.canonical > CANONICAL_VERSION:
+                # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
+                text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)
+                logger.warning("%s", text)
+                session.note(EventKind.NOTED, text=text)
+            logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
             await asyncio.to_thread(session.reindex)
         return session
 
@@ -466,6 +482,21 @@ class Sessions:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
+
+
+def _note_rules(session: Session) -> None:
+    """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
+    config = session.config
+    rules: dict[str, list[tuple[str, str | None]]] = {}
+    rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
+    if session.mode is Mode.PLAYBACK:
+        rules["effects"] = [(rule.match.text, None) for rule in config.effects]
+        rules["reads"] = [(rule.match.text, None) for rule in config.reads]
+        rules["live"] = [
+            (rule.match.text, only and only.value) for rule, only in session.policy.live
+        ]
+    if any(rules.values()):
+        session.note(EventKind.NOTED, rules=rules)
 
 
 def _names(session: Session, name: str) -> bool:

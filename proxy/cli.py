@@ -296,6 +296,41 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
 
 
 @cli.command()
+@_options("config", "store", "json")
+@click.argument("first")
+@click.argument("second")
+def learn(
+    config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
+) -> int:
+    """Propose `ignore` rules from two recordings of the same task."""
+    from ..timeline.render_learn import render_lesson
+    from .learn import learn_from
+
+    lesson = learn_from(_reading(config_file, store), first, second)
+    _print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.argument("run")
+def reindex(
+    config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
+) -> int:
+    """Apply the match rules of now to a tape, and say what that changes."""
+    from ..timeline.reindex import render_plan
+    from .reindex import reindex_run
+
+    made = reindex_run(_reading(config_file, store), run, write=not dry_run)
+    if as_json:
+        _print_json(made.to_json(written=not dry_run))
+    else:
+        click.echo(render_plan(made, written=not dry_run))
+    return 0
+
+
+@cli.command()
 @_options("config", "store", "ca_dir")
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     """Show the CA that agents have to trust, made if there is none."""

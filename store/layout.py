@@ -12,7 +12,8 @@
     mail          run, kind -> time                       what another process asks of the run's owner
     messages      run, seq, number -> body codec + message    of a WebSocket, written as they pass
 
-Numbers are 8 bytes, big endian, so that LMDB's order is ours.
+Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints` and `raws` the run stands for its
+index: its own number, or the one that a later index was given.
 """
 
 FORMAT = 1

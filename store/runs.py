@@ -46,6 +46,17 @@ class RunInfo:
     """Why it was sealed."""
     rules: bytes = b""
     """Digest of the match rules that its fingerprints were made under."""
+    canonical: int = 0
+    """Version of the canonical form of these; 0 where an earlier Playhead did not say."""
+    index: int = 0
+    """Number that the rows of its index stand under; 0 for the run's own."""
+    stale: tuple[int, ...] = ()
+    """Numbers of earlier indexes that were being played when they were replaced."""
+
+    @property
+    def index_number(self) -> int:
+        """Number that the rows of its index stand under."""
+        return self.index or self.number
 
     def encode(self) -> bytes:
         """Pack for the `runs` table."""
@@ -63,6 +74,9 @@ class RunInfo:
                 "owner": (self.owner.pid, self.owner.started) if self.owner else None,
                 "end": self.end,
                 "rules": self.rules,
+                "canonical": self.canonical,
+                "index": self.index,
+                "stale": self.stale,
             }
         )
 
@@ -89,8 +103,11 @@ class RunInfo:
                 owner=Owner(*owner) if owner else None,
                 end=value["end"],
                 rules=value["rules"],
+                canonical=value.get("canonical", 0),
+                index=value.get("index", 0),
+                stale=tuple(value.get("stale", ())),
             )
-        except (TypeError, KeyError, ValueError) as error:
+        except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise BadRecord(f"not a run: {error!r}") from error
 
     def ended(self, status: RunStatus, at_ns: int, exchanges: int, end: str) -> "RunInfo":

@@ -29,9 +29,10 @@ from ..tape.codec import (
     encode_message,
 )
 from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
+from ..tape.index import Index
 from ..tape.model import Chunk, Exchange, Fingerprint, Message, RunId, Seq, Spilled
 from . import bodies
-from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .layout import (
     FORMAT,
     MAX_NAME_BYTES,
@@ -275,6 +276,7 @@ class Store:
         parent: RunInfo | None = None,
         agent: str = "",
         rules: bytes = b"",
+        canonical: int = 0,
     ) -> "asyncio.Future[RunInfo]":
         """Open a run; await it on a loop.
 
@@ -304,6 +306,7 @@ class Store:
                 agent=agent,
                 owner=self._owner,
                 rules=rules,
+                canonical=canonical,
             )
             transaction.put(number_key(number), info.encode(), db=self._tables["runs"])
             transaction.put(run_id.encode(), number_key(number), db=self._tables["names"])
@@ -733,7 +736,8 @@ class Store:
     def find_fingerprint(self, info: RunInfo, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint that bytes seen before were given."""
         with self._reading() as transaction:
-            found = transaction.get(number_key(info.number) + raw, db=self._tables["raws"])
+            key = number_key(info.index_number) + raw
+            found = transaction.get(key, db=self._tables["raws"])
             return Fingerprint(found) if found is not None else None
 
     def next_use(self, info: RunInfo, fingerprint: Fingerprint, after: int) -> Seq | None:
@@ -742,12 +746,79 @@ class Store:
             self._reading() as transaction,
             transaction.cursor(self._tables["fingerprints"]) as cursor,
         ):
-            if not cursor.set_range(fingerprint_key(info.number, fingerprint, after + 1)):
+            if not cursor.set_range(fingerprint_key(info.index_number, fingerprint, after + 1)):
                 return None
             key = cursor.key()
-            prefix = number_key(info.number) + fingerprint
+            prefix = number_key(info.index_number) + fingerprint
             same = key[: 8 + _FINGERPRINT_BYTES] == prefix
             return Seq(int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")) if same else None
+
+    def fingerprints(self, info: RunInfo) -> dict[Seq, Fingerprint]:
+        """Read a run's index: the fingerprint of each exchange."""
+        found = {}
+        with self._reading() as transaction:
+            for key in self._index_keys(transaction, "fingerprints", info.index_number):
+                seq = int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")
+                found[Seq(seq)] = Fingerprint(key[8 : 8 + _FINGERPRINT_BYTES])
+        return found
+
+    def replace_index(self, info: RunInfo, index: Index) -> RunInfo:
+        """Put another index in the place of a sealed run's; give the run as it now stands. Blocks.
+
+        One transaction, so whoever reads sees the old one or the new one. A playback that is open goes on with
+        the one it began with, whose rows stay until the next time.
+        Raises: UnknownRun, RunOpen.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> RunInfo:
+            now = self._load_run(transaction, info.number)
+            if now is None:
+                raise UnknownRun(info.id, ())
+            if now.status is RunStatus.OPEN:
+                raise RunOpen(f"run {info.id!r} is still being recorded")
+            meta, tables = self._tables["meta"], self._tables
+            # A number of its own, from those of runs: no row can be taken for one of another index.
+            number = int(transaction.get(b"next-run", db=meta) or b"1")
+            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            for entry in index.entries:
+                used = fingerprint_key(number, entry.fingerprint, entry.seq)
+                transaction.put(used, b"", db=tables["fingerprints"])
+                raw = number_key(number) + entry.raw
+                transaction.put(raw, entry.fingerprint, db=tables["raws"], overwrite=False)
+            stale = (*now.stale, now.index_number)
+            if not self._is_played(transaction, now):
+                for old in stale:
+                    self._drop_index(transaction, old)
+                stale = ()
+            made = replace(
+                now, rules=index.digest, canonical=index.canonical, index=number, stale=stale
+            )
+            transaction.put(number_key(now.number), made.encode(), db=tables["runs"])
+            return made
+
+        done: RunInfo = self.writer.call(operation)
+        return done
+
+    def _is_played(self, transaction: lmdb.Transaction, tape: RunInfo) -> bool:
+        with transaction.cursor(self._tables["open"]) as cursor:
+            numbers = [int.from_bytes(key, "big") for key, _ in cursor]
+        found = (self._load_run(transaction, number) for number in numbers)
+        return any(run is not None and run.parent_number == tape.number for run in found)
+
+    def _drop_index(self, transaction: lmdb.Transaction, number: int) -> None:
+        for table in ("fingerprints", "raws"):
+            for key in list(self._index_keys(transaction, table, number)):
+                transaction.delete(key, db=self._tables[table])
+
+    def _index_keys(
+        self, transaction: lmdb.Transaction, table: str, number: int
+    ) -> Iterator[bytes]:
+        prefix = number_key(number)
+        with transaction.cursor(self._tables[table]) as cursor:
+            more = cursor.set_range(prefix)
+            while more and bytes(cursor.key())[:8] == prefix:
+                yield bytes(cursor.key())
+                more = cursor.next()
 
     def find_alpn(
         self, info: RunInfo, host: str, port: int, offers: tuple[bytes, ...]

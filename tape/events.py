@@ -18,6 +18,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
+              rules                           the configuration's rules by their key, in the same form
     sealed    reason, exchanges, unfinished   the run ended; nothing follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
 

@@ -244,6 +244,7 @@ def _receipt() -> Receipt:
     made.live.append({**row, "request_class": "read"})
     made.refused.append({**row, "reason": "not on the tape"})
     made.faults.append({"seq": 1, "kind": "cut", "phase": "body", "text": "closed"})
+    made.hints.append({"key": "live", "rule": "GET http://h/", "text": "x"})
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))

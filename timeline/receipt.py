@@ -20,6 +20,7 @@ from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
+from .hints import Hints
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -89,6 +90,8 @@ class Receipt:
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    hints: list[dict[str, str]] = field(default_factory=list)
+    """Rules of the configuration that no request matched."""
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
@@ -176,6 +179,7 @@ class Receipt:
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
+            "hints": self.hints,
         }
 
 
@@ -226,6 +230,7 @@ class _Fold:
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
         self.opt_ins: dict[str, OptIn] = {}
+        self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
             try:
@@ -255,6 +260,7 @@ class _Fold:
                 self.live += _rules(data.get("live", ()))
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
+                self.hints.rules(data.get("rules", {}))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -273,6 +279,7 @@ class _Fold:
             receipt.root = row
 
     def _intent(self, data: Mapping[str, Any]) -> None:
+        self.hints.request(data)
         self.receipt.requests += 1
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
@@ -285,6 +292,7 @@ class _Fold:
 
     def _verdict(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
+        self.hints.request(data)
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
@@ -373,6 +381,8 @@ class _Fold:
         if receipt.root is not None:
             receipt.followed[receipt.root["kind"]] -= 1
             receipt.followed = +receipt.followed
+        if receipt.requests:
+            receipt.hints = self.hints.to_json()[:_LISTED]
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None

@@ -249,6 +249,7 @@ def render_receipt(receipt: Receipt) -> str:
         ],
     )
     lines += _rows("warnings", receipt.warnings)
+    lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
         contained = "contained" if receipt.contained else "not contained (no sandbox)"
         lines.append(f"{contained}; level {receipt.level}")

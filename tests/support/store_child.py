@@ -2,11 +2,13 @@
 
     store_child runs STORE NAME RUNS EXCHANGES     write runs side by side and end; prints their names
     store_child endless STORE NAME                 write until killed; prints what it was told is durable
+    store_child reindex STORE NAME EXCHANGES       replace a run's index until killed; prints each one's letter
 
 It waits for a line on stdin first, so that starting it costs nothing when it matters.
 """
 
 import asyncio
+import itertools
 import os
 import sys
 import time
@@ -14,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from playhead.store import Store
-from playhead.tape.model import Exchange, RequestClass
+from playhead.tape.index import Entry, Index
+from playhead.tape.model import Exchange, Fingerprint, RequestClass, Seq
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 
 
@@ -58,6 +61,22 @@ async def write_endless(store: Store, name: str) -> None:
     await asyncio.gather(*(lane() for _ in range(4)))
 
 
+def index_of(letter: str, count: int) -> Index:
+    """An index of a run; a letter begins each of its keys."""
+    one = letter.encode()
+    entries = tuple(
+        Entry(Seq(seq), Fingerprint(one + b"%015d" % seq), b"raw" + one + b"%012d" % seq)
+        for seq in range(1, count + 1)
+    )
+    return Index(entries, b"rules " + one, 7)
+
+
+def replace_endless(store: Store, name: str, count: int) -> None:
+    for letter in itertools.cycle("ab"):
+        store.replace_index(store.get_run(name), index_of(letter, count))
+        say(letter)
+
+
 def say(line: str) -> None:
     """One write, so that a line is there whole or not at all, and at once."""
     os.write(1, line.encode() + b"\n")
@@ -69,6 +88,8 @@ def main() -> None:
     with Store.open(Path(folder)) as store:
         if what == "runs":
             asyncio.run(write_runs(store, name, *map(int, counts)))
+        elif what == "reindex":
+            replace_endless(store, name, *map(int, counts))
         else:
             asyncio.run(write_endless(store, name))
 

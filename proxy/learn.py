@@ -1,0 +1,20 @@
+"""`playhead learn`: what two recordings of the same task differ in."""
+
+from ..config import Config
+from ..store import Store, StoreError
+from ..timeline.learn import Lesson, learn
+from .progress import ProgressBar
+from .tapes import get_recording, redactor_of
+
+
+def learn_from(config: Config, first: str, second: str) -> Lesson:
+    """Compare two recordings of the same task under the rules of a configuration.
+
+    Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
+    """
+    with Store.open(config.store, readonly=True) as store:
+        runs = get_recording(store, first), get_recording(store, second)
+        if runs[0].number == runs[1].number:
+            raise StoreError(f"{first!r} was given twice", "name two recordings of the same task")
+        with ProgressBar("reading") as progress:
+            return learn(store, *runs, config.ignore, redactor_of(config), progress)

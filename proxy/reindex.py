@@ -1,0 +1,29 @@
+"""`playhead reindex`: the rules of now for a tape of before, made durable."""
+
+from ..config import Config
+from ..store import Store
+from ..timeline.reindex import Plan, plan
+from .progress import ProgressBar
+from .tapes import get_recording, redactor_of
+
+
+def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
+    """Make a recording's index anew under the rules of a configuration; say what changes.
+
+    write: False only says it.
+    Raises: UnknownRun, RunOpen; StoreError for a playback, or where the store cannot be written.
+    """
+    with Store.open(config.store, readonly=True) as store:
+        get_recording(store, name)  # so that a mistyped store is not made
+        if not write:
+            return _plan(store, config, name)
+    with Store.open(config.store) as store:
+        made = _plan(store, config, name)
+        store.replace_index(made.run, made.index)
+        return made
+
+
+def _plan(store: Store, config: Config, name: str) -> Plan:
+    run = get_recording(store, name)
+    with ProgressBar("indexing") as progress:
+        return plan(store, run, config.ignore, config.redact, redactor_of(config), progress)

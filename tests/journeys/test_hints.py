@@ -1,0 +1,62 @@
+"""Idle rules are hinted at in the receipts of real runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from aiohttp import web
+
+from playhead.config import Answer, Config, EffectRule, IgnoreRule, LiveRule, Mode, parse_match
+from playhead.tests.support.client import Connection
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.origins import Origin
+from playhead.timeline import Receipt, build
+
+
+async def say_yes(_: web.Request) -> web.Response:
+    return web.Response(text="yes")
+
+
+async def ask(running: Running, url: str) -> Receipt:
+    """Make one request in the run `r`, end it, and give its account."""
+    connection = await Connection.open(str(running.address))
+    answer = await connection.ask(url, credentials="r:x")
+    connection.writer.close()
+    assert answer.body == b"yes"
+    run = next(found.run for found in running.sessions.open if found.run is not None)
+    await running.end(run.id)
+    return build(running.store, running.store.get_run(run.id))
+
+
+async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
+    """While recording those of `ignore`; in playback also effects and live rules. Used ones are not."""
+    with Origin({"/used": say_yes}) as origin:
+        used, idle = f"GET {origin.url}/used", f"GET {origin.url}/idle"
+        config = Config(
+            store=tmp_path,
+            ignore=tuple(IgnoreRule(parse_match(text), query=("n",)) for text in (used, idle)),
+            effects=(EffectRule(parse_match(idle), Answer(200, (), b"")),),
+            live=(LiveRule(parse_match(idle), "a test"),),
+        )
+        async with running_engine(config) as running:
+            recorded = await ask(running, f"{origin.url}/used?n=1")
+            running.play()
+            played = await ask(running, f"{origin.url}/used?n=2")
+    assert [(row["key"], row["rule"]) for row in recorded.hints] == [("ignore", idle)]
+    assert [(row["key"], row["rule"]) for row in played.hints] == [
+        ("ignore", idle),
+        ("effects", idle),
+        ("live", idle),
+    ]
+    assert played.faithful
+
+
+async def test_without_requests_there_are_no_hints(tmp_path: Path) -> None:
+    """Nothing was asked that a rule could have matched."""
+    rule = IgnoreRule(parse_match("GET http://idle.test"), query=("n",))
+    config = replace(Config(mode=Mode.RECORD, store=tmp_path), ignore=(rule,))
+    async with running_engine(config) as running:
+        connection = await Connection.open(str(running.address))
+        await connection.ask("http://playhead.internal/", credentials="r:x")
+        connection.writer.close()
+        await running.end("r")
+        assert build(running.store, running.store.get_run("r")).hints == []

@@ -1,0 +1,136 @@
+"""Tapes that are played under other rules than they were indexed under, or by another version."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from playhead.config import Config, IgnoreRule, Mode, RedactRule, parse_match
+from playhead.proxy.reindex import reindex_run
+from playhead.store import Store
+from playhead.tape.canonical import CANONICAL_VERSION
+from playhead.tape.index import Entry, Index
+from playhead.tape.model import Fingerprint, RequestClass, Seq
+from playhead.tests.support.client import Connection
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.exchanges import make_request, make_response
+from playhead.tests.support.recordings import record_run
+from playhead.timeline import Receipt, build
+
+URL = "http://api.test/v1/runs"
+
+
+def tape(folder: Path, *bodies: bytes) -> None:
+    """Record `tape`; the answer to a request says its place."""
+    asked = [
+        (replace(make_request(f"POST {URL}", body), headers=()), make_response(b"answer %d" % seq))
+        for seq, body in enumerate(bodies, start=1)
+    ]
+    with Store.open(folder) as store:
+        record_run(store, "tape", asked, kind=RequestClass.EFFECT)
+
+
+async def play(running: Running, *bodies: bytes) -> tuple[list[bytes], Receipt]:
+    """Ask for the tape's answers in a playback."""
+    said = []
+    for body in bodies:
+        connection = await Connection.open(str(running.address))
+        said.append((await connection.ask(URL, body=body, credentials="tape:x")).body)
+        connection.writer.close()
+    playback = next(open_.run for open_ in running.sessions.open if open_.run is not None)
+    await running.end(playback.id)
+    return said, build(running.store, running.store.get_run(playback.id))
+
+
+def config(folder: Path, **changes: object) -> Config:
+    return replace(Config(mode=Mode.PLAYBACK, store=folder), **changes)  # type: ignore[arg-type]
+
+
+MASK = (IgnoreRule(parse_match("*://api.test"), json=("$.id",)),)
+
+
+async def test_a_tape_that_was_indexed_anew_is_played_from_its_index(tmp_path: Path) -> None:
+    """Nothing is computed at each opening any more, and its own bytes match exactly."""
+    tape(tmp_path, b'{"id": 1, "t": "a"}', b'{"id": 2, "t": "b"}')
+    settings = config(tmp_path, ignore=MASK)
+    reindex_run(settings, "tape", write=True)
+    async with running_engine(settings) as running:
+        said, receipt = await play(running, b'{"id": 9, "t": "b"}', b'{"id": 1, "t": "a"}')
+    assert said == [b"answer 2", b"answer 1"]
+    assert receipt.faithful
+    assert dict(receipt.matched) == {"canonical": 1, "exact": 1}
+    assert receipt.warnings == []
+
+
+async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    """The run's row is what it was."""
+    tape(tmp_path, b'{"id": 1}')
+    with Store.open(tmp_path, readonly=True) as store:
+        before = store.get_run("tape")
+    assert reindex_run(config(tmp_path, ignore=MASK), "tape", write=False).change.changed == 1
+    with Store.open(tmp_path, readonly=True) as store:
+        assert store.get_run("tape") == before
+
+
+async def test_a_tape_of_a_newer_version_is_compared_from_its_bytes_and_says_so(
+    tmp_path: Path,
+) -> None:
+    """Its own index is none that this version could read; after a reindex there is nothing to say."""
+    tape(tmp_path, b'{"id": 1}')
+    with Store.open(tmp_path) as store:
+        foreign = Index((Entry(Seq(1), Fingerprint(b"?" * 16), b"!" * 16),), b"newer rules", 99)
+        store.replace_index(store.get_run("tape"), foreign)
+    async with running_engine(config(tmp_path)) as running:
+        said, receipt = await play(running, b'{"id": 1}')
+    assert said == [b"answer 1"]
+    assert receipt.faithful
+    assert receipt.warnings == [
+        f"run tape is indexed in canonical form 99, and this version of Playhead compares in form "
+        f"{CANONICAL_VERSION}: its requests were compared from their raw bytes; "
+        "`playhead reindex tape` makes that last"
+    ]
+    made = reindex_run(config(tmp_path), "tape", write=True)
+    assert made.to_json(written=True)["canonical"] == {"before": 99, "now": CANONICAL_VERSION}
+    async with running_engine(config(tmp_path)) as running:
+        said, receipt = await play(running, b'{"id": 1}')
+    assert (said, receipt.warnings) == ([b"answer 1"], [])
+
+
+async def test_an_index_replaced_while_its_tape_is_played_changes_nothing_for_the_playback(
+    tmp_path: Path,
+) -> None:
+    """Under other rules the two requests are one; this playback goes on under its own."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
+    async with running_engine(config(tmp_path)) as running:
+        connection = await Connection.open(str(running.address))
+        first = await connection.ask(URL, body=b'{"id": 2}', credentials="tape:x")
+        entries = tuple(
+            Entry(Seq(seq), Fingerprint(b"one key for all!"), b"%016d" % seq) for seq in (1, 2)
+        )
+        store = running.store
+        await asyncio.to_thread(
+            store.replace_index, store.get_run("tape"), Index(entries, b"other rules")
+        )
+        connection.writer.close()
+        said, receipt = await play(running, b'{"id": 1}')
+    assert (first.body, said) == (b"answer 2", [b"answer 1"])
+    assert receipt.faithful
+
+
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_query_key_that_is_redacted_now_counts_by_its_kind(
+    tmp_path: Path, anew: bool
+) -> None:
+    """Also on a tape that was indexed before it was."""
+    asked = replace(make_request("GET http://api.test/v1?session_key=abc"), headers=())
+    with Store.open(tmp_path) as store:
+        record_run(store, "tape", [(asked, make_response(b"yes"))], kind=RequestClass.READ)
+    settings = config(tmp_path, redact=(RedactRule(query="session_key"),))
+    if anew:
+        reindex_run(settings, "tape", write=True)
+    async with running_engine(settings) as running:
+        connection = await Connection.open(str(running.address))
+        answer = await connection.ask("http://api.test/v1?session_key=xyz", credentials="tape:x")
+        connection.writer.close()
+    assert answer.body == b"yes"

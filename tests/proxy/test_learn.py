@@ -1,0 +1,78 @@
+"""`playhead learn` and `reindex` as a person runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from playhead import PlayheadError
+from playhead import __file__ as FACE
+from playhead.proxy.cli import cli
+from playhead.store import Store
+from playhead.tape.volatile import ValueClass
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import ask, record_run
+from playhead.timeline.learn import Partnerless
+
+
+def run(*arguments: str | Path) -> str:
+    """Run a command in this process; give what it printed."""
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two recordings of one task, and one that is not sealed."""
+    folder = tmp_path / "store"
+    with Store.open(folder) as opened:
+        for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
+            record_run(opened, name, [ask({"id": own})])
+        record_run(opened, "open", [ask({})], seal=False)
+    return folder
+
+
+def test_learn_prints_json(store: Path) -> None:
+    """The same as for people, with the snippet as one text."""
+    found = json.loads(run("learn", "one", "two", "--store", store, "--json"))
+    assert found["places"][0]["class"] == "id"
+    assert found["snippet"].startswith("ignore:\n  - match:")
+    assert found["would_match"] == found["aligned"] == 1
+
+
+@pytest.mark.parametrize(
+    ("runs", "wrong"),
+    [
+        (("one", "tow"), "unknown run 'tow'"),
+        (("one", "one"), "'one' was given twice"),
+        (("one", "open"), "run 'open' is still being recorded"),
+    ],
+)
+def test_learn_says_what_is_wrong_with_a_run(
+    store: Path, runs: tuple[str, str], wrong: str
+) -> None:
+    """An error with a hint, no traceback."""
+    with pytest.raises(PlayheadError, match=wrong) as caught:
+        run("learn", *runs, "--store", store)
+    assert caught.value.hint
+
+
+def test_a_mistake_ends_learn_with_2(tmp_path: Path) -> None:
+    """As with all commands that read."""
+    done = playhead("learn", "one", "two", "--store", tmp_path / "none")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no store at" in done.stderr
+
+
+def test_the_json_of_learn_is_documented(store: Path) -> None:
+    """Each key and each class stands in the command's section."""
+    page = (Path(FACE).parent / "docs" / "commands.md").read_text()
+    section = page.partition("## playhead learn\n")[2].partition("\n## ")[0]
+    found = json.loads(run("learn", "one", "two", "--store", store, "--json"))
+    for key in {*found, *found["places"][0], *Partnerless._fields}:
+        assert f"`{key}`" in section, key
+    for kind in ValueClass:
+        assert f"| {kind.value} |" in section

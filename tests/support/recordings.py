@@ -1,0 +1,72 @@
+"""Recordings that are written straight into a store, for what reads tapes without a proxy."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from playhead.config import IgnoreRule
+from playhead.store import Record, RunInfo, Store
+from playhead.tape.canonical import (
+    CANONICAL_VERSION,
+    canonical,
+    compile_rules,
+    fingerprint,
+    raw_key,
+)
+from playhead.tape.model import Request, RequestClass, Response
+
+from .dialects import make_request
+from .exchanges import make_exchange, make_intent, make_outcome, make_response
+
+Asked = tuple[Request, Response]
+
+
+def ask(body: object = b"", answer: object = b"ok", url: str = "https://api.test/v1/runs") -> Asked:
+    """Give a request with its answer; what is no bytes is JSON."""
+    said = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    return make_request(url, body), make_response(said)
+
+
+def record_run(
+    store: Store,
+    name: str,
+    asked: Iterable[Asked],
+    ignore: tuple[IgnoreRule, ...] = (),
+    *,
+    seal: bool = True,
+    kind: RequestClass = RequestClass.INFERENCE,
+    **info: Any,
+) -> RunInfo:
+    """Write a recording as the proxy does, under some rules; blocks."""
+    rules = compile_rules(ignore)
+
+    async def write() -> RunInfo:
+        told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
+        run = await store.create_run(name, mode="record", at_ns=time.time_ns(), **told)
+        for seq, (request, response) in enumerate(asked, start=1):
+            exchange = make_exchange(
+                seq,
+                kind=kind,
+                response=response,
+                request=request,
+                started_ns=time.time_ns(),
+                fingerprint=fingerprint(canonical(request, kind, rules)),
+            )
+            store.append_made(run.number, partial(make_intent, exchange))
+            record = Record(exchange, raw_key(request, kind), make_outcome(exchange))
+            await store.save(run.number, partial(_same, record))
+        if seal:
+            run = await store.seal(run, reason="test", at_ns=time.time_ns())
+        return run
+
+    # On a thread, so that a test with a loop of its own can call this too.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(write())).result()
+
+
+def _same(record: Record) -> Record:
+    return record

@@ -1,0 +1,99 @@
+"""What another index does to a tape."""
+
+from dataclasses import replace
+
+from playhead.config import IgnoreRule, RedactRule, parse_match
+from playhead.tape.canonical import CANONICAL_VERSION, compile_rules
+from playhead.tape.index import (
+    Change,
+    Entry,
+    Index,
+    answer_hash,
+    compare,
+    index_digest,
+    index_entry,
+)
+from playhead.tape.model import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
+from playhead.tape.redact import Redactor
+from playhead.tests.support.dialects import make_request
+from playhead.tests.support.exchanges import make_exchange, make_response
+
+BY_TEXT = compile_rules((IgnoreRule(parse_match("*://api.test"), json=("$.id",)),))
+
+
+def key(text: str) -> Fingerprint:
+    return Fingerprint(text.encode().ljust(16))
+
+
+def change(old: str, new: str, raw: str, answers: str) -> Change:
+    """Compare indexes, each a letter for an exchange."""
+    entries = tuple(
+        Entry(Seq(seq), key(letter), bits.encode())
+        for seq, (letter, bits) in enumerate(zip(new, raw, strict=True), start=1)
+    )
+    before = {Seq(seq): key(letter) for seq, letter in enumerate(old, start=1)}
+    answered = {Seq(seq): letter.encode() for seq, letter in enumerate(answers, start=1)}
+    return compare(before, Index(entries, b""), answered)
+
+
+def test_nothing_changes_under_the_same_keys() -> None:
+    """Repeats of the same bytes are answered in order, which is no collision."""
+    assert change("aab", "aab", "112", "xyz") == Change(0, (), (), ())
+
+
+def test_what_became_equal_and_was_answered_differently_collides() -> None:
+    """Other bytes, one key."""
+    assert change("abc", "aac", "123", "xyz") == Change(1, ((1, 2),), (), ((1, 2),))  # type: ignore[arg-type]
+
+
+def test_what_became_equal_and_was_answered_alike_does_not() -> None:
+    """It does not matter which of them is served."""
+    assert change("abc", "aac", "123", "xxz") == Change(1, ((1, 2),), (), ())  # type: ignore[arg-type]
+
+
+def test_what_became_apart_is_told() -> None:
+    """Under a rule that was taken out."""
+    assert change("aaa", "aba", "121", "xyx") == Change(1, (), ((1, 2, 3),), ())  # type: ignore[arg-type]
+
+
+def test_an_answer_is_its_status_body_and_failure() -> None:
+    """Not its head, which says when and by whom; telemetry never matters."""
+    one = make_exchange(response=make_response(b"a"))
+    hashes = [
+        answer_hash(found)
+        for found in (
+            one,
+            make_exchange(response=make_response(b"b")),
+            make_exchange(response=make_response(b"a", 201)),
+            make_exchange(response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, "x", 1)),
+            make_exchange(response=None),
+        )
+    ]
+    assert len(set(hashes)) == 5
+    assert answer_hash(make_exchange(response=make_response(b"a", headers=()))) == hashes[0]
+    assert answer_hash(replace(one, request_class=RequestClass.TELEMETRY)) == b""
+
+
+def test_an_entry_is_made_from_the_raw_bytes() -> None:
+    """Whatever fingerprint the exchange was recorded with."""
+    entries = [
+        index_entry(
+            make_exchange(request=make_request("https://api.test/", {"id": n, "t": 1})),
+            BY_TEXT,
+            Redactor(b"a test"),
+        )
+        for n in (1, 2)
+    ]
+    assert entries[0].fingerprint == entries[1].fingerprint
+    assert entries[0].raw != entries[1].raw
+
+
+def test_the_digest_tells_rules_and_redacted_query_keys() -> None:
+    """A redacted value counts by its kind: another list of them is another index."""
+    rules = compile_rules()
+    named = (RedactRule(query="session_key"),)
+    assert (
+        index_digest(rules) == index_digest(rules, (RedactRule(header="x-token"),)) == rules.digest
+    )
+    assert len({index_digest(rules), index_digest(rules, named), index_digest(BY_TEXT)}) == 3
+    assert Index((), b"").canonical == CANONICAL_VERSION

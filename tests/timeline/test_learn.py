@@ -1,0 +1,264 @@
+"""What two recordings of the same task teach."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from playhead.config import IgnoreRule, loads
+from playhead.store import RunInfo, Store
+from playhead.tape.canonical import canonical, compile_rules, fingerprint
+from playhead.tape.model import Request, RequestClass
+from playhead.tape.redact import Redactor
+from playhead.tests.support.dialects import make_request
+from playhead.tests.support.exchanges import make_response
+from playhead.tests.support.recordings import Asked, ask, record_run
+from playhead.timeline.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
+from playhead.timeline.render_learn import render_lesson
+
+URL = "https://api.test/v1/runs"
+Task = Callable[[Random], list[Asked]]
+"""Gives what an agent asks; the chance is what differs from time to time."""
+
+
+def new_id(chance: Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Any:
+    """Record a task twice and compare."""
+
+    def compare(task: Task, ignore: tuple[IgnoreRule, ...] = ()) -> Lesson:
+        with Store.open(tmp_path / "store") as store:
+            first = record_run(store, "one", task(Random(1)))
+            second = record_run(store, "two", task(Random(2)))
+            return learn(store, first, second, ignore, Redactor(b"a test"))
+
+    return compare
+
+
+def places(lesson: Lesson) -> list[tuple[str, str, bool]]:
+    return [(one.place, one.value_class.value, one.proposed) for one in lesson.places]
+
+
+def task_of_everything(chance: Random) -> list[Asked]:
+    """Ids and times in every sort of place, and one change of content."""
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    return [
+        ask({"id": new_id(chance), "text": "hello"}),
+        ask({"meta": {"odd name's": 1, "x y": new_id(chance)}}),
+        ask({"items": [{"id": new_id(chance), "n": n} for n in range(3)]}),
+        (make_request(f"{URL}?page=1&no%20nce={chance.getrandbits(64):016x}"), make_response()),
+        (make_request(URL, b"a=1&n+b=" + new_id(chance).encode(), form), make_response()),
+        ask({"amount": 49 + chance.randrange(1000)}, url="https://api.test/v1/refunds"),
+    ]
+
+
+def test_rules_are_proposed_for_what_is_made_anew_and_for_nothing_else(study: Any) -> None:
+    """Each place with its class; content is listed and left alone."""
+    assert places(study(task_of_everything)) == [
+        ("body $.amount", "content", False),
+        ("body $.id", "id", True),
+        ("body $.meta['x y']", "id", True),
+        ("body $.items[*].id", "id", True),
+        ("query no%20nce", "id", True),
+        ("form n+b", "id", True),
+    ]
+
+
+def test_the_snippet_loads_and_makes_everything_match_but_content(
+    study: Any, tmp_path: Path
+) -> None:
+    """Pasted into a configuration it does what was promised."""
+    lesson = study(task_of_everything)
+    pasted = loads("mode: playback\n" + render_rules(lesson.rules))
+    assert pasted.ignore == lesson.rules
+    rules = compile_rules(pasted.ignore)
+    ones, others = task_of_everything(Random(1)), task_of_everything(Random(2))
+
+    def key(request: Request) -> bytes:
+        return fingerprint(canonical(request, RequestClass.INFERENCE, rules))
+
+    matching = [key(one) == key(other) for (one, _), (other, _) in zip(ones, others, strict=True)]
+    assert matching == [True] * 5 + [False]
+    assert (lesson.aligned, lesson.same, lesson.would_match) == (6, 0, 5)
+
+
+def test_what_an_earlier_answer_brought_needs_no_rule(study: Any) -> None:
+    """A replay brings the recorded one again: in JSON, in a path, in a header of the answer, in a longer text."""
+
+    def task(chance: Random) -> list[Asked]:
+        thread, etag = f"thread_{chance.getrandbits(80):020x}", f"{chance.getrandbits(80):020x}"
+        first = (
+            make_request(URL, {}),
+            make_response(
+                b'{"text": "see\\n%s"}' % thread.encode(),
+                headers=((b"ETag", b'"%s"' % etag.encode()),),
+            ),
+        )
+        return [
+            first,
+            ask({"thread": thread, "note": f"go on with {thread} now"}),
+            ask({}, url=f"https://api.test/v1/threads/{thread}/runs"),
+            ask({"etag": etag, "own": new_id(chance)}),
+        ]
+
+    lesson = study(task)
+    assert places(lesson) == [
+        ("body $.thread", "id", False),
+        ("body $.note", "content", False),
+        ("body $.etag", "id", False),
+        ("body $.own", "id", True),
+        ("path", "content", False),
+    ]
+    told = {one.place: one.why for one in lesson.places}
+    assert told == {
+        "body $.thread": FLOWS,
+        "body $.note": FLOWS,
+        "body $.etag": FLOWS,
+        "body $.own": "",
+        "path": FLOWS,
+    }
+    assert [one.flows for one in lesson.places] == [1, 1, 1, 0, 1]
+
+
+def test_what_a_later_answer_brings_does_not_flow(study: Any) -> None:
+    """An answer that only repeats what was asked brought nothing."""
+
+    def task(chance: Random) -> list[Asked]:
+        own = new_id(chance)
+        return [ask({"own": own}, {"echo": own})]
+
+    assert places(study(task)) == [("body $.own", "id", True)]
+
+
+def test_a_list_is_named_whole_only_where_all_its_items_are_alike(study: Any) -> None:
+    """Else a mask over all messages would hide the conversation."""
+
+    def task(chance: Random) -> list[Asked]:
+        said = ["be kind", new_id(chance), "refund this", new_id(chance)]
+        return [ask({"messages": [{"content": text} for text in said]})]
+
+    assert places(study(task)) == [
+        ("body $.messages[1].content", "id", True),
+        ("body $.messages[3].content", "id", True),
+    ]
+
+
+def test_content_beside_ids_is_told_apart(study: Any) -> None:
+    """The same key in other items of a list."""
+
+    def task(chance: Random) -> list[Asked]:
+        said = [new_id(chance), f"word {chance.random() > 0.5} {chance.randrange(99)}"]
+        return [ask({"messages": said})]
+
+    assert places(study(task)) == [
+        ("body $.messages[0]", "id", True),
+        ("body $.messages[1]", "content", False),
+    ]
+
+
+def test_an_index_that_stays_is_kept(study: Any) -> None:
+    """`[*]` only where several items differ."""
+
+    def task(chance: Random) -> list[Asked]:
+        return [ask({"a": [{"b": [{"id": new_id(chance)}, {"id": new_id(chance)}]}, {"b": []}]})]
+
+    assert [one.place for one in study(task).places] == ["body $.a[0].b[*].id"]
+
+
+def test_a_counter_is_seen_over_several_requests(study: Any) -> None:
+    """Numbers that grow in both recordings, from another start."""
+
+    def task(chance: Random) -> list[Asked]:
+        start = chance.randrange(10_000)
+        return [ask({"text": f"step {n}" * 5, "n": start + n}) for n in range(4)]
+
+    assert places(study(task)) == [("body $.n", "counter", True)]
+
+
+def test_what_no_rule_can_name_is_told(study: Any) -> None:
+    """An id made by the agent in a path, and in the bytes of a body."""
+
+    def task(chance: Random) -> list[Asked]:
+        own = new_id(chance)
+        raw = make_request("https://api.test/v2/raw", own.encode(), {"content-type": "text/plain"})
+        return [ask({}, url=f"https://api.test/v1/runs/{own}"), (raw, make_response())]
+
+    assert [(one.place, one.why) for one in study(task).places] == [
+        ("path", "content"),
+        ("body byte 0", NO_RULE),
+    ]
+
+
+def test_rules_there_are_already_leave_nothing_to_learn(study: Any) -> None:
+    """Under its own proposal a pair is the same question."""
+    lesson = study(task_of_everything)
+    again = study(task_of_everything, lesson.rules)
+    assert places(again) == [("body $.amount", "content", False)]
+    assert (again.same, again.rules) == (5, ())
+
+
+def test_ids_in_paths_become_a_star_in_the_rule(study: Any) -> None:
+    """One rule for all orders."""
+
+    def task(chance: Random) -> list[Asked]:
+        return [
+            ask({"nonce": new_id(chance)}, url=f"https://api.test:8443/v1/orders/{n}/items")
+            for n in (17, 18)
+        ]
+
+    lesson = study(task)
+    assert [(one.match, one.seen) for one in lesson.places] == [
+        ("POST https://api.test:8443/v1/orders/*/items", 2)
+    ]
+    assert (lesson.same, lesson.would_match) == (0, 2)
+
+
+def test_what_has_no_partner_is_listed(tmp_path: Path) -> None:
+    """On either side."""
+    with Store.open(tmp_path) as store:
+        one = record_run(store, "one", [ask({"a": 1}), ask({}, url="https://api.test/only")])
+        two = record_run(store, "two", [ask({"a": 1}), ask({}, url="https://other.test/else")])
+        lesson = learn(store, one, two, (), Redactor(b"a test"))
+    assert [row.seq for row in lesson.only_first] == [2]
+    assert [row.url for row in lesson.only_second] == ["https://other.test/else"]
+    text = render_lesson(lesson)
+    assert "only in two:\n  seq 2  POST https://other.test/else" in text
+    assert "No rule is needed" in text
+
+
+def test_telemetry_and_secrets_are_no_lesson(tmp_path: Path) -> None:
+    """Telemetry matches by its path, a redacted query value by its kind."""
+    with Store.open(tmp_path) as store:
+
+        def record(name: str, text: str) -> RunInfo:
+            asked = [ask({"x": text}, url=f"https://api.test/v1/a?api_key={text}")]
+            return record_run(store, name, asked, kind=RequestClass.TELEMETRY)
+
+        lesson = learn(store, record("one", "a1"), record("two", "b2"), (), Redactor(b"a test"))
+        assert (lesson.requests, lesson.places) == ((0, 0), ())
+        secret = [record_run(store, n, [ask({}, url=f"{URL}?api_key={n * 9}")]) for n in "ab"]
+        assert learn(store, secret[0], secret[1], (), Redactor(b"a test")).same == 1
+
+
+def test_the_lesson_is_printed_with_its_rules(study: Any) -> None:
+    """For people: the snippet as it is pasted, and what it will do."""
+    text = render_lesson(study(task_of_everything))
+    assert '  - match: "POST https://api.test/v1/runs"\n' in text
+    assert "With these rules 5 of 6 aligned requests match." in text
+    assert "Nothing was changed." in text
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
+    """Both tapes are one piece of work."""
+    told: list[tuple[int, int]] = []
+    with Store.open(tmp_path) as store:
+        runs = [record_run(store, name, [ask({"n": n}) for n in range(3)]) for name in "ab"]
+        learn(store, runs[0], runs[1], (), Redactor(b"a test"), lambda *at: told.append(at))
+    assert told == [(n, 6) for n in range(1, 7)]

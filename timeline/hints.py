@@ -1,0 +1,80 @@
+"""Rules of the configuration that nothing in a run was meant by: most likely a mistyped pattern.
+
+Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
+pattern is never hinted at, whether its places were there or not. A run without requests says nothing about rules.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from ..config import Match, parse_match
+from ..tape.model import RequestClass
+
+_WHAT = {
+    "ignore": "request",
+    "effects": "effect",
+    "reads": "read",
+    "live": "request",
+}
+"""Keys of the configuration, and what their rules speak of."""
+_CLASS = {"effects": RequestClass.EFFECT.value, "reads": RequestClass.READ.value}
+"""Keys whose rules are for one class alone."""
+
+
+class Hints:
+    """The rules of a run that no request has matched so far."""
+
+    def __init__(self) -> None:
+        """Begin with no rules."""
+        self._left: dict[tuple[str, str, str | None], Match] = {}
+        self._seen: set[tuple[str, str, str]] = set()
+
+    def rules(self, noted: Mapping[str, Any]) -> None:
+        """Take the rules that the run began with, as the log has them: key -> (pattern, class or None)."""
+        for key, rules in noted.items():
+            for text, only in rules:
+                try:
+                    self._left[key, text, only] = parse_match(text)
+                except ValueError:  # of another version's grammar
+                    continue
+
+    def request(self, data: Mapping[str, Any]) -> None:
+        """Take a request of the run, as an intent or verdict tells it."""
+        asked = data["method"], data["url"], data["request_class"]
+        if not self._left or asked in self._seen:
+            return
+        if len(self._seen) < 10_000:
+            self._seen.add(asked)
+        place = _place(data["url"])
+        if place is None:
+            return
+        scheme, host, port, target = place
+        for rule, match in list(self._left.items()):
+            key, _, only = rule
+            kind = _CLASS.get(key, only)
+            if kind is not None and kind != data["request_class"]:
+                continue
+            if match.matches(data["method"], scheme, host, port, target):
+                del self._left[rule]
+
+    def to_json(self) -> list[dict[str, str]]:
+        """Give what is left, each rule with a sentence for people."""
+        return [
+            {
+                "key": key,
+                "rule": text,
+                "text": f"{key} rule {text!r} matched no {only or _WHAT.get(key, 'request')} of this run",
+            }
+            for key, text, only in self._left
+        ]
+
+
+def _place(text: str) -> tuple[str, str, int, str] | None:
+    try:
+        url = urlsplit(text)
+        port = url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:
+        return None
+    target = urlunsplit(("", "", url.path, url.query, "")) or "/"
+    return url.scheme, url.hostname or "", port, target
