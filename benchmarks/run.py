@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -23,6 +23,7 @@ from types import FrameType
 
 import bodies
 import chunks
+import matching
 import measure
 import nagle
 import pace
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "pace": pace.pace,
     "nagle": nagle.nagle,
     "bodies": bodies.bodies,
+    "match": matching.matching,
 }
 _ROUNDS = {
     "record": 5,
@@ -51,6 +53,7 @@ _ROUNDS = {
     "pace": 3,
     "nagle": 3,
     "bodies": 1,
+    "match": 5,
 }
 _MOST_ROUNDS = 50
 

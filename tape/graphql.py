@@ -21,7 +21,7 @@ from typing import Any
 from .json_form import Swap, text_of
 
 MAX_DOCUMENT = 64 * 1024
-"""Characters beyond which a document is compared as it is written."""
+"""Characters, of all documents of a body, beyond which it is compared as any JSON."""
 MAX_OPERATIONS = 1000
 """Objects of a batch beyond which it is compared as any list."""
 
@@ -48,12 +48,14 @@ def find_swaps(tree: Any, exact: bool) -> tuple[Swap, ...]:
     if many and not 0 < len(tree) <= MAX_OPERATIONS:
         return ()
     found: list[Swap] = []
+    length = 0
     for one in tree if many else (tree,):
         # Looked at in this order: nearly all bodies end here.
         if type(one) is not dict or "query" not in one or not _KEYS.issuperset(one):
             return ()
         text = text_of(one["query"], exact)
-        form = None if text is None else canonical_document(text)
+        length += len(text or "")
+        form = None if text is None or length > MAX_DOCUMENT else canonical_document(text)
         if form is None:
             return ()
         if form != text:
@@ -68,8 +70,6 @@ def find_swaps(tree: Any, exact: bool) -> tuple[Swap, ...]:
 @lru_cache(maxsize=64)
 def canonical_document(text: str) -> str | None:
     """Give a document's tokens with one space between them, or None where it is no document."""
-    if len(text) > MAX_DOCUMENT:
-        return None
     tokens: list[str] = []
     at = 0
     while (found := _PIECE.match(text, at)) is not None:

@@ -10,7 +10,8 @@ So the id of a request does not count (rule 1), and the id that the client sent 
 2. In what comes from the tape, an id changes in results and errors alone, a progress token in
    `notifications/progress` alone. Requests of the server keep their ids.
 3. Nothing but those bytes changes, and none where the ids are equal.
-4. Ids are strings or numbers of at most 256 bytes; anything else counts, and stays.
+4. Ids are strings or numbers of at most 256 characters; anything else counts, and stays. What is no message as a
+   server writes it (more than 10,000 members, an event stream of more than 200,000 lines) is left alone.
 
 Source: JSON-RPC 2.0 sections 4 to 6; MCP 2025-06-18, "Base Protocol", "Cancellation", "Progress".
 """
@@ -25,7 +26,11 @@ import msgspec
 from .json_form import JsonPath, text_of
 
 MAX_ID = 256
-"""Bytes of an id as it is written, quotes included."""
+"""Characters of an id."""
+_MAX_WRITTEN = 12 * MAX_ID + 2
+"""Bytes of one as it is written: a character may take two escapes."""
+_MAX_MEMBERS = 10_000
+_MAX_LINES = 200_000
 MAX_MESSAGES = 1000
 """Messages of a batch beyond which it is compared as any list."""
 
@@ -91,12 +96,12 @@ def _places(message: dict[str, Any], exact: bool) -> Iterator[JsonPath]:
 def _is_id(value: Any, exact: bool) -> bool:
     text = text_of(value, exact)
     if text is not None:
-        return len(text) + 2 <= MAX_ID
+        return len(text) <= MAX_ID
     if isinstance(value, msgspec.Raw):  # a number with a point or an exponent
         return len(bytes(value)) <= MAX_ID
     if exact:
-        return isinstance(value, str) and type(value) is not str and len(value) <= MAX_ID
-    return type(value) is int and len(str(value)) <= MAX_ID
+        return isinstance(value, str) and type(value) is not str and len(value) <= MAX_ID + 1
+    return type(value) is int and abs(value) < 10 ** (MAX_ID - (value < 0))
 
 
 class _Meta(msgspec.Struct):
@@ -173,14 +178,16 @@ _NUMBER = re.compile(rb"-?[0-9][-+.0-9eE]*")
 
 def parse_id(written: bytes) -> Key | None:
     """Parse an id as it is written; None for what is none, or too long."""
-    if len(written) > MAX_ID:
+    if len(written) > _MAX_WRITTEN:
         return None
     if written[:1] == b'"':
         try:
-            return True, json.loads(written)
+            text = json.loads(written)
         except ValueError:
             return None
-    return (False, written.decode("ascii")) if _NUMBER.fullmatch(written) else None
+        return (True, text) if len(text) <= MAX_ID else None
+    good = len(written) <= MAX_ID and _NUMBER.fullmatch(written)
+    return (False, written.decode("ascii")) if good else None
 
 
 # ---- of answers ---------------------------------------------------------------------------------------
@@ -193,6 +200,8 @@ def find_places(body: bytes, *, events: bool) -> list[Place]:
     events: it is an event stream, of which each event's data may be a message.
     """
     found: list[Place] = []
+    if b"jsonrpc" not in body:
+        return found
     for start, data in _event_data(body) if events else ((0, body),):
         found += [
             place._replace(start=start + place.start, end=start + place.end)
@@ -212,7 +221,9 @@ def _event_data(body: bytes) -> Iterator[tuple[int, bytes]]:
     space between tokens, so that places stay what they are.
     """
     at, start, parts = 0, -1, bytearray()
-    while at < len(body):
+    for _ in range(_MAX_LINES):
+        if at >= len(body):
+            break
         line = _LINE.match(body, at)
         if line is None:  # an empty line ends an event
             if start >= 0:
@@ -226,7 +237,7 @@ def _event_data(body: bytes) -> Iterator[tuple[int, bytes]]:
             parts += line[1]
         ending = _ENDS.match(body, line.end() if line is not None else at)
         at = ending.end() if ending is not None else len(body)
-    if start >= 0:
+    if start >= 0 and at >= len(body):
         yield start, bytes(parts)
 
 
@@ -245,7 +256,10 @@ def _message_places(data: bytes) -> list[Place]:
             return list(_places_of_one(data, 0))
         found: list[Place] = []
         at = 0
-        for item in map(bytes, _read_items(data)):
+        items = _read_items(data)
+        if len(items) > MAX_MESSAGES:
+            return []
+        for item in map(bytes, items):
             at = _end(_BETWEEN, data, at)
             found += _places_of_one(item, at)
             at += len(item)
@@ -282,7 +296,10 @@ def _members(data: bytes, base: int) -> dict[str, tuple[int, bytes]]:
     """
     found = {}
     at = 0
-    for name, raw in _read_members(data).items():
+    members = _read_members(data)
+    if len(members) > _MAX_MEMBERS:
+        raise ValueError("no message")
+    for name, raw in members.items():
         value = bytes(raw)
         at = _end(_NAME, data, at)
         if not data.startswith(value, at):

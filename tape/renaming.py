@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from .canonical import BodyKind, open_body
+from .canonical import MAX_PARSED, BodyKind, open_body
 from .coding import undo_what_came
 from .json_rpc import Names, Place, find_names, find_places, parse_id
 from .model import Chunk, Exchange, Headers, Request, RequestClass, Response
@@ -27,7 +27,7 @@ MAX_NAMES = 10_000
 """Ids remembered for an origin and session; the oldest are forgotten."""
 MAX_ORIGINS = 256
 _MAX_UNDONE = 32 * 1024 * 1024
-"""Bytes that are decoded to find where pieces end in a coded body; beyond, it comes in one piece."""
+"""Bytes that may be decoded to find where pieces end in a coded body; beyond, it comes in one piece."""
 
 _Origin = tuple[str, str, int, bytes]
 
@@ -165,7 +165,7 @@ def _renamed(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | Non
         return exchange, None
     events = _is_events(response)
     coding = _coding(response.headers)
-    plain = undo_what_came(response.body, coding) if coding else response.body
+    plain = undo_what_came(response.body, coding, MAX_PARSED) if coding else response.body
     if plain is None:
         return exchange, None
     spelling = Spelling(find_places(plain, events=events), names.find)
@@ -203,19 +203,14 @@ def _decoded(response: Response, coding: bytes, plain: bytes) -> Response:
 def _decoded_chunks(response: Response, coding: bytes, plain: bytes) -> Iterator[Chunk]:
     """Give the pieces again, each with what could be read of the body once it had come."""
     chunks = response.chunks
-    come, work = 0, 0
-    ends: list[int] = []
-    for chunk in chunks:
+    come, done = 0, 0
+    for number, chunk in enumerate(chunks, 1):
         come += chunk.size
-        work += come
-        ends.append(come)
-    done = 0
-    for chunk, end in zip(chunks, ends, strict=True):
-        if chunk is chunks[-1]:
+        if number == len(chunks):
             size = len(plain)
-        elif work > _MAX_UNDONE:
+        elif len(plain) * len(chunks) > _MAX_UNDONE:
             size = 0
         else:
-            size = len(undo_what_came(response.body[:end], coding) or b"")
+            size = len(undo_what_came(response.body[:come], coding, MAX_PARSED) or b"")
         yield chunk._replace(size=max(0, size - done))
         done = max(done, size)

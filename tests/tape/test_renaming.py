@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.tape.model import Chunk, Exchange, RequestClass, Seq, Spilled
@@ -75,6 +75,7 @@ _payload = st.recursive(
 _sizes = st.lists(st.integers(1, 20), max_size=12).map(tuple)
 
 
+@settings(deadline=None)
 @given(_ids, _ids, _payload, _sizes, st.booleans(), st.booleans())
 def test_the_answer_is_the_recorded_one_with_the_id_of_now(
     old: object, new: object, payload: object, sizes: tuple[int, ...], events: bool, escape: bool
@@ -167,6 +168,25 @@ def test_a_coded_stream_keeps_its_events_apart() -> None:
     exchange = recorded(call(1), b"".join(coded), EVENTS, sizes, b"gzip")
     _, pieces = played(exchange, asking(call(9)))
     assert pieces == [event.replace(b'"id":1', b'"id":9') for event in events] + [b""]
+
+
+def test_a_coded_body_that_would_be_decoded_too_often_comes_in_one_piece() -> None:
+    """Where its pieces end is not looked for without end."""
+    plain = b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * 1_000_000 + b'"}'
+    coded = gzip.compress(plain)
+    exchange = recorded(call(1), coded, JSON, (9,) * (len(coded) // 9), b"gzip")
+    _, pieces = played(exchange, asking(call(2)))
+    assert len(pieces) > 33
+    assert not any(pieces[:-1])
+    assert pieces[-1] == plain.replace(b'"id":1', b'"id":2')
+
+
+def test_a_long_id_is_renamed_however_it_is_written() -> None:
+    """By its characters, not by the escapes it takes."""
+    was, now = "é" * 256, "😀" * 256
+    result = json.dumps({"jsonrpc": "2.0", "id": was, "result": 1}).encode()
+    _, pieces = played(recorded(call(was), result, JSON), asking(call(now)))
+    assert json.loads(b"".join(pieces)) == {"jsonrpc": "2.0", "id": now, "result": 1}
 
 
 LONG = b'{"jsonrpc":"2.0","method":"m","id":"%b"}' % (b"a" * 300)
