@@ -324,7 +324,7 @@ def _divergences(receipt: Receipt) -> list[str]:
             f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
             f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}"
         )
-        lines.append(f"         {plain(str(row['text']))}")
+        lines.append(f"         {plain(str(row['text']), 400)}")
         for difference in row.get("differences", ())[:3]:
             lines.append(
                 f"         {plain(str(difference['place']), 60)}: recorded "

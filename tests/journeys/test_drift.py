@@ -1,6 +1,8 @@
 """Model drift with the real SDKs: refused with the flag that would allow it, served once it is typed, told apart."""
 
+import json
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,12 +15,13 @@ import httpx2
 import openai
 import pytest
 
-from playhead.config import Config, Mode, ModelDrift
+from playhead.config import Config, IgnoreRule, Mode, ModelDrift, parse_match
 from playhead.tape.events import EventKind
 from playhead.tests.support.answers import Log, over_http1
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, exit_code, render_receipt
 
 TALK = [{"role": "user", "content": "say something"}]
@@ -79,6 +82,10 @@ class Stage:
         playback = replace(config.playback, allow_model_drift=opt_ins)
         self.deck.do(self._change, playback)
         self.deck.play()
+
+    async def ignore(self, rule: IgnoreRule) -> None:
+        """Play under other rules than were recorded under."""
+        self.deck.running.change(ignore=(rule,))
 
     async def _change(self, playback: Any) -> None:
         self.deck.running.change(playback=playback)
@@ -234,6 +241,17 @@ def test_parallel_calls_that_drift_are_each_given_their_own(stage: Stage) -> Non
     assert sorted(receipt.model_drift[0].seqs) == list(range(1, 9))
 
 
+def test_what_drift_took_is_not_served_again_under_new_rules(stage: Stage) -> None:
+    """A tape that was indexed under other rules has other fingerprints; the cursor goes by those of now."""
+    stage.openai()()
+    stage.play("m-1=m-2")
+    stage.deck.do(stage.ignore, IgnoreRule(parse_match("*://*"), query=("nonce",)))
+    ask = stage.openai()
+    assert ask(model="m-2") == "m-1"
+    assert "exhausted" in ask()
+    assert stage.end().matched == {"drifted": 1}
+
+
 def test_a_call_that_was_asked_too_often_has_not_drifted(stage: Stage) -> None:
     """The same question is on the tape: it is exhausted, even where another is left that is like it."""
     ask = stage.openai()
@@ -245,3 +263,31 @@ def test_a_call_that_was_asked_too_often_has_not_drifted(stage: Stage) -> None:
     assert "exhausted" in ask()
     assert ask(temperature=0.1) == "m-1"
     assert [told["kind"] for told in stage.end().divergences] == ["exhausted"]
+
+
+ASK = """
+import json, sys, urllib.request
+body = json.dumps({"model": sys.argv[2], "messages": []}).encode()
+head = {"content-type": "application/json"}
+urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, head))
+"""
+
+
+def test_the_flag_lets_a_replay_end_as_its_command(tmp_path: Path) -> None:
+    """Exit code 121 without it, the command's own with it; the receipt names it."""
+    told, store = tmp_path / "receipt.json", ("--store", tmp_path / "store")
+    run = (sys.executable, "-c", ASK)
+    with Origin({"/{tail:.*}": over_http1(Log())}) as origin:
+        url = f"{origin.url}/v1/chat/completions"
+        recorded = playhead("record", *store, "--run", "tape", "--", *run, url, "m-1")
+        assert recorded.returncode == 0, recorded.stderr
+    again = ("--", *run, url, "m-2")
+    refused = playhead("replay", "tape", *store, *again)
+    assert refused.returncode == 121
+    assert "--allow-model-drift m-1=m-2" in refused.stderr
+    allow = ("--allow-model-drift", "x=y", "--allow-model-drift", "m-1=m-2")
+    served = playhead("replay", "tape", *store, *allow, "--receipt", told, *again)
+    assert served.returncode == 0, served.stderr
+    assert "FAITHFUL BUT FOR MODEL DRIFT, allowed as m-1=m-2" in served.stderr
+    assert json.loads(told.read_text())["faithful_but_for"] == ["m-1=m-2"]
+    assert "m-1=m-2: served 1, seq 1" in served.stderr
