@@ -1,7 +1,7 @@
 """Model calls that are on the tape but for what may drift: looked for after a miss, on a thread, one at a time.
 
 Only recorded model calls of the same endpoint that have not been served are looked at, in tape order, and
-at most some hundred of them. What was taken apart once is kept, so that a run which drifts all along pays
+at most some hundred of them, and so many bytes. What was taken apart once is kept, so that a run which drifts all along pays
 once for each recorded call.
 """
 
@@ -25,6 +25,8 @@ from .session import Session
 
 _CANDIDATES = 300
 """Recorded calls looked at for one request."""
+_BYTES = 64 * 1024 * 1024
+"""Bytes of their bodies beyond which no further one is looked at."""
 _KEPT = 4 * _CANDIDATES
 """Recorded calls that are kept taken apart."""
 
@@ -43,6 +45,8 @@ class _Known(NamedTuple):
 
     fingerprint: Fingerprint
     apart: Apart | None
+    size: int
+    """Of the body."""
 
 
 class Drifts:
@@ -76,9 +80,13 @@ class Drifts:
         asked = _apart(session, request)
         if asked is None:
             return None
-        allowed, best = session.policy.drift, None
+        allowed, best, size = session.policy.drift, None, 0
         for seq in self._candidates(request):
             known = self._get(seq)
+            # Counted whether it was known or not: what is found does not hang on what was asked before.
+            size += 0 if known is None else known.size
+            if size > _BYTES:
+                break
             if known is None or known.apart is None:
                 continue
             drift = find_drift(known.apart, asked)
@@ -130,7 +138,9 @@ class Drifts:
             fingerprint = recorded.fingerprint
             if session.reindexed is not None:
                 fingerprint = session.fingerprint(request, recorded.request_class)
-            known = self._known[seq] = _Known(fingerprint, _apart(session, request))
+            known = self._known[seq] = _Known(
+                fingerprint, _apart(session, request), len(request.body)
+            )
             if len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]
         return known

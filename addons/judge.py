@@ -6,6 +6,7 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -24,6 +25,9 @@ from .session import Session
 from .sessions import Sessions
 from .tunnels import find_missed, take_missed
 from .wire import read_request
+
+if TYPE_CHECKING:
+    from .drift import Drifts
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
@@ -139,9 +143,8 @@ class Judge:
     async def _look_for_drift(self, flight: Flight, session: Session) -> None:
         """Look for a recorded model call that differs in what may drift alone."""
         if session.drifts is None:
-            from .drift import Drifts  # reads every dialect: for a miss, not for a hit
-
-            session.drifts = Drifts(session)
+            made = await asyncio.to_thread(_make_drifts, session)
+            session.drifts = session.drifts or made
         assert flight.request is not None
         assert flight.fingerprint is not None
         async with session.drifts.lock:
@@ -199,3 +202,9 @@ class Judge:
             # Another request with the same fingerprint was served meanwhile.
             hit = flight.found = again
             flight.decision = decide(flight.facts, session.mode, session.policy, hit)
+
+
+def _make_drifts(session: Session) -> "Drifts":
+    from .drift import Drifts  # reads every dialect: for a miss, not for a start
+
+    return Drifts(session)

@@ -154,7 +154,7 @@ def describe(drift: Drift, seq: Seq) -> str:
 
     seq: of the recorded exchange.
     """
-    return f"drifted: {name_fields(drift.fields)} alone differ from exchange {seq}; {advise(drift)}"
+    return f"drifted from exchange {seq} in {name_fields(drift.fields)} alone; {advise(drift)}"
 
 
 def describe_allowed(drift: Drift, seq: Seq) -> str:
@@ -168,7 +168,7 @@ def advise(drift: Drift) -> str:
     if not drift.models:
         return "no model is named on both sides, so it cannot be allowed"
     flags = " ".join(f"--allow-model-drift {shlex.quote(str(one))}" for one in drift.models)
-    return f"to be served its answer all the same: {flags}"
+    return f"allow it with {flags}"
 
 
 def name_fields(fields: Iterable[str]) -> str:

@@ -59,7 +59,8 @@ from playhead.tape.model import (
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.export import exchange_json
-from playhead.timeline.receipt import Effect
+from playhead.timeline.inference import Inference
+from playhead.timeline.receipt import Effect, OptIn
 from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -247,6 +248,8 @@ def _receipt() -> Receipt:
     made.hints.append({"key": "live", "rule": "GET http://h/", "text": "x"})
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
+    made.model_drift.append(OptIn("m=n", 1, [1]))
+    made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     return made
 
@@ -282,6 +285,7 @@ def test_every_key_of_an_exchange_is_documented() -> None:
     assert "body_base64" in document["response"]
     known = set(keys(document)) | set(exchange_row(EXCHANGE))
     known |= set(keys(exchange_json(SPILLED)))
+    known |= {field.name for field in fields(Inference)}
     assert first_column(page) == known
     values = {*RequestClass, *VerdictKind, *MessageKind, *Ending, *RepeatKind} - {VerdictKind.HELD}
     assert {value.value for value in values} <= code(page)

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Spilled
@@ -36,6 +37,7 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
         "late_response": _came_late(exchange),
         "repeat": _repeat(exchange.repeat) if exchange.repeat is not None else None,
         "tunnel": exchange.tunnel.number or None,
+        "inference": _inference(exchange),
         "websocket": _conversation(talk, messages) if talk is not None else None,
         "redactions": [item.place for item in exchange.redactions],
         "warnings": list(exchange.warnings),
@@ -81,6 +83,15 @@ def _came_late(exchange: Exchange) -> bool:
     if response.spilled is not None:  # its pieces are not counted here
         return response.complete or not gone.head
     return not gone.head or len(response.chunks) > gone.chunks
+
+
+def _inference(exchange: Exchange) -> dict[str, Any] | None:
+    from .inference import (
+        find_inference,
+    )  # reads every dialect: for one exchange, not for a listing
+
+    found = find_inference(exchange)
+    return None if found is None else asdict(found)
 
 
 def _repeat(repeat: Repeat) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str
         f"seq {exchange.seq}  {exchange.request_class.value}  {exchange.verdict.value}: "
         f"{plain(exchange.reason)}",
         f"fingerprint {exchange.fingerprint.hex()}",
+        *_inference(exchange),
         "",
         plain(f"{request.method} {request.url} {request.http_version}", 2000),
         _headers(request.headers),
@@ -129,6 +130,27 @@ def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str
         )
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
+
+
+def _inference(exchange: Exchange) -> list[str]:
+    from .inference import (
+        find_inference,
+    )  # reads every dialect: for one exchange, not for a listing
+
+    found = find_inference(exchange)
+    if found is None:
+        return []
+    told = {
+        "asked": found.model,
+        "served": found.served,
+        "temperature": found.temperature,
+        "top_p": found.top_p,
+        "seed": found.seed,
+        "tools": found.tools,
+        "system": found.system,
+    }
+    shown = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+    return [plain(f"model call ({found.dialect}): {shown or 'nothing stated'}", 2 * _WIDTH)]
 
 
 def _messages(talk: Conversation, messages: Iterable[Message]) -> str:
@@ -327,7 +349,7 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
     lines = [
         f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
         f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
-        f"         {plain(str(row['text']))}",
+        f"         {plain(str(row['text']), 400)}",
     ]
     lines += [
         f"         {plain(str(one['place']), 60)}: recorded "

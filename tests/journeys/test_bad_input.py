@@ -114,6 +114,21 @@ WRONG: dict[str, tuple[int, str, str]] = {
     f"show --store {{good}} tape {10**30}": (2, "holds no exchange 1000000", "show tape"),
     "show --store {good} -- tape -1": (2, "run 'tape' holds no exchange -1", "show tape"),
     "serve --store {good} --mode playback --run tabe": (2, "unknown run 'tabe'", "nearest: tape"),
+    "replay tape --store {good} --allow-model-drift gpt-5 -- true": (
+        125,
+        "'gpt-5' names one model",
+        "expected RECORDED=NEW",
+    ),
+    "replay tape --store {good} --allow-model-drift =gpt-5 -- true": (
+        125,
+        "--allow-model-drift: '=gpt-5' does not name the model on the tape",
+        "expected RECORDED=NEW",
+    ),
+    "serve --store {good} --allow-model-drift a=": (
+        2,
+        "--allow-model-drift: 'a=' does not name the model that is asked for",
+        "expected RECORDED=NEW",
+    ),
     "replay tabe --store {good} -- true": (125, "unknown run 'tabe'", "nearest: tape"),
     "record --store {good} --run a:b -- true": (2, "--run: 'a:b' is no run name", "colon"),
     # stores

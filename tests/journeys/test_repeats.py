@@ -306,3 +306,63 @@ async def test_a_replay_tells_of_the_same_repeats(store_dir: Path) -> None:
     assert len(set(notes)) > 2
     assert [effect.note for effect in replayed.effects] == notes
     assert replayed.faithful is True, replayed.to_json()
+
+
+async def test_in_a_replay_too_no_header_field_makes_another_effect(store_dir: Path) -> None:
+    """A duplicate that wants its answer in another form is one."""
+    asked = (Asked("/refunds"), SAME["other header fields"])
+    async with recording(store_dir) as story:
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.end()
+        story.origin.stop()
+        story.running.play()
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.running.end("tape@1")
+        receipt = story.receipt("tape@1")
+    assert [effect.note for effect in receipt.effects] == ["", "possible duplicate of seq 1"]
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
+async def test_keys_that_differ_from_the_tape_are_told_and_served(
+    size: int, store_dir: Path
+) -> None:
+    """Whether there is one, and which effects share one; never which it is. Nothing is refused."""
+
+    def ask(number: int, key: str | None) -> Asked:
+        body = f'{{"n": {number}, "x": "{"x" * size}"}}'
+        return keyed(key)._replace(body=body)
+
+    async with recording(store_dir) as story:
+        for number, key in enumerate(("a", "b", "c", None)):
+            assert await story.ask(ask(number, key)) == "200"
+        await story.end()
+        story.origin.stop()
+        story.running.play()
+        for number, key in enumerate(("x", "x", None, "y")):
+            assert await story.ask(ask(number, key)) == "200"
+        await story.running.end("tape@1")
+        receipt = story.receipt("tape@1")
+    assert receipt.drifted == [
+        {
+            "kind": "drifted",
+            "seq": 2,
+            "tape_seq": 2,
+            "what": "shares its idempotency key with seq 1; on the tape the two have different ones",
+        },
+        {
+            "kind": "drifted",
+            "seq": 3,
+            "tape_seq": 3,
+            "what": "carries no idempotency key, and was recorded with one",
+        },
+        {
+            "kind": "drifted",
+            "seq": 4,
+            "tape_seq": 4,
+            "what": "carries an idempotency key, and was recorded without one",
+        },
+    ]
+    assert receipt.divergences == []
+    assert receipt.faithful is True

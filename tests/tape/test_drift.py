@@ -203,7 +203,7 @@ FORMATS: dict[str, tuple[str, Any, dict[str, str]]] = {
     "gemini tuned": (
         "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/endpoints/{}:generateContent",
         GEMINI,
-        {},
+        GEMINI_PLACES,
     ),
     "bedrock-converse": (BEDROCK.format("{}/converse"), CONVERSE, CONVERSE_PLACES),
     "bedrock-invoke Anthropic": (
@@ -567,8 +567,7 @@ def test_the_text_names_the_flag_as_it_is_typed() -> None:
     )
     assert drift is not None
     assert describe(drift, Seq(3)) == (
-        "drifted: model and seed alone differ from exchange 3; to be served its answer all the same: "
-        "--allow-model-drift 'm-1=a b'"
+        "drifted from exchange 3 in model and seed alone; allow it with --allow-model-drift 'm-1=a b'"
     )
     assert (
         describe_allowed(drift, Seq(3))
@@ -586,15 +585,20 @@ def leaves(value: Any, place: tuple[str | int, ...] = ()) -> list[tuple[str | in
     return [place, *(found for key, one in items for found in leaves(one, (*place, key)))]
 
 
+def root_of(place: str) -> str:
+    """Give the value that drifts as a whole: all tools, or one message, or the place itself."""
+    if place.startswith(("messages.0.", "input.0.")):
+        return place.rpartition(".")[0]
+    return place.partition(".0.")[0].removesuffix(".parts")
+
+
 def is_drift_place(name: str, place: tuple[str | int, ...]) -> bool:
-    """Say whether a place is one of a drift field, stands beside it in the same value, or holds it."""
+    """Say whether a place is in a value that may drift, or is an object that holds some."""
     told = ".".join(map(str, place))
     return any(
-        told == one
-        or told.startswith(f"{one.split('.0.')[0]}.")
-        or one.startswith(f"{told}.")
-        or not told
-        for one in FORMATS[name][2].values()
+        f"{told}.".startswith(f"{root}.")
+        or (root.startswith(f"{told}.") and told not in ("messages", "input"))
+        for root in map(root_of, FORMATS[name][2].values())
     )
 
 

@@ -33,7 +33,7 @@ from playhead.tests.support.exchanges import (
     make_record,
     make_response,
 )
-from playhead.timeline import Receipt, build, exit_code
+from playhead.timeline import Receipt, build, exit_code, render_receipt
 from playhead.timeline.listing import rows
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
@@ -502,3 +502,70 @@ def test_receipts_of_nothing() -> None:
     """An empty one can be judged and shown."""
     assert exit_code(Receipt("r", None, "playback", "sealed")) == 125
     assert Receipt("r", None, "record", "sealed").to_json()["requests"] == 0
+
+
+# ---- model drift -----------------------------------------------------------------------------------
+
+
+def opt_in(recorded: str, asked: str) -> Event:
+    return Event(EventKind.NOTED, 3, {"allow_model_drift": [recorded, asked]})
+
+
+def drifted(seq: int, tape_seq: int, *allowed: str) -> Event:
+    """A model call that was served because of opt-ins."""
+    event = verdict(seq, "served", replace(TAPE[2], seq=Seq(tape_seq)))
+    more = {"match": "drifted", "allowed": list(allowed), "tape_seq": tape_seq}
+    return replace(event, data={**event.data, **more})
+
+
+async def test_what_drift_let_through_is_counted_by_opt_in(store: Store) -> None:
+    """One that nothing needed is listed too; of seqs the first hundred."""
+    tape = await record(store, *(replace(TAPE[2], seq=Seq(seq)) for seq in range(1, 121)))
+    told = [drifted(seq, seq, "m=n") for seq in range(1, 120)]
+    both = drifted(120, 120, "m=n", "d=e")
+    run = await play(store, tape, opt_in("m", "n"), opt_in("d", "e"), opt_in("x", "x"), *told, both)
+    receipt = build(store, run)
+    assert receipt.matched == {"drifted": 120}
+    assert [(one.allowed, one.served, len(one.seqs)) for one in receipt.model_drift] == [
+        ("m=n", 120, 100),
+        ("d=e", 1, 1),
+        ("x=x", 0, 0),
+    ]
+    assert (receipt.faithful, receipt.faithful_but_for) == (False, ["m=n", "d=e"])
+    assert exit_code(receipt) == 0
+    text = render_receipt(receipt)
+    assert "FAITHFUL BUT FOR MODEL DRIFT, allowed as m=n, d=e: replay of tape" in text
+    assert "m=n: served 120, seq 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 …\n" in text
+
+
+@pytest.mark.parametrize("told", ["diverged", "egress", "foreign", "refused 9"])
+async def test_a_replay_that_failed_is_faithful_but_for_nothing(store: Store, told: str) -> None:
+    """The opt-in is listed, and is no excuse."""
+    tape = await record(store, TAPE[2])
+    run = await play(store, tape, opt_in("m", "n"), drifted(1, 3, "m=n"), told)
+    receipt = build(store, run)
+    assert exit_code(receipt) in (121, 123)
+    assert (receipt.faithful, receipt.faithful_but_for) == (False, [])
+    assert [one.served for one in receipt.model_drift] == [1]
+    assert "NOT FAITHFUL: replay of tape" in render_receipt(receipt)
+    assert "FAITHFUL BUT" not in render_receipt(receipt)
+
+
+async def test_an_open_playback_is_not_called_anything_yet(store: Store) -> None:
+    """However it will end."""
+    tape = await record(store, TAPE[2])
+    run = await play(store, tape, opt_in("m", "n"), drifted(1, 3, "m=n"), seal=False)
+    receipt = build(store, run)
+    assert (receipt.faithful, receipt.faithful_but_for) == (None, [])
+
+
+async def test_an_effect_whose_key_drifted_is_noted(store: Store) -> None:
+    """With both seqs; the replay is faithful all the same."""
+    tape = await record(store, TAPE[1])
+    event = verdict(1, "served", TAPE[1])
+    what = "carries no idempotency key, and was recorded with one"
+    run = await play(store, tape, replace(event, data={**event.data, "drifted": what}))
+    receipt = build(store, run)
+    assert receipt.drifted == [{"kind": "drifted", "seq": 1, "tape_seq": 2, "what": what}]
+    assert receipt.faithful is True
+    assert f"  seq 1 (tape seq 2) {what}\n" in render_receipt(receipt)

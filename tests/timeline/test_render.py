@@ -14,7 +14,7 @@ from playhead.tests.support.exchanges import make_exchange, make_request, make_r
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline import Receipt, render_exchange, render_receipt, render_run, render_runs
 from playhead.timeline.export import exchange_json
-from playhead.timeline.receipt import Effect, summarise
+from playhead.timeline.receipt import Effect, OptIn, summarise
 from playhead.timeline.render import plain, plain_lines
 
 HOSTILE = {
@@ -131,6 +131,8 @@ def hostile_receipt(text: str, many: int = 1) -> Receipt:
     receipt = Receipt(text, text, "playback", "sealed", requests=1, end=text)
     receipt.counts.update(refused=many, unused=many, served=1)
     receipt.matched[text] = 1
+    receipt.model_drift = [OptIn(text, 1, [1] * 100)] * many
+    receipt.drifted = [{"kind": text, "seq": 1, "tape_seq": 1, "what": text}] * many
     receipt.effects = [Effect(1, text, text, text, text, text, text)] * many
     receipt.refused = [row] * many
     receipt.unused = [row] * many
@@ -166,7 +168,7 @@ def test_a_receipt_is_bounded() -> None:
     receipt = hostile_receipt("\x1b[31m" * 1000, many=1000)
     receipt.divergences = [divergence("\x1b[31m" * 1000)] * 1000
     shown = render_receipt(receipt)
-    check_safe(shown, 40_000)
+    check_safe(shown, 50_000)
     assert len(shown.splitlines()) < 250
     assert "… and 988 more" in shown
 
