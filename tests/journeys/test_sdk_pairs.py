@@ -16,6 +16,7 @@ from playhead.config import Config
 from playhead.tape.canonical import DEFAULT_IGNORE
 from playhead.tape.cursor import Cursor, Hit
 from playhead.tape.model import Exchange
+from playhead.tape.redact import Redactor
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.mcp_server import McpOrigin
@@ -113,8 +114,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
         told = {}
     else:
         told = next((said for path, said in ANSWERS if path in request.path), None)
-    if told is None:  # a plain client, or S3
-        return web.Response(text="fine")
+    if told is None:  # a plain client, or S3, which has no body after a PUT
+        return web.Response(text="" if request.method == "PUT" else "fine")
     return web.json_response(told)
 
 
@@ -166,10 +167,8 @@ def unmatched(running: Running, tape: str, other: str) -> tuple[list[Exchange], 
 
 def explain(running: Running, first: str, second: str) -> object:
     """Say where two recordings differ: for a person who has to add a rule."""
-    from playhead.tape.redact import Redactor
-
-    runs = (running.store.get_run(name) for name in (first, second))
-    return learn(running.store, *runs, (), Redactor(b"a test")).to_json()
+    runs = [running.store.get_run(name) for name in (first, second)]
+    return learn(running.store, runs[0], runs[1], (), Redactor(b"a test")).to_json()
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))

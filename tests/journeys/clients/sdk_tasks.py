@@ -124,7 +124,7 @@ def use_aiohttp(base: str) -> None:
                 ("form", {"data": {"a": "1", "b": "ü"}}),
                 ("upload", {"data": form}),
             ):
-                async with client.post(f"{url}/{path}", **sent) as answer:  # type: ignore[arg-type]
+                async with client.post(f"{url}/{path}", **sent) as answer:
                     await answer.read()
             # All at once, so in any order.
             await asyncio.gather(*(_read(client, f"{url}/things?n={n}") for n in range(8)))
