@@ -54,7 +54,9 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
         )
     near = find_nearest(session, request)
     if near is None or near[1].method != request.method:
-        # Another method at the same place is another deed, however much alike they look.
+        # Another method is another deed, however much alike they look; told is one at the same place.
+        if near is not None and near[1].path != request.path:
+            near = None
         seq = near[0] if near is not None else None
         return Divergence(
             DivergenceKind.UNEXPECTED,

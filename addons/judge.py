@@ -18,7 +18,7 @@ from ..tape.model import NO_TUNNEL, Fingerprint, Seq
 from ..tape.policy import Action, Decision, Facts, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
-from .order import find_needs, is_early, reorder_reason
+from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
@@ -134,7 +134,7 @@ class Judge:
                 reason = "on tape: the tunnel that failed before this request"
                 flight.decision = Decision(Action.SERVE, reason, missed.seq)
                 return None
-            if not hit.repeated and is_early(session, hit):
+            if not hit.repeated and find_earlier(session, hit) != ():
                 return self._check_order(flight, session, found)
             session.cursor.take(found, hit)
         return None
