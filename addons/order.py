@@ -20,7 +20,15 @@ from ..tape.dependence import (
     seen_values,
 )
 from ..tape.divergence import Dependence
-from ..tape.model import Exchange, Redaction, Request, RequestClass, Seq, VerdictKind
+from ..tape.model import (
+    Exchange,
+    Redaction,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+    VerdictKind,
+)
 from ..tape.policy import Facts, Policy
 from ..tape.values import Values, request_values
 
@@ -43,12 +51,20 @@ _KNOWN = 10_000
 class Order:
     """Find what a request was asked before; one for a playback."""
 
-    def __init__(self, store: Store, tape: RunInfo, run: RunInfo | None, policy: Policy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        tape: RunInfo,
+        run: RunInfo | None,
+        policy: Policy,
+        stubbed: dict[Seq, Response],
+    ) -> None:
         """Read the tape's list of exchanges when it is first needed."""
         self._store = store
         self._tape = tape
         self._run = run
         self._policy = policy
+        self._stubbed = stubbed
         self._seqs: list[Seq] | None = None
         self._at = 0
         """Index of the first exchange that has not been served, as far as is known."""
@@ -177,22 +193,23 @@ class Order:
     def _is_known(self, shared: Dependence, served: Set[Seq], deadline: float) -> bool:
         """Say whether the agent can have a value from elsewhere: what it was answered in this playback."""
         needles = core(shared.value)
-        for exchange in self._answered(shared.tape_seq, served):
-            if may_stand_in_answer(exchange.response, needles):
+        for response in self._answered(shared.tape_seq, served):
+            if may_stand_in_answer(response, needles):
                 return True
             if time.monotonic() > deadline:
                 return True
         return False
 
-    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Exchange]:
+    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Response | None]:
         """Give what was served from behind a place of the tape, and what did not come from the tape."""
+        yield from self._stubbed.copy().values()
         for one in sorted(served):
             if one > after and (found := self._store.find_exchange(self._tape, one)) is not None:
-                yield found
-        if self._run is not None:
+                yield found.response
+        if self._run is not None and self._policy.live:
             for exchange in self._store.exchanges(self._run):
-                if exchange.verdict in (VerdictKind.LIVE, VerdictKind.STUBBED):
-                    yield exchange
+                if exchange.verdict is VerdictKind.LIVE:
+                    yield exchange.response
 
 
 def find_earlier(session: "Session", hit: Hit) -> tuple[Seq, ...] | None:
