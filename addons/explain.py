@@ -17,7 +17,7 @@ from ..tape.divergence import (
     Divergence,
     DivergenceKind,
 )
-from ..tape.model import Exchange, Request, Seq, VerdictKind
+from ..tape.model import Request, Seq, VerdictKind
 from ..tape.nearness import nearest
 from ..tape.policy import Drifted
 from ..tape.rule import note_on, propose_rule
@@ -65,7 +65,9 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
         )
     near = find_nearest(session, request)
     if near is None or near[1].method != request.method:
-        # Another method at the same place is another deed, however much alike they look.
+        # Another method is another deed, however much alike they look; told is one at the same place.
+        if near is not None and near[1].path != request.path:
+            near = None
         seq = near[0] if near is not None else None
         return Divergence(
             DivergenceKind.UNEXPECTED,
@@ -169,20 +171,20 @@ def _on_tape(session: Session, before: Seq, deadline: float) -> Iterator[Answer]
 def _given(session: Session, deadline: float) -> Iterator[Answer]:
     """Give what this playback was answered, in the order in which it asked."""
     assert session.tape is not None
-    given = [(seq, tape_seq) for tape_seq, seq in session.given.copy().items()]
-    made: dict[Seq, Exchange] = {}
-    if session.run is not None and len(given) < session.last_seq:
+    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in session.given.copy().items()]
+    made = session.stubbed.copy()
+    if session.run is not None and session.policy.live:
         for exchange in session.store.exchanges(session.run):
-            if exchange.verdict in (VerdictKind.LIVE, VerdictKind.STUBBED):
-                made[exchange.seq] = exchange
+            if exchange.verdict is VerdictKind.LIVE and exchange.response is not None:
+                made[exchange.seq] = exchange.response
             if time.monotonic() > deadline:
                 break
-    rows: list[tuple[Seq, Seq | None]] = [*given, *((seq, None) for seq in made)]
+    rows += [(seq, None) for seq in made]
     for seq, tape_seq in sorted(rows, key=lambda row: row[0]):
-        exchange_or_none = (
-            made[seq] if tape_seq is None else session.store.find_exchange(session.tape, tape_seq)
-        )
-        if exchange_or_none is not None:
-            yield Answer(seq, tape_seq, exchange_or_none.response)
+        if tape_seq is None:
+            yield Answer(seq, None, made[seq])
+        else:
+            found = session.store.find_exchange(session.tape, tape_seq)
+            yield Answer(seq, tape_seq, found.response if found is not None else None)
         if time.monotonic() > deadline:
             return

@@ -19,7 +19,7 @@ from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
 from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
-from .order import find_needs, is_early, reorder_reason
+from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
@@ -174,7 +174,7 @@ class Judge:
             reason = "on tape: the tunnel that failed before this request"
             flight.decision = Decision(Action.SERVE, reason, missed.seq)
             return None
-        if isinstance(found, Hit) and not found.repeated and is_early(session, found):
+        if isinstance(found, Hit) and not found.repeated and find_earlier(session, found) != ():
             return self._check_order(flight, session, fingerprint)
         session.cursor.take(fingerprint, Hit(found.seq))
         return None

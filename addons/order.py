@@ -7,7 +7,7 @@ thread. What cannot be found out within `_LIMIT_S` is let through: the answer is
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ..store import RunInfo, Store
@@ -20,7 +20,15 @@ from ..tape.dependence import (
     seen_values,
 )
 from ..tape.divergence import Dependence
-from ..tape.model import Exchange, Redaction, Request, RequestClass, Seq, VerdictKind
+from ..tape.model import (
+    Exchange,
+    Redaction,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+    VerdictKind,
+)
 from ..tape.policy import Facts, Policy
 from ..tape.values import Values, request_values
 
@@ -29,8 +37,11 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 """Longest that one request is looked at."""
-_LOOKED_AT = 500
-"""Most unserved exchanges that are looked at: the latest before the request."""
+_WINDOW = 64
+"""Most unserved exchanges before a request that are looked at. Where there are more, most of the tape was left out:
+a divergence of its own, which cannot be made good here."""
+_SPAN = 1024
+"""How far behind the first unserved exchange a request may stand to be looked at."""
 _HELD = 100_000
 """Most values that are held of the answers that were looked at."""
 _KNOWN = 10_000
@@ -40,12 +51,20 @@ _KNOWN = 10_000
 class Order:
     """Find what a request was asked before; one for a playback."""
 
-    def __init__(self, store: Store, tape: RunInfo, run: RunInfo | None, policy: Policy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        tape: RunInfo,
+        run: RunInfo | None,
+        policy: Policy,
+        stubbed: dict[Seq, Response],
+    ) -> None:
         """Read the tape's list of exchanges when it is first needed."""
         self._store = store
         self._tape = tape
         self._run = run
         self._policy = policy
+        self._stubbed = stubbed
         self._seqs: list[Seq] | None = None
         self._at = 0
         """Index of the first exchange that has not been served, as far as is known."""
@@ -61,33 +80,49 @@ class Order:
         if self._seqs is None:
             self._seqs = self._store.seqs(self._tape)
 
-    def is_early(self, seq: Seq, served: Callable[[Seq], bool]) -> bool:
-        """Say whether an exchange before this one has not been served: then `find` has to look."""
+    def find_earlier(self, seq: Seq, served: Callable[[Seq], bool]) -> tuple[Seq, ...] | None:
+        """Find the exchanges before this one that were not served; None before the list has been read.
+
+        Cheap, for the loop; any thread. Empty, too, where there are more than `_WINDOW`.
+        """
         seqs = self._seqs
         if seqs is None:
-            return seq > 1
-        while self._at < len(seqs) and (served(seqs[self._at]) or seqs[self._at] in self._idle):
-            self._at += 1
-        return self._at < len(seqs) and seqs[self._at] < seq
+            return None if seq > 1 else ()
+        at = self._at
+        while at < len(seqs) and self._is_done(seqs[at], served):
+            at += 1
+        self._at = at
+        end = bisect_left(seqs, seq)
+        if not at < end <= at + _SPAN:
+            return ()
+        found: list[Seq] = []
+        for index in range(at, end):
+            if not self._is_done(seqs[index], served):
+                found.append(seqs[index])
+                if len(found) > _WINDOW:
+                    return ()
+        return tuple(found)
+
+    def _is_done(self, seq: Seq, served: Callable[[Seq], bool]) -> bool:
+        return served(seq) or seq in self._idle
 
     def find(
-        self, seq: Seq, request: Request, untraced: frozenset[str], served: Set[Seq]
+        self,
+        seq: Seq,
+        earlier: Iterable[Seq],
+        request: Request,
+        untraced: frozenset[str],
+        served: Set[Seq],
     ) -> Dependence | None:
         """Find an unserved answer on which the recorded exchange `seq` depends. Blocks; any thread.
 
+        earlier: those that are looked at.
         request: as asked, redacted.
         """
-        self.read()
-        assert self._seqs is not None
         deadline = time.monotonic() + _LIMIT_S
         asked: Values | None = None
-        earlier = [
-            one
-            for one in self._seqs[self._at : bisect_left(self._seqs, seq)]
-            if one not in served and one not in self._idle
-        ]
         found: list[Dependence] = []
-        for one in earlier[-_LOOKED_AT:]:
+        for one in earlier:
             answered = self._find_answer(one, seq)
             if not answered:
                 continue
@@ -158,29 +193,30 @@ class Order:
     def _is_known(self, shared: Dependence, served: Set[Seq], deadline: float) -> bool:
         """Say whether the agent can have a value from elsewhere: what it was answered in this playback."""
         needles = core(shared.value)
-        for exchange in self._answered(shared.tape_seq, served):
-            if may_stand_in_answer(exchange.response, needles):
+        for response in self._answered(shared.tape_seq, served):
+            if may_stand_in_answer(response, needles):
                 return True
             if time.monotonic() > deadline:
                 return True
         return False
 
-    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Exchange]:
+    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Response | None]:
         """Give what was served from behind a place of the tape, and what did not come from the tape."""
+        yield from self._stubbed.copy().values()
         for one in sorted(served):
             if one > after and (found := self._store.find_exchange(self._tape, one)) is not None:
-                yield found
-        if self._run is not None:
+                yield found.response
+        if self._run is not None and self._policy.live:
             for exchange in self._store.exchanges(self._run):
-                if exchange.verdict in (VerdictKind.LIVE, VerdictKind.STUBBED):
-                    yield exchange
+                if exchange.verdict is VerdictKind.LIVE:
+                    yield exchange.response
 
 
-def is_early(session: "Session", hit: Hit) -> bool:
-    """Say whether what would be served has others before it on the tape that were not. Loop."""
+def find_earlier(session: "Session", hit: Hit) -> tuple[Seq, ...] | None:
+    """Find what stands before a hit on the tape and was not served; None where that is not known yet. Loop."""
     cursor, order = session.cursor, session.order
     assert cursor is not None
-    return order is not None and order.is_early(hit.seq, cursor.served)
+    return order.find_earlier(hit.seq, cursor.served) if order is not None else ()
 
 
 def find_needs(
@@ -190,8 +226,12 @@ def find_needs(
     cursor, order = session.cursor, session.order
     assert cursor is not None
     assert order is not None
+    order.read()
+    earlier = order.find_earlier(hit.seq, cursor.served)
+    if not earlier:
+        return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(hit.seq, request, untraced, cursor.served_seqs)
+    return order.find(hit.seq, earlier, request, untraced, cursor.served_seqs)
 
 
 def reorder_reason(hit: Hit, needs: Dependence) -> str:

@@ -22,6 +22,9 @@ from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
 from .wire import make_answer
 
+_STUBS = 1000
+"""Most stubs of a run that are remembered, to say where a value came from."""
+
 
 class Refuse:
     """Answer what the policy refused or stubbed."""
@@ -85,6 +88,9 @@ class Refuse:
             body=answer.data.content or b"",
             head_us=end_us,
         )
+
+        if verdict is VerdictKind.STUBBED and len(session.stubbed) < _STUBS:
+            session.stubbed[flight.seq] = made
 
         def make() -> Record:
             found = flight.fingerprint or session.fingerprint(request, flight.request_class)

@@ -15,7 +15,7 @@ from ..tape.canonical import Rules, canonical, compile_rules, effect_key, finger
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.keys import KeyPairs
-from ..tape.model import Fingerprint, Request, RequestClass, Seq, Tunnel
+from ..tape.model import Fingerprint, Request, RequestClass, Response, Seq, Tunnel
 from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
@@ -56,7 +56,11 @@ class Session:
         self.rules: Rules = compile_rules(config.ignore)
         self.redactor = redactor
         self.cursor = Cursor(self._next_use) if tape is not None else None
-        self.order = Order(store, tape, run, self.policy) if tape is not None else None
+        self.stubbed: dict[Seq, Response] = {}
+        """What was answered instead of executing an effect, by seq; the first of a run."""
+        self.order = (
+            Order(store, tape, run, self.policy, self.stubbed) if tape is not None else None
+        )
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
         self.keys: set[tuple[Any, ...]] = set()
