@@ -13,7 +13,7 @@ from playhead.config import Classes, Config, Mode
 from playhead.tape.canonical import canonical, compile_rules, fingerprint, raw_key
 from playhead.tape.classify import classify
 from playhead.tape.cursor import Cursor, Unknown
-from playhead.tape.divergence import differences
+from playhead.tape.difference import differences
 from playhead.tape.model import Fingerprint, Request, RequestClass, Seq
 from playhead.tape.policy import Action, Facts, Policy, decide
 from playhead.tests.support.mutations import mutations, realistic_requests
