@@ -3,9 +3,10 @@
 Rules, in the order they are applied; each sees what the ones before left over:
 
 1. Requests with the same fingerprint are partners, in their order.
-2. Of one method, origin and path, the nearest are, and of equally near ones those at the same place.
-3. The same where paths differ in ids alone, and last where the origin is another one.
-4. What is left has no partner.
+2. Of one method, origin and path, those are that are the same but for what looks like an id or a time.
+3. Of the rest of these the nearest are, and of equally near ones those at the same place.
+4. The same where paths differ in ids alone, and last where the origin is another one.
+5. What is left has no partner.
 
 Agents call in parallel, so order decides between equals only. A value that looks like an id or a time does not
 make requests less near: the two recordings were made at other times.
@@ -15,12 +16,16 @@ import re
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import NamedTuple
 
 from .model import Fingerprint, Request, Seq
 
 Near = Callable[[Seq, Seq], float]
 """How far two requests are apart, by their seqs: one of each recording."""
+
+Key = Callable[[Seq], Hashable]
+"""What two requests of one endpoint have in common that are the same but for ids and times."""
 
 _ALL_PAIRS = 1024
 """Pairs of one endpoint up to which each is looked at; beyond, those at about the same place are."""
@@ -31,6 +36,7 @@ _SCRUBBED = re.compile(
     rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
     rb"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     rb"|(?<![0-9a-zA-Z])(?:\d{10,}|[0-9a-fA-F]{16,})(?![0-9a-zA-Z])"
+    rb"|(?<=[_-])(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{8,}"
 )
 
 
@@ -57,14 +63,23 @@ class Alignment:
     only_second: tuple[Seq, ...]
 
 
-def align(first: Iterable[Item], second: Iterable[Item], near: Near) -> Alignment:
+def align(
+    first: Iterable[Item], second: Iterable[Item], near: Near, keys: tuple[Key, Key]
+) -> Alignment:
     """Find the partner of each request of two recordings, given in order.
 
-    near: asked for pairs that are not the same question.
+    near, keys: asked for requests that are not the same question.
     """
     left, right = list(first), list(second)
-    pairs = _same(left, right)
+    pairs = _same(left, right, lambda item: item.fingerprint, lambda item: item.fingerprint)
     same = len(pairs)
+    left, right = _without(left, right, pairs)
+    pairs += _same(
+        left,
+        right,
+        lambda item: (_endpoint(item), keys[0](item.seq)),
+        lambda item: (_endpoint(item), keys[1](item.seq)),
+    )
     for key in (_endpoint, _shaped, _elsewhere):
         left, right = _without(left, right, pairs)
         pairs += _by_endpoint(left, right, key, near)
@@ -80,6 +95,12 @@ def align(first: Iterable[Item], second: Iterable[Item], near: Near) -> Alignmen
 def scrub(request: Request) -> Request:
     """Give a request with a constant for whatever in its body looks like an id or a time."""
     return replace(request, body=_SCRUBBED.sub(b"0", request.body)) if request.body else request
+
+
+def scrubbed_key(request: Request) -> bytes:
+    """Give 16 bytes over target and body, with a constant for whatever looks like an id or a time."""
+    told = request.target.encode("utf-8", "surrogatepass") + b"\n" + request.body
+    return blake2b(_SCRUBBED.sub(b"0", told), digest_size=16).digest()
 
 
 def path_shape(path: str) -> str:
@@ -107,14 +128,18 @@ def _elsewhere(item: Item) -> Hashable:
     return item.method, path_shape(item.path)
 
 
-def _same(left: list[Item], right: list[Item]) -> list[tuple[Seq, Seq]]:
-    waiting: dict[Fingerprint, deque[Seq]] = {}
+def _same(
+    left: list[Item],
+    right: list[Item],
+    left_key: Callable[[Item], Hashable],
+    right_key: Callable[[Item], Hashable],
+) -> list[tuple[Seq, Seq]]:
+    """Pair what has the same key, in order."""
+    waiting: dict[Hashable, deque[Seq]] = {}
     for item in right:
-        waiting.setdefault(item.fingerprint, deque()).append(item.seq)
+        waiting.setdefault(right_key(item), deque()).append(item.seq)
     return [
-        (item.seq, partners.popleft())
-        for item in left
-        if (partners := waiting.get(item.fingerprint))
+        (item.seq, partners.popleft()) for item in left if (partners := waiting.get(left_key(item)))
     ]
 
 

@@ -81,6 +81,10 @@ def classify_values(seen: Sequence[Seen]) -> tuple[ValueClass, str]:
         return kinds.pop(), ", ".join(forms)
     if kinds == {ValueClass.ID, ValueClass.RANDOM}:
         return ValueClass.RANDOM, ""
+    ids = [form for kind, form in map(_classify, seen) if kind is ValueClass.ID]
+    if 2 * len(ids) >= len(seen) and _share_a_mould(seen):
+        # Among many drawn ids some look drawn less: `req_1234567890` beside `req_9f8e7d6c5b`.
+        return ValueClass.ID, ", ".join(sorted(set(ids)))
     return ValueClass.CONTENT, ""
 
 
@@ -164,6 +168,17 @@ def _share_a_prefix(one: str, other: str) -> bool:
     if first is None or second is None or first["prefix"] != second["prefix"]:
         return False
     return _looks_made(first["tail"]) and _looks_made(second["tail"])
+
+
+def _share_a_mould(seen: Sequence[Seen]) -> bool:
+    """Say whether all values have one prefix and one length, or are hexadecimal of one length."""
+    texts = [bare(text) for pair in seen for text in (pair.one, pair.other)]
+    found = [_PREFIXED.fullmatch(text) for text in texts]
+    moulds = {
+        (match["prefix"] if match else "", len(text))
+        for text, match in zip(texts, found, strict=True)
+    }
+    return len(moulds) == 1 and (all(found) or all(_HEX.fullmatch(text) for text in texts))
 
 
 def _looks_made(tail: str) -> bool:

@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus
 from ..config import IgnoreRule, parse_match
 from ..config.values import parse_header_name, parse_json_path, parse_parameter
 from ..store import RunInfo, Store
-from ..tape.align import Item, align, path_shape, scrub
+from ..tape.align import Item, align, path_shape, scrub, scrubbed_key
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint, open_body
 from ..tape.coding import undo_coding
 from ..tape.difference import differences
@@ -151,7 +151,7 @@ def learn(
     def near(one: Seq, other: Seq) -> float:
         return distance(tapes[0].scrubbed(one), tapes[1].scrubbed(other))
 
-    found = align(items[0], items[1], near)
+    found = align(items[0], items[1], near, (tapes[0].key, tapes[1].key))
     one, other = ({item.seq: item.fingerprint for item in tape} for tape in items)
     changed = [pair for pair in found.pairs if one[pair[0]] != other[pair[1]]]
     seen = [place for pair in changed for place in _observe(tapes, pair, rules)]
@@ -230,6 +230,9 @@ class _Tape:
     def partnerless(self, seq: Seq) -> Partnerless:
         request = self.exchange(seq).request
         return Partnerless(seq, request.method, one_line(request.url))
+
+    def key(self, seq: Seq) -> bytes:
+        return scrubbed_key(self.exchange(seq).request)
 
     def _exchange(self, seq: Seq) -> Exchange:
         found = self.store.find_exchange(self.info, seq)

@@ -1,9 +1,11 @@
 """Which request of one recording is which of another."""
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.align import Alignment, Item, align, path_shape, scrub
+from playhead.tape.align import Alignment, Item, align, path_shape, scrub, scrubbed_key
 from playhead.tape.model import Fingerprint, Request, Seq
 from playhead.tape.nearness import distance
 from playhead.tests.support.dialects import make_request
@@ -29,7 +31,10 @@ def aligned(first: list[Request], second: list[Request]) -> Alignment:
     def near(one: Seq, other: Seq) -> float:
         return distance(scrub(first[one - 1]), scrub(second[other - 1]))
 
-    return align(items(*first), items(*second), near)
+    def key(asked: list[Request], seq: Seq) -> bytes:
+        return scrubbed_key(asked[seq - 1])
+
+    return align(items(*first), items(*second), near, (partial(key, first), partial(key, second)))
 
 
 def call(text: str, **more: object) -> Request:

@@ -65,3 +65,15 @@ def test_one_content_among_ids_makes_the_place_content() -> None:
     ids = Seen(*UUIDS, NOW, NOW)
     assert classify_values([ids, ids])[0] is ValueClass.ID
     assert classify_values([ids, Seen('"a"', '"b"', NOW, NOW)])[0] is ValueClass.CONTENT
+
+
+def test_an_id_that_looks_drawn_less_is_one_among_its_like() -> None:
+    """Of the same prefix and length, or hexadecimal of the same length; else it is content."""
+    ids = Seen('"req_9f8e7d6c5b"', '"req_1a2b3c4d5e"', NOW, NOW)
+    plain = Seen('"req_1234567890"', '"req_0987654321"', NOW, NOW)
+    assert classify_values([plain]) == (ValueClass.CONTENT, "")
+    assert classify_values([ids, plain]) == (ValueClass.ID, "prefix_alnum")
+    assert classify_values([ids, plain, plain])[0] is ValueClass.CONTENT
+    assert classify_values([ids, plain._replace(one='"req_shorter1"')])[0] is ValueClass.CONTENT
+    hexes = [Seen('"9f86d081"', '"3a7bd3e2"', NOW, NOW), Seen('"12345678"', '"3a7bd3e2"', NOW, NOW)]
+    assert classify_values(hexes) == (ValueClass.ID, "hex")
