@@ -4,6 +4,7 @@ Belongs to the event loop, except where a method says otherwise.
 """
 
 import asyncio
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,11 @@ from .order import Order
 if TYPE_CHECKING:
     from .flight import Flight
 
-_PAGE = 2000
+_PAGE = 500
 """Events read at a time."""
+_PAUSE_S = 0.0005
+_PREPARED = 20_000
+"""Exchanges of a tape up to which what explains a miss is read before there is one."""
 
 
 class Session:
@@ -71,6 +75,9 @@ class Session:
         """By the tape's seq: the request that its answer was first given to."""
         self.near: Endpoints | None = None
         """The same for what may be near; read with them."""
+        self.preparing: asyncio.Future[Any] | None = None
+        """Reads them, from the opening of a playback on."""
+        self._reading = threading.Lock()
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
         self.tunnels: dict[str, Tunnel] = {}
@@ -166,7 +173,18 @@ class Session:
         assert self.near is not None
         return self.near
 
+    def prepare(self) -> None:
+        """Begin to read what explains a miss, so that the first need not wait for it. Loop."""
+        if self.tape is not None and self.tape.exchanges <= _PREPARED:
+            loop = asyncio.get_running_loop()
+            self.preparing = loop.run_in_executor(None, self.find_near)
+
     def _read_tape(self) -> None:
+        with self._reading:
+            if self.near is None:
+                self._read_endpoints()
+
+    def _read_endpoints(self) -> None:
         assert self.tape is not None
         found: dict[tuple[str, str], list[Seq]] = {}
         near = Endpoints()
@@ -182,6 +200,8 @@ class Session:
                 elif event.kind is EventKind.OUTCOME and event.seq in begun:
                     near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
             after = page[-1].number
+            # Others want the interpreter too: nobody waits for this unless something diverged.
+            time.sleep(_PAUSE_S)
         self.near, self.endpoints = near, found
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:

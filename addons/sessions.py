@@ -352,6 +352,7 @@ class Sessions:
         if tape.rules != session.rules.digest:
             logger.info("run %s: the match rules changed since it was recorded, indexing", tape.id)
             await asyncio.to_thread(session.reindex)
+        session.prepare()
         return session
 
     def _find_tape(self, name: str) -> RunInfo | str:
@@ -432,6 +433,8 @@ class Sessions:
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
                 await self.on_unfinished(flight)
+        if session.preparing is not None:
+            await asyncio.wait([session.preparing])
         if self.on_ending is not None:
             await self.on_ending(session)
         if self.on_ended is not None:

@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, nearest.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -25,6 +25,7 @@ import bodies
 import chunks
 import measure
 import nagle
+import nearest
 import pace
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "pace": pace.pace,
     "nagle": nagle.nagle,
     "bodies": bodies.bodies,
+    "nearest": nearest.nearest,
 }
 _ROUNDS = {
     "record": 5,
@@ -51,6 +53,7 @@ _ROUNDS = {
     "pace": 3,
     "nagle": 3,
     "bodies": 1,
+    "nearest": 20,
 }
 _MOST_ROUNDS = 50
 
