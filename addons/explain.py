@@ -24,7 +24,7 @@ from ..tape.rule import note_on, propose_rule
 from .flight import Flight
 from .session import Session
 
-_CANDIDATES = 64
+_CANDIDATES = 32
 """Recorded exchanges read for the nearest one."""
 _SHOWN = 8
 """Differences that are told."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 1.0
 """Longest that one request is looked at."""
-_WINDOW = 64
+_WINDOW = 32
 """Most unserved exchanges before a request that are looked at. Where there are more, most of the tape was left out:
 a divergence of its own, which cannot be made good here."""
 _SPAN = 1024

@@ -4,6 +4,7 @@ Belongs to the event loop, except where a method says otherwise.
 """
 
 import asyncio
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from .drift import Drifts
     from .flight import Flight
 
-_PAGE = 2000
+_PAGE = 500
 """Events read at a time."""
+_PAUSE_S = 0.0005
+_PREPARED = 20_000
+"""Exchanges of a tape up to which what explains a miss is read before there is one."""
 
 
 class Session:
@@ -78,6 +82,9 @@ class Session:
         """What of the tape may have drifted; made at the first model call that is not on it."""
         self.renaming = Renaming()
         """How the client names now what it named otherwise on the tape."""
+        self.preparing: asyncio.Future[Any] | None = None
+        """Reads them, from the opening of a playback on."""
+        self._reading = threading.Lock()
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
         self.key_pairs = KeyPairs()
@@ -175,7 +182,18 @@ class Session:
         assert self.near is not None
         return self.near
 
+    def prepare(self) -> None:
+        """Begin to read what explains a miss, so that the first need not wait for it. Loop."""
+        if self.tape is not None and self.tape.exchanges <= _PREPARED:
+            loop = asyncio.get_running_loop()
+            self.preparing = loop.run_in_executor(None, self.find_near)
+
     def _read_tape(self) -> None:
+        with self._reading:
+            if self.near is None:
+                self._read_endpoints()
+
+    def _read_endpoints(self) -> None:
         assert self.tape is not None
         found: dict[tuple[str, str], list[Seq]] = {}
         near = Endpoints()
@@ -191,6 +209,8 @@ class Session:
                 elif event.kind is EventKind.OUTCOME and event.seq in begun:
                     near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
             after = page[-1].number
+            # Others want the interpreter too: nobody waits for this unless something diverged.
+            time.sleep(_PAUSE_S)
         self.near, self.endpoints = near, found
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:

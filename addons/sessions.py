@@ -370,6 +370,7 @@ class Sessions:
                 session.note(EventKind.NOTED, text=text)
             logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
             await asyncio.to_thread(session.reindex)
+        session.prepare()
         return session
 
     def _find_tape(self, name: str) -> RunInfo | str:
@@ -450,6 +451,8 @@ class Sessions:
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
                 await self.on_unfinished(flight)
+        if session.preparing is not None:
+            await asyncio.wait([session.preparing])
         if self.on_ending is not None:
             await self.on_ending(session)
         if self.on_ended is not None:

@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -26,6 +26,7 @@ import chunks
 import matching
 import measure
 import nagle
+import nearest
 import pace
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
@@ -42,6 +43,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "nagle": nagle.nagle,
     "bodies": bodies.bodies,
     "match": matching.matching,
+    "nearest": nearest.nearest,
 }
 _ROUNDS = {
     "record": 5,
@@ -54,6 +56,7 @@ _ROUNDS = {
     "nagle": 3,
     "bodies": 1,
     "match": 5,
+    "nearest": 20,
 }
 _MOST_ROUNDS = 50
 
