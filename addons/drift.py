@@ -135,11 +135,8 @@ class Drifts:
             if recorded is None:
                 return None  # it was under way when its run ended
             session, request = self._session, recorded.request
-            fingerprint = recorded.fingerprint
-            if session.reindexed is not None:
-                fingerprint = session.fingerprint(request, recorded.request_class)
             known = self._known[seq] = _Known(
-                fingerprint, _apart(session, request), len(request.body)
+                session.fingerprint_of(recorded), _apart(session, request), len(request.body)
             )
             if len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]

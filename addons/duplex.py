@@ -75,9 +75,9 @@ def _began(recorded: Exchange, came: bytes) -> bool:
 def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
     assert session.cursor is not None
     flight.early = Early(recorded, len(flight.sent[0]))
-    flight.fingerprint = recorded.fingerprint
+    flight.fingerprint = session.fingerprint_of(recorded)
     flight.found = Hit(recorded.seq)
-    session.cursor.take(recorded.fingerprint, flight.found)
+    session.cursor.take(flight.fingerprint, flight.found)
     reason = "on tape: its request is the same so far"
     flight.decision = Decision(Action.SERVE, reason, recorded.seq)
     play(flight, recorded)

@@ -16,7 +16,7 @@ from ..tape.canonical import Rules, canonical, compile_rules, effect_key, finger
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.keys import KeyPairs
-from ..tape.model import Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
 from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
@@ -158,6 +158,12 @@ class Session:
         """Bring a request into canonical form and hash it. May run on any thread."""
         secret = self.redactor.redacted_query(request)
         return fingerprint(canonical(request, request_class, self.rules, secret))
+
+    def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
+        """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
+        if self.reindexed is None:
+            return recorded.fingerprint
+        return self.fingerprint(recorded.request, recorded.request_class)
 
     def identify(
         self, request: Request, request_class: RequestClass
