@@ -35,7 +35,7 @@ from ..tape.values import Values, request_values
 if TYPE_CHECKING:
     from .session import Session
 
-_LIMIT_S = 1.0
+_LIMIT_S = 2.0
 """Longest that one request is looked at."""
 _WINDOW = 32
 """Most unserved exchanges before a request that are looked at. Where there are more, most of the tape was left out:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from playhead.config import Answer, EffectRule, parse_match
+from playhead.tests.support.process import playhead
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline import render_divergences, render_receipt
 
@@ -41,6 +42,8 @@ async def test_a_value_is_traced_to_the_answers_it_stood_in(store_dir: Path) -> 
     assert "the asked value came from body $.orders[1].id of the answer to seq 1" in text
     assert '- match: "POST http://127.0.0.1:' in text
     assert "body $.order" in render_divergences(receipt)
+    listed = playhead("receipt", "tape@1", "--all", "--store", store_dir)
+    assert listed.stdout.rstrip().endswith(render_divergences(receipt))
 
 
 async def test_a_part_of_a_longer_text_is_traced(store_dir: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Owner, RunInfo, Store
+from playhead.tape.divergence import Divergence, DivergenceKind
 from playhead.tape.events import Event, EventKind
 from playhead.tape.model import (
     Chunk,
@@ -33,7 +34,13 @@ from playhead.tests.support.exchanges import (
     make_record,
     make_response,
 )
-from playhead.timeline import Receipt, build, exit_code, render_receipt
+from playhead.timeline import (
+    Receipt,
+    build,
+    exit_code,
+    render_divergences,
+    render_receipt,
+)
 from playhead.timeline.listing import rows
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
@@ -473,6 +480,45 @@ async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None
 
 
 # ---- bounds ------------------------------------------------------------------------------------
+
+
+def diverged(seq: int, kind: DivergenceKind = DivergenceKind.CHANGED) -> Event:
+    """A divergence in the log."""
+    made = Divergence(kind, Seq(seq), "GET", "https://docs.test/", text=f"number {seq}")
+    return Event(EventKind.DIVERGED, 3, {"seq": seq, "divergence": made.to_json()})
+
+
+async def test_the_root_is_the_divergence_with_the_smallest_seq(store: Store) -> None:
+    """However they were written down; what was left out of a conversation or of the tape is never before it."""
+    kinds = DivergenceKind
+    told: list[str | Event] = [
+        "served 1",
+        diverged(4),
+        diverged(1, kinds.UNUSED),
+        diverged(2, kinds.EXHAUSTED),
+    ]
+    receipt = build(store, await play(store, await record(store, *TAPE), *told, diverged(3)))
+    assert receipt.root is not None
+    assert (receipt.root["seq"], receipt.root["kind"]) == (2, "exhausted")
+    followed = receipt.to_json()["followed"]
+    assert followed == {"count": 5, "by_kind": {"changed": 2, "unused": 3}}
+    assert [row["seq"] for row in receipt.divergences] == [1, 2, 3, 4]
+    text = render_receipt(receipt)
+    assert "seq 2  exhausted" in text
+    assert "followed by 5 more: 2 changed, 3 unused" in text
+    assert "number 3" not in text
+    assert "number 3" in render_divergences(receipt)
+
+
+async def test_what_was_left_over_is_the_root_where_nothing_else_diverged(store: Store) -> None:
+    """The first of it; and a faithful run has none."""
+    tape = await record(store, *TAPE)
+    left = build(store, await play(store, tape, "served 1")).to_json()
+    assert (left["root"]["kind"], left["root"]["seq"]) == ("unused", 2)
+    assert left["followed"] == {"count": 1, "by_kind": {"unused": 1}}
+    assert (left["exit_code"], left["divergences"]) == (122, [])
+    faithful = build(store, await play(store, tape, *ALL)).to_json()
+    assert (faithful["root"], faithful["followed"]["count"]) == (None, 0)
 
 
 async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
