@@ -59,7 +59,13 @@ def differences(
     if not found and old != new and limit > 0:
         # The same bytes, read in two ways.
         found.append(Difference("body", f"(as {old.kind})", f"(as {new.kind})"))
+    # What counts on one side alone does so because of another difference: that one is told first.
+    found.sort(key=lambda one: (one.recorded == _MASKED) is not (one.asked == _MASKED))
     return tuple(found)
+
+
+_MASKED = "(masked)"
+"""How a masked place is shown; a JSON string would stand in quotes."""
 
 
 def _differences(
