@@ -83,6 +83,23 @@ FAULTS = {
         "body $.messages[1].content",
         1,
     ),
+    "changed tool schema": Fault(
+        _change(1, lambda body: body["tools"][0]["function"]["parameters"].update(amount="number")),
+        "drifted",
+        1,
+        "body $.tools[0].function.parameters.amount",
+        1,
+    ),
+    "other model": Fault(
+        _change(1, lambda body: body.update(model="m-2")), "drifted", 1, "body $.model", 1
+    ),
+    "other temperature": Fault(
+        _change(1, lambda body: body.update(temperature=0.9)),
+        "drifted",
+        1,
+        "body $.temperature",
+        1,
+    ),
     "reordered dependent calls": Fault(
         [*CALLS[:1], CALLS[4], *CALLS[1:4], CALLS[5]], "reordered", 2, "body $.charge", 5
     ),
