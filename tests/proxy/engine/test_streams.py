@@ -223,7 +223,7 @@ async def test_who_leaves_a_playback_while_it_is_looked_up_ends_its_flight(
             await _sealed(running)
             running.play()
             look = asyncio.to_thread
-            gate = Gate(look, "fingerprint")
+            gate = Gate(look, "identify")
             monkeypatch.setattr("playhead.addons.judge.asyncio.to_thread", gate)
             other = body[:-2] + b" 1]"  # the same, but not its bytes
             opened = await look(_send, running, "POST", url, other)
