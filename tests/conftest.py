@@ -1,10 +1,12 @@
 """Fixtures that every test may use."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from playhead.tape.divergence import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
@@ -13,6 +15,11 @@ from playhead.tests.support.divergences import DIVERGENCES
 # The many processes that tests start would each compile all they import: half of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
+settings.register_profile("reduced", max_examples=40, deadline=None)
+settings.register_profile("full", max_examples=500, deadline=None)
+settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
+
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
@@ -20,8 +27,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(autouse=True)
-def _divergences_keep_their_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _divergences_keep_their_schema() -> Iterator[None]:
     """Hold every divergence that a test makes against the schema that is shipped."""
     render = Divergence.to_json
 
@@ -30,7 +37,9 @@ def _divergences_keep_their_schema(monkeypatch: pytest.MonkeyPatch) -> None:
         DIVERGENCES.validate(made)
         return made
 
-    monkeypatch.setattr(Divergence, "to_json", checked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Divergence, "to_json", checked)
+        yield
 
 
 @pytest.fixture
