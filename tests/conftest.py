@@ -16,7 +16,7 @@ from playhead.tests.support.divergences import DIVERGENCES
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
-settings.register_profile("reduced", max_examples=40, deadline=None)
+settings.register_profile("reduced", max_examples=25, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
 

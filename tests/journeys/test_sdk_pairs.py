@@ -172,7 +172,7 @@ def explain(running: Running, first: str, second: str) -> object:
     return learn(running.store, runs[0], runs[1], (), Redactor(b"a test")).to_json()
 
 
-@pytest.mark.parametrize("name", REQUESTS if FULL else ("openai", "boto3", "stripe"))
+@pytest.mark.parametrize("name", REQUESTS if FULL else ("openai", "boto3"))
 async def test_the_second_recording_matches_the_first(name: str, tmp_path: Path) -> None:
     """By the shipped rules: 100 %."""
     assert DEFAULT_IGNORE
