@@ -226,7 +226,7 @@ def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Dif
         return
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
-            place = f"{path}{_step(name)}"
+            place = f"{path}{json_step(name)}"
             if name not in new:
                 yield _difference(f"body {place}", show_json(old[name]), ABSENT)
             elif name not in old:
@@ -270,6 +270,7 @@ def _ahead(items: list[Any], at: int, surplus: int) -> list[Any]:
     return items[at + 1 : at + 1 + min(surplus, _SHIFT)]
 
 
-def _step(name: str) -> str:
+def json_step(name: str) -> str:
+    """Give the step of a JSON path to a member of an object, by its name in a tree."""
     name = name[2:] if name.startswith(MARK) else name
     return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"['{name}']"

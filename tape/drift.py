@@ -13,7 +13,6 @@ Rules:
    where a call names none, nothing is let through.
 """
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from ..config import ModelDrift
 from ..config.values import MAX_MODEL_NAME
 from .canonical import MARK, BodyKind, Rules, canonical, fingerprint, open_body
 from .dialects import FIELDS, InferenceRequest, Places, read_places
+from .difference import json_step
 from .divergence import ABSENT, MAX_SHOWN, Difference, one_line
 from .json_form import MAX_DEPTH, encode_tree, is_twice, json_tree, show_json
 from .model import Request, RequestClass, Seq
@@ -38,7 +38,6 @@ _BEFORE = 60
 """Characters shown before the first that differs."""
 
 _PATH = "path"
-_PLAIN_NAME = re.compile(r"[\w-]+")
 
 
 class Drift(NamedTuple):
@@ -296,7 +295,7 @@ def _first(old: Any, new: Any, path: str, depth: int) -> Difference | None:
         return None
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
-            place = f"{path}{_step(name)}"
+            place = f"{path}{json_step(name)}"
             found = _first(old.get(name, _NOTHING), new.get(name, _NOTHING), place, depth + 1)
             if found is not None:
                 return found
@@ -310,11 +309,6 @@ def _first(old: Any, new: Any, path: str, depth: int) -> Difference | None:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) and not is_twice(value)
-
-
-def _step(name: str) -> str:
-    name = name.removeprefix(MARK + "'")
-    return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"['{name}']"
 
 
 def _show(value: Any) -> str:

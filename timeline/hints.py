@@ -46,7 +46,7 @@ class Hints:
             return
         if len(self._seen) < 10_000:
             self._seen.add(asked)
-        place = _place(data["url"])
+        place = split_place(data["url"])
         if place is None:
             return
         scheme, host, port, target = place
@@ -70,7 +70,8 @@ class Hints:
         ]
 
 
-def _place(text: str) -> tuple[str, str, int, str] | None:
+def split_place(text: str) -> tuple[str, str, int, str] | None:
+    """Give scheme, host, port and target of a URL, as rules ask for them; None where it is none."""
     try:
         url = urlsplit(text)
         port = url.port or (443 if url.scheme == "https" else 80)

@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
-from .hints import Hints
+from .hints import Hints, split_place
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -420,14 +419,9 @@ class _Fold:
             return True
         if not self.live:
             return False
-        try:
-            url = urlsplit(data["url"])
-            port = url.port or (443 if url.scheme == "https" else 80)
-        except ValueError:
-            return False
-        target = urlunsplit(("", "", url.path, url.query, "")) or "/"
-        return any(
-            rule.matches(data["method"], url.scheme, url.hostname or "", port, target)
+        place = split_place(data["url"])
+        return place is not None and any(
+            rule.matches(data["method"], *place)
             for rule, only in self.live
             if only is None or only == kind
         )
