@@ -2,6 +2,7 @@
 
 from .control import Control
 from .duplex import Duplex
+from .gate import Gate
 from .identify import Identify, Leave
 from .judge import Judge
 from .playback import Playback
@@ -21,6 +22,7 @@ def chain(sessions: Sessions) -> list[object]:
         Tunnels(sessions),
         Judge(sessions),
         Control(),
+        Gate(sessions),
         Refuse(),
         Playback(),
         Duplex(),

@@ -11,6 +11,8 @@ from typing import Any
 
 from mitmproxy import connection
 
+from .flight import Flight
+from .peer import heard, is_shut
 from .session import Session
 from .sessions import Sessions
 
@@ -75,6 +77,14 @@ class Connections:
         handler = self._handlers.get(client.id)
         if handler is not None and handler.unread:
             await asyncio.sleep(READ_S)
+
+    async def playhead_gate(self, flight: Flight) -> None:
+        """Hear what the client of a request that was held has done meanwhile."""
+        writer = self._writer(flight.flow.client_conn)
+        raw = writer.get_extra_info("socket") if writer is not None else None
+        await heard(raw)
+        if is_shut(raw):
+            flight.client_left()
 
     async def playhead_drain(self, client: connection.Client) -> None:
         """Wait until a client has taken most of what it was sent."""

@@ -79,7 +79,7 @@ def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
     flight.found = Hit(recorded.seq)
     session.cursor.take(flight.fingerprint, flight.found)
     reason = "on tape: its request is the same so far"
-    flight.decision = Decision(Action.SERVE, reason, recorded.seq)
+    flight.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
     play(flight, recorded)
     assert flight.request is not None
     note_verdict(

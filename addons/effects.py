@@ -25,6 +25,8 @@ class Effect:
     """Its idempotency key's hash, or None."""
     seen: bool = False
     """Whether its client has seen a completed answer."""
+    undone: bool = False
+    """Whether it is known not to have happened."""
 
 
 class Effects:
@@ -38,7 +40,7 @@ class Effects:
         """Note an effect; say what it repeats."""
         earlier = self._found.setdefault(effect_key, [])
         self._found.move_to_end(effect_key)
-        repeat = _compare(earlier, effect)
+        repeat = _compare([other for other in earlier if not other.undone], effect)
         earlier.append(effect)
         del earlier[:-_MOST_SAME]
         if len(self._found) > _MOST_KEYS:

@@ -6,6 +6,8 @@ from ..tape.model import Ending, Fault, FaultKind, Phase
 
 DENIED = "egress denied"
 """The guard's words."""
+NOT_SENT = "not sent: the client had left"
+"""For an effect that was logged, or let go by a gate, too late."""
 INTERNAL = "internal error"
 """Begins the words for an error of our own."""
 _BROKEN = "illegal chunk"
@@ -42,7 +44,7 @@ def find_stream_code(text: str) -> str | None:
 
 
 def _kind(text: str, phase: Phase) -> FaultKind:
-    if DENIED in text:
+    if DENIED in text or text == NOT_SENT:
         return FaultKind.DENIED
     if text.startswith(INTERNAL):
         return FaultKind.UNKNOWN

@@ -16,6 +16,7 @@ from ..store import Spool
 from ..tape.boundary import find_boundary
 from ..tape.divergence import Dependence
 from ..tape.events import EventKind
+from ..tape.gate import Ruled, Ruling
 from ..tape.model import (
     NO_TUNNEL,
     Chunk,
@@ -39,6 +40,7 @@ from ..tape.policy import Decision, Facts, Found
 from ..tape.script import Steps
 from .effects import Effect
 from .failure import find_fault
+from .gates import Held
 from .session import Session
 
 if TYPE_CHECKING:
@@ -97,8 +99,14 @@ class Flight:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.held: Held | None = None
+        """The gate that holds it, or held it."""
+        self.left = False
+        """Whether its client left while it was held."""
         self.repeat: Repeat | None = None
         self.effect: Effect | None = None
+        self.gated: Effect | None = None
+        """The same among those that a gate on duplicates looks at."""
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
         self.conversation: Kept | Played | None = None
@@ -139,6 +147,8 @@ class Flight:
         """End the flight: nothing more comes of it. Twice is once."""
         if not self._done.is_set():
             self._done.set()
+            if self.held is not None:
+                self.held.rule_on(Ruled(Ruling.ENDED))
             for spool in (self.upload, self.download):
                 if spool is not None:
                     spool.drop()
@@ -238,6 +248,9 @@ class Flight:
 
     def client_left(self) -> None:
         """Note that the client left, and what it had been sent by then."""
+        self.left = True
+        if self.held is not None:
+            self.held.rule_on(Ruled(Ruling.LEFT))
         if self.gone is None:
             self.gone = Gone(self.now_us(), self.taken, self.head_sent)
 
@@ -305,6 +318,7 @@ def note_verdict(
         request_class=flight.request_class.value,
         verdict=verdict.value,
         reason=reason,
+        rule=flight.decision.rule if flight.decision is not None else "",
         fingerprint=flight.fingerprint or b"",
         key=key,
         **more,

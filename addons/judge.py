@@ -16,13 +16,14 @@ from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
-from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
+from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
+from .standing import asks_for_repeats, standing
 from .tunnels import find_missed, take_missed
 from .wire import read_request
 
@@ -68,7 +69,8 @@ class Judge:
         attach(flow, flight)
         if session.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
-        if is_duplex(message):
+        # What a gate may hold is read whole before any of it is sent.
+        if is_duplex(message) and session.policy.find_gate(facts) is None:
             self._judge_head(flow, flight)
 
     def _judge_head(self, flow: http.HTTPFlow, flight: Flight) -> None:
@@ -99,8 +101,7 @@ class Judge:
         request, flight.redactions = session.redactor.request(asked)
         flight.request = request
         if session.mode is not Mode.PLAYBACK:
-            flight.decision = decide(flight.facts, session.mode, session.policy, None)
-            return None
+            return self._judge_leaving(flight, session)
         if session.tape is None:
             flight.decision = decide(flight.facts, session.mode, _NO_RULES, None)
             return None
@@ -116,6 +117,24 @@ class Judge:
         if known is None or effect:
             known, flight.effect_key = session.identify(request, flight.request_class)
         return self._look_up(flight, session, known)
+
+    def _judge_leaving(self, flight: Flight, session: Session) -> Awaitable[None] | None:
+        """Decide on a request that leaves unless a gate or a limit is in its way."""
+        request = flight.request
+        assert request is not None
+        if session.mode is Mode.RECORD and asks_for_repeats(flight):
+            if len(request.body) > _LARGE_BYTES:
+                return self._judge_repeat(flight, session)
+            _, flight.effect_key = session.identify(request, flight.request_class)
+        flight.decision = decide(flight.facts, session.mode, session.policy, None, standing(flight))
+        return None
+
+    async def _judge_repeat(self, flight: Flight, session: Session) -> None:
+        assert flight.request is not None
+        _, flight.effect_key = await asyncio.to_thread(
+            session.identify, flight.request, flight.request_class
+        )
+        flight.decision = decide(flight.facts, session.mode, session.policy, None, standing(flight))
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
@@ -161,7 +180,9 @@ class Judge:
 
         fingerprint: under which the cursor has what was found.
         """
-        flight.decision = decide(flight.facts, session.mode, session.policy, found)
+        live = session.policy.find_live(flight.facts) is not None
+        now = standing(flight) if live else CALM
+        flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return None
@@ -172,7 +193,7 @@ class Judge:
         if missed is not None:
             take_missed(session, missed)
             reason = "on tape: the tunnel that failed before this request"
-            flight.decision = Decision(Action.SERVE, reason, missed.seq)
+            flight.decision = Decision(Action.SERVE, reason, "tape", missed.seq)
             return None
         if isinstance(found, Hit) and not found.repeated and find_earlier(session, found) != ():
             return self._check_order(flight, session, fingerprint)
@@ -197,7 +218,7 @@ class Judge:
                     cursor.take(found, hit)
                     return
                 flight.needs = needs
-                flight.decision = Decision(Action.REFUSE, reorder_reason(hit, needs))
+                flight.decision = Decision(Action.REFUSE, reorder_reason(hit, needs), "tape")
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = flight.found = again

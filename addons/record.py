@@ -27,11 +27,12 @@ from ..tape.model import (
 )
 from ..tape.policy import Action
 from .effects import Effect
-from .failure import INTERNAL
+from .failure import INTERNAL, NOT_SENT
 from .flight import Flight, find_flight, idempotency_key, note_verdict, repeat_row
 from .outcome import outcome_event
 from .session import Session
 from .sessions import Sessions
+from .standing import settle_gated
 from .websocket import Kept, Played
 from .wire import announced_length, noted
 
@@ -145,6 +146,9 @@ class Record:
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
+                if flight.keep_reading and not flight.head_us:
+                    # Once it has been sent, an effect's answer is waited for.
+                    flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             await self._save(flight, flow.response if flight.head_us else None, complete=False)
 
     async def client_disconnected(self, client: connection.Client) -> None:
@@ -158,7 +162,7 @@ class Record:
         late = [
             flight
             for flight in session.flights
-            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded
+            if flight.flow.client_conn is client and flight.keep_reading and flight.recording
         ]
         for flight in late:
             if not flight.saved:
@@ -221,12 +225,15 @@ class Record:
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
         assert flight.session.run is not None
         flight.saved = True
+        settle_gated(flight, answer.status_code if answer is not None else 0)
         try:
             await flight.keep_bodies()
             made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
-            if flight.effect is not None and complete and flight.gone is None:
-                flight.effect.seen = True  # the last byte is released now
+            if complete and flight.gone is None:
+                for effect in (flight.effect, flight.gated):
+                    if effect is not None:
+                        effect.seen = True  # the last byte is released now
         finally:
             flight.finish()
 
@@ -244,8 +251,9 @@ def _intent(flight: Flight) -> Event:
         "fingerprint": flight.fingerprint or b"",
         "key": idempotency_key(request),
     }
-    if flight.session.mode is Mode.PLAYBACK:
-        assert flight.decision is not None
+    assert flight.decision is not None
+    data["rule"] = flight.decision.rule
+    if flight.session.mode is Mode.PLAYBACK or flight.held is not None:
         data["reason"] = flight.decision.reason
     if flight.repeat is not None:
         data["repeat"] = repeat_row(flight.repeat)

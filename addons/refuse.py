@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 
 from mitmproxy import http
 
+from ..config import Mode
 from ..store import Record, StoreError
 from ..tape.canonical import raw_key
 from ..tape.divergence import Divergence
@@ -70,11 +71,13 @@ class Refuse:
         if flight.upload is not None:
             await flight.keep_bodies()
             request = flight.request or request
-        self._keep(flight, request, verdict, reason)
+        await self._keep(flight, request, verdict, reason)
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
 
-    def _keep(self, flight: Flight, request: Request, verdict: VerdictKind, reason: str) -> None:
+    async def _keep(
+        self, flight: Flight, request: Request, verdict: VerdictKind, reason: str
+    ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
         session, answer = flight.session, flight.flow.response
         if session.run is None or answer is None:
@@ -104,11 +107,15 @@ class Refuse:
                 end_us=end_us,
                 fingerprint=found,
                 response=made,
+                gone=flight.gone,
                 redactions=flight.redactions,
             )
             return Record(exchange, raw_key(request, flight.request_class), None)
 
-        session.store.save_unwaited(run, make)
+        if session.mode is Mode.RECORD:
+            await session.store.save(run, make)
+        else:
+            session.store.save_unwaited(run, make)
 
 
 def refusal(request: Request | None, divergence: Divergence | None, reason: str) -> http.Response:

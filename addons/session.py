@@ -87,6 +87,8 @@ class Session:
         self._reading = threading.Lock()
         self.effects = Effects()
         """Effects asked for so far; while recording used on the writer's thread alone."""
+        self.gated = Effects()
+        """Effects that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
         self.key_pairs = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self.tunnels: dict[str, Tunnel] = {}

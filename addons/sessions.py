@@ -34,6 +34,7 @@ from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
 from ..tape.redact import Redactor
+from .gates import Gates
 from .session import Session
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Sessions:
         refresh: asked before a run opens; gives new settings if the file has changed.
         """
         self.config = config
+        self.gates = Gates()
+        """What is held, over all runs."""
         self.sole_session: Session | None = None
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""

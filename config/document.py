@@ -85,6 +85,11 @@ class Value:
         """Whether there are entries to read."""
         return isinstance(self.node, yaml.MappingNode)
 
+    @property
+    def line(self) -> int:
+        """The line it begins on, from 1."""
+        return int(self.node.start_mark.line) + 1
+
     def fault(self, text: str) -> None:
         """Note what is wrong here."""
         mark = self.node.start_mark
@@ -239,9 +244,13 @@ class Fields:
         value = self.given.get(key)
         return default if value is None or value.empty else convert(value)
 
+    def items(self, key: str) -> list[Value]:
+        """Give the items of a key's list; none where the key is not given."""
+        return self.given[key].items() if key in self.given else []
+
     def each[T](self, key: str, convert: Callable[[Value], T]) -> tuple[T, ...]:
         """Give what `convert` makes of each item of a key's list."""
-        return tuple(map(convert, self.given[key].items())) if key in self.given else ()
+        return tuple(map(convert, self.items(key)))
 
     def texts[T](self, key: str, parse: Callable[[str], T], default: T) -> tuple[T, ...]:
         """Give what `parse` makes of each text of a key's list."""

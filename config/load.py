@@ -7,10 +7,12 @@ Relative paths in a file are relative to the file's folder, so that a service an
 folder mean the same store; in flags they are relative to the working folder, as on any command line.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from .contradictions import Said, find_contradictions
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match import Match
@@ -20,6 +22,7 @@ from .schema import (
     ClassLive,
     Config,
     EffectRule,
+    Gate,
     IgnoreRule,
     LiveRule,
     ModelDrift,
@@ -98,6 +101,8 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
     config = Config(store=_based(base, Config().store))
     if value is not None:
         config = _config(value, base)
+        faults.raise_any()
+        _check_contradictions(value, config)
         faults.raise_any()
     return config
 
@@ -268,6 +273,42 @@ def _config(value: Value, base: Path | None) -> Config:
     return config
 
 
+def _check_contradictions(document: Value, config: Config) -> None:
+    """Note rules of which one can never have its say; for a document that is sound otherwise."""
+    fields = document.fields(*(field.name for field in dataclasses.fields(Config)))
+    said: list[tuple[Value, Said]] = []
+    listed: tuple[tuple[str, Sequence[LiveRule | ReadRule | EffectRule]], ...] = (
+        ("live", config.live),
+        ("reads", config.reads),
+        ("effects", config.effects),
+    )
+    for key, rules in listed:
+        for value, rule in zip(fields.items(key), rules, strict=True):
+            said += [
+                (value, Said(rule.match, what, told, value.line))
+                for what, told in _sayings(key, rule).items()
+            ]
+    classes = fields.given.get("classes")
+    if classes is not None and classes.is_mapping:
+        given = classes.fields(*(field.name for field in dataclasses.fields(Classes)))
+        for name in given.given:
+            matches = getattr(config.classes, name)
+            for value, match in zip(given.items(name), matches, strict=True):
+                said.append((value, Said(match, f"classes.{name}", "", value.line)))
+    for index, text in find_contradictions([one for _, one in said]):
+        said[index][0].fault(text)
+
+
+def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
+    """Give what a rule says, by the name of its key."""
+    if isinstance(rule, EffectRule):
+        says = {"answer": rule.answer, "gate": rule.gate, "on_miss": rule.on_miss}
+        return {f"{key}.{name}": told for name, told in says.items() if told}
+    if isinstance(rule, ReadRule):
+        return {f"{key}.repeat": rule.repeat}
+    return {key: rule.reason}
+
+
 def _encoding(value: Value) -> UpstreamEncoding:
     fields = value.fields("inference", "reads", "effects")
     default = UpstreamEncoding()
@@ -356,10 +397,40 @@ def _live_rule(value: Value) -> LiveRule:
 
 
 def _effect_rule(value: Value) -> EffectRule:
-    fields = value.fields("match", "answer", "gate")
-    if "gate" in fields.given:
-        fields.given["gate"].fault("gates are not available in this version; remove `gate`")
-    return EffectRule(_pattern(fields), fields.section("answer", _answer, None))
+    fields = value.fields("match", "answer", "gate", "on_miss")
+    rule = EffectRule(
+        match=_pattern(fields),
+        answer=fields.section("answer", _answer, None),
+        gate=fields.section("gate", _gate, None),
+        on_miss=fields.parsed("on_miss", choice("stub", "refuse"), ""),
+    )
+    if rule.answer is not None and rule.on_miss == "refuse":
+        fields.given["on_miss"].fault("refuse, but the rule has an answer; remove one of the two")
+    if value.is_mapping and len(fields.given) == 1 and "match" in fields.given:
+        value.fault("says nothing but what it matches; expected answer, gate or on_miss")
+    return rule
+
+
+def _gate(value: Value) -> Gate | None:
+    """Read `true`, `false`, `duplicates`, or a mapping with `when` and `deadline`."""
+    if not value.is_mapping:
+        return value.parsed(_parse_gate, None)
+    fields = value.fields("when", "deadline")
+    default = Gate()
+    return Gate(
+        when=fields.parsed("when", choice("always", "duplicates"), default.when),
+        deadline_s=fields.parsed("deadline", parse_duration, default.deadline_s),
+    )
+
+
+def _parse_gate(text: str) -> Gate | None:
+    found = {"true": Gate(), "false": None, "duplicates": Gate("duplicates")}
+    if text not in found:
+        raise ValueError(
+            f"{show(text)} is no gate; expected true, false, duplicates, or"
+            " {when: always or duplicates, deadline: 10m}"
+        )
+    return found[text]
 
 
 def _answer(value: Value) -> Answer:

@@ -114,11 +114,25 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """Requests that match wait until a person lets them go."""
+
+    when: str = "always"
+    """`always`, or `duplicates`: only an effect that may repeat an earlier one of its run."""
+    deadline_s: float = 600.0
+    """Who has not been let go by then is refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class EffectRule:
-    """What to do with effects that match, in playback."""
+    """What to do with effects that match."""
 
     match: Match
     answer: Answer | None = None
+    gate: Gate | None = None
+    """Before it is sent, in record and where it goes live."""
+    on_miss: str = ""
+    """In playback, where the tape does not hold it: `stub` or `refuse`; empty for what `playback.effects` says."""
 
 
 @dataclass(frozen=True, slots=True)

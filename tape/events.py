@@ -4,14 +4,17 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
 
     opened    id, mode, parent, agent         the run began
     intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
+              rule                          what decided that it is
               repeat                        an effect asked for before: seq, kind, whether that went unseen
-    verdict   seq, method, url, request_class, verdict, reason, fingerprint, key, tape_seq, match, repeat
+    verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
               drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               conversation                    messages, bytes, closing code or 0, closed by the client
     diverged  seq, and a divergence as JSON types
+    held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
+    ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     noted     text                            for people: a warning, a loss, a reload
@@ -46,6 +49,8 @@ class EventKind(StrEnum):
     VERDICT = "verdict"
     OUTCOME = "outcome"
     DIVERGED = "diverged"
+    HELD = "held"
+    RULED = "ruled"
     EGRESS = "egress"
     FOREIGN = "foreign"
     NOTED = "noted"

@@ -3,14 +3,21 @@
 Asked in this order, first answer wins:
 
 1. the control host            -> CONTROL
-2. passthrough or record mode  -> FORWARD, recorded
-3. a live rule                 -> LIVE
-4. the tape holds it           -> SERVE
-5. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
-6. an effect with a configured answer (and `effects: stub`) -> STUB
-7. anything else               -> REFUSE
+2. mode passthrough            -> FORWARD
+3. the run was stopped         -> REFUSE
+4. mode record, or a live rule: it is about to leave
+   a limit of the run is used up                   -> REFUSE
+   a gate names it (its effect rule has one)       -> HOLD
+   else                                            -> FORWARD, or LIVE
+5. the tape holds it           -> SERVE
+6. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
+7. an effect for which its rule, or else `playback.effects`, says stub:
+   a configured answer         -> STUB with it
+   the tape shows what an answer looks like -> STUB, made up
+8. anything else               -> REFUSE
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
+A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 """
 
 from collections.abc import Sequence
@@ -22,6 +29,7 @@ from ..config import (
     ClassLive,
     Config,
     EffectRule,
+    Gate,
     LiveRule,
     Mode,
     ModelDrift,
@@ -30,7 +38,7 @@ from ..config import (
 )
 from .cursor import Exhausted, Hit, Unknown
 from .divergence import Difference
-from .model import RequestClass, Seq
+from .model import Repeat, RepeatKind, RequestClass, Seq
 
 CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
@@ -42,6 +50,7 @@ class Action(StrEnum):
     CONTROL = "control"
     FORWARD = "forward"
     LIVE = "live"
+    HOLD = "hold"
     SERVE = "serve"
     STUB = "stub"
     REFUSE = "refuse"
@@ -72,6 +81,23 @@ class Drifted:
     """The opt-ins under which it is served; empty where it is not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the run stands, as far as it bears on a request."""
+
+    stopped: str = ""
+    """Who stopped the run and why, in one line; empty while it goes on."""
+    spent: str = ""
+    """Which limit of the run is used up, in one line; empty while there is something left."""
+    repeat: Repeat | None = None
+    """The earlier effect that this one may repeat, where a gate asks for that."""
+    model: bool = False
+    """Whether the tape shows what an answer to an effect of this endpoint looks like."""
+
+
+CALM = Standing()
+"""A run that goes on, with everything left."""
+
 Found = Hit | Exhausted | Unknown | Drifted
 """What the tape says of a request."""
 
@@ -82,12 +108,20 @@ class Decision:
 
     action: Action
     reason: str
+    rule: str
+    """What decided: a rule of the configuration by its key and pattern, or one of the policy's own by its name."""
     seq: Seq | None = None
     """Of the recorded exchange that answers."""
     repeated: bool = False
     answer: Answer | None = None
     allowed: tuple[ModelDrift, ...] = ()
     """The opt-ins without which it would have been refused."""
+    gate: Gate | None = None
+    """Of what is held."""
+    then: Action | None = None
+    """What becomes of it once it is let go: FORWARD or LIVE."""
+    repeat: Repeat | None = None
+    """What it may repeat, where that is why it is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,45 +169,93 @@ class Policy:
                 return rule
         return None
 
-    def find_answer(self, facts: Facts) -> EffectRule | None:
-        """Find the effect rule with an answer that names a request."""
+    def find_effect(self, facts: Facts, says: str) -> EffectRule | None:
+        """Find the first effect rule that names a request and says something of this kind."""
         for rule in self.effects:
-            if rule.answer is not None and rule.match.matches(
+            if getattr(rule, says) and rule.match.matches(
                 facts.method, facts.scheme, facts.host, facts.port, facts.target
             ):
                 return rule
         return None
 
+    def find_gate(self, facts: Facts) -> EffectRule | None:
+        """Find the effect rule whose gate holds a request."""
+        return self.find_effect(facts, "gate") if self.effects else None
 
-def decide(facts: Facts, mode: Mode, policy: Policy, found: Found | None) -> Decision:
+    def stubs(self, facts: Facts) -> bool:
+        """Say whether an effect that is not on the tape may be answered all the same."""
+        rule = self.find_effect(facts, "on_miss")
+        return self.stub if rule is None else rule.on_miss == "stub"
+
+
+def decide(
+    facts: Facts, mode: Mode, policy: Policy, found: Found | None, standing: Standing = CALM
+) -> Decision:
     """Decide what to do with a request.
 
     found: what the cursor says, or what was found beside it; None where there is no tape to ask, which refuses.
     """
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
-        return Decision(Action.CONTROL, "the control host is Playhead itself")
+        return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
     if mode is Mode.PASSTHROUGH:
-        return Decision(Action.FORWARD, "mode passthrough")
+        return Decision(Action.FORWARD, "mode passthrough", "mode")
+    if standing.stopped:
+        return Decision(Action.REFUSE, standing.stopped, "stopped")
     if mode is Mode.RECORD:
-        return Decision(Action.FORWARD, "mode record")
+        return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, standing)
     live = policy.find_live(facts)
     if live is not None:
-        return Decision(Action.LIVE, f"live rule {live.match.text!r}: {live.reason}")
+        text = f"live rule {live.match.text!r}: {live.reason}"
+        out = Decision(Action.LIVE, text, f"live {live.match.text}")
+        return _let_out(out, facts, policy, standing)
     if isinstance(found, Hit):
         text = "on tape"
         if found.repeated:
             again = policy.find_repeat(facts)
             rule_text = "telemetry" if again is None else f"read rule {again.match.text!r}"
             text = f"{rule_text}, served again"
-        return Decision(Action.SERVE, text, found.seq, found.repeated)
+        return Decision(Action.SERVE, text, "tape", found.seq, found.repeated)
     if isinstance(found, Drifted) and found.allowed:
-        return Decision(Action.SERVE, found.text, found.seq, allowed=found.allowed)
-    if facts.request_class is RequestClass.EFFECT and policy.stub:
-        rule = policy.find_answer(facts)
+        return Decision(
+            Action.SERVE, found.text, "allow_model_drift", found.seq, allowed=found.allowed
+        )
+    if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
+        rule = policy.find_effect(facts, "answer")
         if rule is not None:
             text = f"not on tape; answered by effect rule {rule.match.text!r}"
-            return Decision(Action.STUB, text, answer=rule.answer)
-    return Decision(Action.REFUSE, _refusal(facts, found))
+            return Decision(Action.STUB, text, f"effects {rule.match.text}", answer=rule.answer)
+        if standing.model:
+            text = "not on tape; answered after the pattern of recorded answers"
+            return Decision(Action.STUB, text, "playback.effects")
+    return Decision(Action.REFUSE, _refusal(facts, found), "not on tape")
+
+
+def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) -> Decision:
+    """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
+    if standing.spent:
+        return Decision(Action.REFUSE, standing.spent, "limits")
+    rule = policy.find_gate(facts)
+    if rule is None or rule.gate is None:
+        return out
+    name = f"effects {rule.match.text}"
+    if rule.gate.when == "always":
+        text = f"held by the gate of effect rule {rule.match.text!r}"
+        repeat = standing.repeat
+    elif facts.request_class is RequestClass.EFFECT and is_duplicate(standing.repeat):
+        assert standing.repeat is not None
+        text = (
+            f"held by the gate of effect rule {rule.match.text!r}: it may repeat the effect of"
+            f" exchange {standing.repeat.of}"
+        )
+        repeat = standing.repeat
+    else:
+        return out
+    return Decision(Action.HOLD, text, name, gate=rule.gate, then=out.action, repeat=repeat)
+
+
+def is_duplicate(repeat: Repeat | None) -> bool:
+    """Say whether a repeat is one that a gate on duplicates holds: a safe retry is none."""
+    return repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE
 
 
 def _refusal(facts: Facts, found: Found | None) -> str:

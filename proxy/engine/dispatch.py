@@ -28,6 +28,7 @@ _KEEPING = frozenset(
         "playhead_release",
         "playhead_uploaded",
         "playhead_duplex",
+        "playhead_gate",
         "playhead_left",
         "playhead_talked",
     }

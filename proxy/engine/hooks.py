@@ -45,6 +45,13 @@ class PlayheadLeftHook(commands.StartHook):
 
 
 @dataclass
+class PlayheadGateHook(commands.StartHook):
+    """A request that was held is about to be sent: what its client has done meanwhile is to be heard first."""
+
+    data: Flight
+
+
+@dataclass
 class PlayheadTunnelHook(commands.StartHook):
     """The upstream of a tunnel could not be reached."""
 

@@ -5,6 +5,7 @@
    END_STREAM). A piece on which SDKs act before the end is released after what has passed is durable.
 2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
 3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
+4. A request that was held by a gate is not sent once its client has left, however short the time between.
 """
 
 import h2.errors
@@ -13,6 +14,7 @@ from mitmproxy.connection import Server
 from mitmproxy.proxy import events
 from mitmproxy.proxy.layers.http import (
     DropStream,
+    ErrorCode,
     HttpErrorHook,
     HttpResponseHook,
     RequestProtocolError,
@@ -23,13 +25,13 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ...addons.failure import find_stream_code
+from ...addons.failure import NOT_SENT, find_stream_code
 from ...addons.flight import Flight
 from ...addons.record import is_terminal
 from ...store import StoreError
 from ...tape.model import Ending, Gone, Phase
 from .base import Commands, find_ending
-from .hooks import PlayheadLeftHook, PlayheadReleaseHook
+from .hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .uploading import UploadingStream
 
 
@@ -38,6 +40,34 @@ class RecordingStream(UploadingStream):
 
     _held: bytes = b""
     _held_pieces = 0
+
+    def handle_event(self, event: events.Event) -> Commands:
+        """Handle an event; while a gate holds the request, its client's leaving is heard at once."""
+        if isinstance(event, RequestProtocolError) and self._paused is not None:
+            flight = self._flight if hasattr(self, "flow") else None
+            if flight is not None and flight.held is not None and not flight.forwarded:
+                flight.client_left()
+        return super().handle_event(event)
+
+    def make_server_connection(self) -> Commands:
+        """Get a connection to the upstream."""
+        flight = self._flight
+        if flight is None or flight.held is None:
+            return super().make_server_connection()
+        return self._connect_held(flight)
+
+    def _connect_held(self, flight: Flight) -> Commands:
+        if not (yield from super().make_server_connection()):
+            return False
+        yield PlayheadGateHook(flight)
+        if (yield from self.check_killed(True)):
+            return False
+        if not (flight.left or self._client_has_left()):
+            return True
+        flight.client_left()
+        error = ResponseProtocolError(self.stream_id, NOT_SENT, ErrorCode.KILL)
+        yield from self.handle_protocol_error(error)
+        return False
 
     def start_response_stream(self) -> Commands:
         """Send the head on; what follows passes piece by piece."""

@@ -15,6 +15,7 @@ from playhead.config import (
     Config,
     ConfigError,
     EffectRule,
+    Gate,
     IgnoreRule,
     Listen,
     LiveRule,
@@ -92,7 +93,24 @@ MATCH = parse_match(PATTERN)
             f"live:\n- &r {{match: '{PATTERN}', reason: r}}\n- *r",
             Config(live=(LiveRule(MATCH, "r"),) * 2),
         ),
-        (f"effects: [{{match: '{PATTERN}'}}]", Config(effects=(EffectRule(MATCH),))),
+        (
+            f"effects: [{{match: '{PATTERN}', on_miss: refuse}}]",
+            Config(effects=(EffectRule(MATCH, on_miss="refuse"),)),
+        ),
+        *(
+            (
+                f"effects: [{{match: '{PATTERN}', on_miss: stub, gate: {text}}}]",
+                Config(effects=(EffectRule(MATCH, gate=gate, on_miss="stub"),)),
+            )
+            for text, gate in (
+                ("true", Gate("always", 600.0)),
+                ("false", None),
+                ("duplicates", Gate("duplicates", 600.0)),
+                ("{}", Gate("always", 600.0)),
+                ("{when: duplicates}", Gate("duplicates", 600.0)),
+                ("{deadline: 5s}", Gate("always", 5.0)),
+            )
+        ),
         (
             f"ignore: [{{match: '{PATTERN}', json: [$.a], header: [X-A], query: [b], form: [on], regex: [r+]}}]",
             Config(ignore=(IgnoreRule(MATCH, ("$.a",), ("x-a",), ("b",), ("on",), ("r+",)),)),
@@ -253,8 +271,40 @@ FAULTS = [
     ("live:\n  - {match: 'https://a', reason: ' '}", "2:34: live[0].reason: the reason is empty"),
     ("live:\n  - {reason: a}", "2:5: live[0].match: missing; expected a match pattern"),
     (
-        "effects: [{match: 'https://a', gate: true}]",
-        "1:38: effects[0].gate: gates are not available",
+        "effects: [{match: 'https://a', gate: maybe}]",
+        "1:38: effects[0].gate: 'maybe' is no gate; expected true, false, duplicates, or",
+    ),
+    (
+        "effects: [{match: 'https://a', gate: {when: now}}]",
+        "1:45: effects[0].gate.when: unknown value 'now'; expected always or duplicates",
+    ),
+    (
+        "effects: [{match: 'https://a'}]",
+        "1:11: effects[0]: says nothing but what it matches; expected answer, gate or on_miss",
+    ),
+    (
+        "effects: [{match: 'https://a', on_miss: refuse, answer: {}}]",
+        "1:41: effects[0].on_miss: refuse, but the rule has an answer; remove one of the two",
+    ),
+    (
+        "live:\n- {match: 'https://a', reason: r}\n- {match: 'https://a', reason: s}",
+        "3:3: live[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "live: [{match: 'https://a', reason: r}]\nreads: [{match: 'https://a', repeat: last}]",
+        "2:9: reads[0]: contradicts line 1: what is live never comes to `reads.repeat`",
+    ),
+    (
+        "live: [{match: 'https://a', reason: r}]\neffects:\n- {match: 'https://a', answer: {status: 200}}",
+        "3:3: effects[0]: contradicts line 1: what is live never comes to `effects.answer`",
+    ),
+    (
+        "effects:\n- {match: 'https://a', gate: true}\n- {match: 'https://a', gate: duplicates}",
+        "3:3: effects[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "classes:\n  read: ['https://a']\n  effect: ['https://a']",
+        "3:12: classes.effect[0]: contradicts line 2, which puts the same requests into classes.read",
     ),
     (
         "effects: [{match: 'https://a', answer: {json: 1, text: a}}]",

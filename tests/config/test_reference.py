@@ -21,6 +21,7 @@ NAMES = {
     "Retention.hot_s": "hot",
     "Retention.keep_s": "keep",
     "Answer.body": "base64",
+    "Gate.deadline_s": "deadline",
 }
 NAMED = [
     NAMES.get(f"{kind.__name__}.{field.name}", field.name)

@@ -162,7 +162,7 @@ def test_a_decision_carries_what_is_needed_to_act() -> None:
     """The exchange that answers, or the configured answer."""
     policy = Policy.of(RULES["stub refunds"])
     served = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ON_TAPE)
-    assert served == Decision(SERVE, "on tape", seq=Seq(7))
+    assert served == Decision(SERVE, "on tape", "tape", seq=Seq(7))
     assert decide(facts(EMIT, TELEMETRY), PLAYBACK, policy, AGAIN).repeated
     drifted = decide(facts(CHAT, INFERENCE), PLAYBACK, policy, ALLOWED)
     assert (drifted.seq, drifted.allowed) == (Seq(7), (OPT_IN,))

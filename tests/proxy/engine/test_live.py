@@ -52,7 +52,7 @@ class Scene:
         attach(self.flow, self.flight)
 
     def decide(self, action: Action) -> None:
-        self.flight.decision = Decision(action, "")
+        self.flight.decision = Decision(action, "", "")
 
     def may(
         self, *, host: str = "api.test", port: int = 443, flow: bool = True, client: Any = None
