@@ -214,6 +214,10 @@ class Session:
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
                     begun[event.seq] = key
+                elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
+                    key = (data["method"], data["url"].partition("?")[0])
+                    found.setdefault(key, []).append(event.seq)
+                    near.add(event.seq, *key, 0)
                 elif event.kind is EventKind.OUTCOME and event.seq in begun:
                     near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
             after = page[-1].number

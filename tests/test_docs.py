@@ -19,6 +19,7 @@ import yaml
 import playhead
 from playhead import PlayheadError
 from playhead.config import Config, Mode, loads
+from playhead.addons.gates import CannotRule
 from playhead.proxy import cli, doctor, errors
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout
@@ -60,7 +61,7 @@ from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.export import exchange_json
 from playhead.timeline.inference import Inference
-from playhead.timeline.receipt import Effect, OptIn
+from playhead.timeline.receipt import Effect, GateRow, OptIn
 from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -248,6 +249,7 @@ def _receipt() -> Receipt:
     made.hints.append({"key": "live", "rule": "GET http://h/", "text": "x"})
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
+    made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
     made.model_drift.append(OptIn("m=n", 1, [1]))
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
@@ -310,7 +312,7 @@ def _classes(base: type[PlayheadError]) -> Iterator[type[PlayheadError]]:
 
 def test_every_error_class_is_documented() -> None:
     """Each has a row that says when and what to do."""
-    assert errors.EngineError in set(_classes(PlayheadError))
+    assert {errors.EngineError, CannotRule} <= set(_classes(PlayheadError))
     # Others' tests may have made classes of their own.
     ours = {
         kind.__name__ for kind in _classes(PlayheadError) if ".tests." not in f".{kind.__module__}."

@@ -11,7 +11,7 @@ person allowed the model to drift is faithful *but for* that opt-in, never plain
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..config import Match, parse_match
@@ -60,6 +60,25 @@ class OptIn:
 
 
 @dataclass(slots=True)
+class GateRow:
+    """A request that a gate held, and how that ended."""
+
+    seq: int
+    method: str
+    url: str
+    digest: str
+    reason: str
+    """Why it was held."""
+    ruling: str = ""
+    """`approved`, `denied`, `expired`, `left` or `ended`; empty while it waits, and where the log ends before."""
+    by: str = ""
+    via: str = ""
+    why: str = ""
+    """What whoever ruled gave as the reason."""
+    waited_s: float = 0.0
+
+
+@dataclass(slots=True)
 class Receipt:
     """The account of one run."""
 
@@ -75,6 +94,8 @@ class Receipt:
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Effects whose idempotency key differs from the tape's by being there, or by which share it."""
     effects: list[Effect] = field(default_factory=list)
+    gates: list[GateRow] = field(default_factory=list)
+    """Requests that were held, by seq of their arrival."""
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
     """The first of those that were noted, by seq."""
     root: Mapping[str, Any] | None = None
@@ -164,6 +185,7 @@ class Receipt:
                 }
                 for effect in self.effects
             ],
+            "gates": [asdict(row) for row in self.gates],
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
                 "count": self.followed.total(),
@@ -228,6 +250,8 @@ class _Fold:
         """The run's live rules, each with the class it is limited to."""
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
+        self.held: dict[int, tuple[GateRow, int]] = {}
+        """What waits, with the time since when, in nanoseconds."""
         self.opt_ins: dict[str, OptIn] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
@@ -248,6 +272,10 @@ class _Fold:
                 self._outcome(data)
             case EventKind.DIVERGED:
                 self._diverged(data["divergence"])
+            case EventKind.HELD:
+                self._held(event)
+            case EventKind.RULED:
+                self._ruled(event)
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
@@ -322,6 +350,20 @@ class _Fold:
                 known.answered_by, known.outcome = by, outcome
             else:
                 self._effect(data, by, outcome)
+
+    def _held(self, event: Event) -> None:
+        data = event.data
+        row = GateRow(data["seq"], data["method"], data["url"], data["digest"], data["reason"])
+        _bounded(self.receipt.gates, row)
+        self.held[row.seq] = row, event.at_ns
+
+    def _ruled(self, event: Event) -> None:
+        data = event.data
+        known = self.held.pop(data["seq"], None)
+        if known is not None:
+            row, since_ns = known
+            row.ruling, row.by, row.via = data["ruling"], data["by"], data["via"]
+            row.why, row.waited_s = data["reason"], round((event.at_ns - since_ns) / 1e9, 3)
 
     def _opt_in(self, allowed: str) -> OptIn:
         found = self.opt_ins.get(allowed)
@@ -406,11 +448,15 @@ class _Fold:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
                 data = begun.pop(event.seq)
-                if event.seq not in self.served and not self._spared(data):
-                    self.receipt.counts["unused"] += 1
-                    row = {"seq": event.seq, "method": data["method"], "url": data["url"]}
-                    _bounded(unused, row)
+                self._leftover(event.seq, data, unused)
+            elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
+                self._leftover(event.seq, event.data, unused)
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
+
+    def _leftover(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
+        if seq not in self.served and not self._spared(data):
+            self.receipt.counts["unused"] += 1
+            _bounded(unused, {"seq": seq, "method": data["method"], "url": data["url"]})
 
     def _spared(self, data: Mapping[str, Any]) -> bool:
         """Say whether a recorded exchange need not be used: telemetry, and what goes live instead."""

@@ -22,7 +22,7 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import OptIn, Receipt, describe_outcome, exit_code
+from .receipt import GateRow, OptIn, Receipt, describe_outcome, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -225,6 +225,7 @@ def render_receipt(receipt: Receipt) -> str:
         len(receipt.model_drift),
     )
     lines += _effects(receipt)
+    lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
         [f"seq {row['seq']} (tape seq {row['tape_seq']}) {row['what']}" for row in receipt.drifted],
@@ -298,6 +299,17 @@ def _opt_in(one: OptIn) -> str:
         return f"{one.allowed}: nothing needed it"
     seqs = ", ".join(map(str, one.seqs[:_ROWS])) + (" …" if one.served > _ROWS else "")
     return f"{one.allowed}: served {one.served}, seq {seqs}"
+
+
+def _gate(row: GateRow) -> str:
+    what = row.ruling or "no ruling in the log"
+    who = f" by {row.by}" if row.by else ""
+    why = f" ({row.why})" if row.why else ""
+    return (
+        f"seq {row.seq}  {what}{who} after {row.waited_s:.1f} s{why}: {row.method} {row.url}"
+        if row.ruling
+        else f"seq {row.seq}  {what}: {row.method} {row.url}"
+    )
 
 
 def _effects(receipt: Receipt) -> list[str]:
