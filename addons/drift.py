@@ -61,17 +61,20 @@ class Drifts:
         """By method, and URL without its query and the model in its path."""
         self._known: dict[Seq, _Known] = {}
 
+    def is_served(self, near: Near) -> bool:
+        """Say whether what was found has been served since."""
+        assert self._session.cursor is not None
+        return self._session.cursor.served(near.found.seq)
+
     async def find(self, request: Request) -> Near | None:
         """Find the recorded call from which a request differs in what may drift alone.
 
         The first that may be served; where none may, the one that differs in the fewest fields.
         The caller holds `lock`.
         """
-        session = self._session
-        assert session.cursor is not None
         while True:
             near = await asyncio.to_thread(self._search, request)
-            if near is None or not session.cursor.served(near.found.seq):
+            if near is None or not self.is_served(near):
                 return near
             # Meanwhile somebody has asked for it just as it was recorded.
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ..store import RunInfo, Store
-from ..tape.cursor import Hit
 from ..tape.dependence import (
     core,
     find_shared,
@@ -212,31 +211,31 @@ class Order:
                     yield exchange.response
 
 
-def find_earlier(session: "Session", hit: Hit) -> tuple[Seq, ...] | None:
-    """Find what stands before a hit on the tape and was not served; None where that is not known yet. Loop."""
+def find_earlier(session: "Session", seq: Seq) -> tuple[Seq, ...] | None:
+    """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
     cursor, order = session.cursor, session.order
     assert cursor is not None
-    return order.find_earlier(hit.seq, cursor.served) if order is not None else ()
+    return order.find_earlier(seq, cursor.served) if order is not None else ()
 
 
 def find_needs(
-    session: "Session", hit: Hit, request: Request, redactions: tuple[Redaction, ...]
+    session: "Session", seq: Seq, request: Request, redactions: tuple[Redaction, ...]
 ) -> Dependence | None:
     """Find what a request depends on that has not been served. Blocks; any thread."""
     cursor, order = session.cursor, session.order
     assert cursor is not None
     assert order is not None
     order.read()
-    earlier = order.find_earlier(hit.seq, cursor.served)
+    earlier = order.find_earlier(seq, cursor.served)
     if not earlier:
         return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(hit.seq, earlier, request, untraced, cursor.served_seqs)
+    return order.find(seq, earlier, request, untraced, cursor.served_seqs)
 
 
-def reorder_reason(hit: Hit, needs: Dependence) -> str:
+def reorder_reason(seq: Seq, needs: Dependence) -> str:
     """Say in one line why a request came too early."""
     return (
-        f"reordered: on the tape as seq {hit.seq}, but {needs.place} has a value from the answer to"
+        f"reordered: on the tape as seq {seq}, but {needs.place} has a value from the answer to"
         f" seq {needs.tape_seq}, which has not been asked for yet"
     )
