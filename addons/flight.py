@@ -69,6 +69,8 @@ class Flight:
         self.flow = flow
         self.seq = seq
         self.facts = facts
+        self.named = True
+        """Whether a pattern gave it its class; its body says nothing then."""
         self.decision: Decision | None = None
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""

@@ -6,12 +6,14 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Mode
+from ..tape.ask_body import asks_to_read
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
@@ -61,9 +63,10 @@ class Judge:
         target = message.data.path.decode("latin-1")
         method, scheme, host = message.method, message.scheme, message.host
         kind = classify(method, scheme, host, message.port, target, session.config.classes)
-        facts = Facts(method, scheme, host, message.port, target, kind)
+        facts = Facts(method, scheme, host, message.port, target, kind.of)
         seq = session.next_seq() if session.run is not None else Seq(0)
         flight = Flight(session, flow, seq, facts)
+        flight.named = kind.named
         flight.fields = message.data.headers.fields
         flight.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, flight)
@@ -99,6 +102,12 @@ class Judge:
         asked = read_request(flow, flight.fields, flight.uploaded)
         request, flight.redactions = session.redactor.request(asked)
         flight.request = request
+        if (
+            flight.request_class is RequestClass.EFFECT
+            and not flight.named
+            and asks_to_read(request)
+        ):
+            flight.facts = replace(flight.facts, request_class=RequestClass.READ, by_body=True)
         if session.mode is not Mode.PLAYBACK:
             flight.decision = decide(flight.facts, session.mode, session.policy, None)
             return None

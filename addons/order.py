@@ -10,7 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from ..config import Classes
 from ..store import RunInfo, Store
+from ..tape.classify import classify
 from ..tape.dependence import (
     core,
     find_shared,
@@ -56,6 +58,7 @@ class Order:
         tape: RunInfo,
         run: RunInfo | None,
         policy: Policy,
+        classes: Classes,
         stubbed: dict[Seq, Response],
     ) -> None:
         """Read the tape's list of exchanges when it is first needed."""
@@ -63,6 +66,7 @@ class Order:
         self._tape = tape
         self._run = run
         self._policy = policy
+        self._classes = classes
         self._stubbed = stubbed
         self._seqs: list[Seq] | None = None
         self._at = 0
@@ -156,12 +160,12 @@ class Order:
 
     def _is_idle(self, exchange: Exchange) -> bool:
         request = exchange.request
-        kind = exchange.request_class
-        if kind is RequestClass.TELEMETRY:
+        if exchange.request_class is RequestClass.TELEMETRY:
             return True
-        facts = Facts(
-            request.method, request.scheme, request.host, request.port, request.target, kind
-        )
+        place = request.method, request.scheme, request.host, request.port, request.target
+        # What would leave is decided by method and URL.
+        kind = classify(*place, self._classes).of
+        facts = Facts(*place, kind)
         return self._policy.find_live(facts) is not None
 
     def _is_first(self, shared: Dependence, deadline: float) -> bool:

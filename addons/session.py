@@ -63,7 +63,9 @@ class Session:
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
         self.order = (
-            Order(store, tape, run, self.policy, self.stubbed) if tape is not None else None
+            Order(store, tape, run, self.policy, config.classes, self.stubbed)
+            if tape is not None
+            else None
         )
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
