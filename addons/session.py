@@ -88,7 +88,7 @@ class Session:
         """Reads them, from the opening of a playback on."""
         self._reading = threading.Lock()
         self.effects = Effects()
-        """Effects asked for so far; while recording used on the writer's thread alone."""
+        """Effects asked for so far."""
         self.key_pairs = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self.tunnels: dict[str, Tunnel] = {}
@@ -166,6 +166,12 @@ class Session:
         if self.reindexed is None:
             return recorded.fingerprint
         return self.fingerprint(recorded.request, recorded.request_class)
+
+    def effect_key_of(self, recorded: Exchange) -> bytes | None:
+        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
+        if recorded.request_class is not RequestClass.EFFECT:
+            return None
+        return self.identify(recorded.request, recorded.request_class)[1]
 
     def identify(
         self, request: Request, request_class: RequestClass

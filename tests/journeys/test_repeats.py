@@ -6,6 +6,7 @@ What counts most is whether the client had seen a completed answer to the first.
 
 import asyncio
 import http.client
+import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +17,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.config import Classes, ClassLive, Config, Mode, Playback, parse_match
+from playhead.config import (
+    Classes,
+    ClassLive,
+    Config,
+    IgnoreRule,
+    LiveRule,
+    Mode,
+    Playback,
+    parse_match,
+)
 from playhead.tape.events import EventKind
 from playhead.tape.model import Exchange, Repeat, RepeatKind, RequestClass, RunId, Seq
 from playhead.tests.support.engine import Running, running_engine
@@ -380,6 +390,46 @@ async def test_in_a_replay_too_no_header_field_makes_another_effect(store_dir: P
         await story.running.end("tape@1")
         receipt = story.receipt("tape@1")
     assert [effect.note for effect in receipt.effects] == ["", "possible duplicate of seq 1"]
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
+async def test_an_ignored_place_makes_no_other_effect(size: int, store_dir: Path) -> None:
+    """In a replay as in the recording."""
+    asked = [
+        Asked("/refunds", json.dumps({"charge": "c" * size, "at": number})) for number in (1, 2)
+    ]
+    async with recording(store_dir) as story:
+        story.running.change(ignore=(IgnoreRule(parse_match("*://*/refunds"), json=("$.at",)),))
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.end()
+        story.origin.stop()
+        story.running.play()
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.running.end("tape@1")
+        receipts = story.receipt(), story.receipt("tape@1")
+    for receipt in receipts:
+        assert [effect.note for effect in receipt.effects] == ["", "possible duplicate of seq 1"]
+
+
+async def test_an_effect_that_a_live_rule_lets_out_twice_is_a_duplicate(store_dir: Path) -> None:
+    """It was done twice, in a replay as well; once with its key is a safe retry."""
+    live = LiveRule(parse_match("POST *://*/refunds"), "a test")
+    async with recording(store_dir) as story:
+        assert await story.ask(Asked("/things", "", method="GET")) == "200"
+        await story.end()
+        story.running.play()
+        story.running.change(live=(live,))
+        for key in (None, None, "a", "a"):
+            assert await story.ask(keyed(key)) == "200"
+        await story.running.end("tape@1")
+        run = story.running.store.get_run(RunId("tape@1"))
+        made = sorted(story.running.store.exchanges(run), key=lambda exchange: exchange.seq)
+        receipt = story.receipt("tape@1")
+    repeats = [(1, DUPLICATE, False), (2, DUPLICATE, False), (3, RETRY, False)]
+    assert [_of(one.repeat) for one in made] == [None, *repeats]
+    assert [effect.note for effect in receipt.effects] == ["", *map(_note, repeats)]
 
 
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
