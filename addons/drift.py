@@ -12,6 +12,7 @@ from ..tape.dialects import find_in_path
 from ..tape.drift import (
     Apart,
     Drift,
+    advise,
     describe,
     describe_allowed,
     drift_differences,
@@ -105,7 +106,8 @@ class Drifts:
     def _refused(self, request: Request, seq: Seq, drift: Drift, known: _Known) -> Near:
         recorded = self._load(seq)
         differences = drift_differences(recorded.request, request) if recorded is not None else ()
-        return Near(Drifted(seq, describe(drift, seq), differences), known.fingerprint)
+        found = Drifted(seq, describe(drift, seq), advise(drift), differences)
+        return Near(found, known.fingerprint)
 
     def _candidates(self, request: Request) -> list[Seq]:
         session = self._session

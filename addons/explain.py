@@ -61,7 +61,7 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             request.url,
             found.seq,
             found.differences,
-            found.text,
+            f"{found.text}; {found.advice}",
         )
     near = find_nearest(session, request)
     if near is None or near[1].method != request.method:

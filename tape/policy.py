@@ -68,7 +68,9 @@ class Drifted:
     seq: Seq
     """Of the recorded exchange; it has not been served."""
     text: str
-    """What drifted, and how to allow it."""
+    """What drifted."""
+    advice: str = ""
+    """How to allow it; empty where it is."""
     differences: tuple[Difference, ...] = ()
     allowed: tuple[ModelDrift, ...] = ()
     """The opt-ins under which it is served; empty where it is not."""

@@ -188,6 +188,29 @@ def test_one_name_twice_allows_the_rest_under_that_model(stage: Stage) -> None:
     assert receipt.faithful_but_for == []
 
 
+@pytest.mark.parametrize("length", [150, 490])
+def test_a_flag_is_told_whole_or_not_at_all(stage: Stage, length: int) -> None:
+    """However long the models' names are: a part of one would allow something else."""
+    names = ("arn:" + "a" * length, "arn:" + "b" * length)
+    flag = f"--allow-model-drift {names[0]}={names[1]}"
+    stage.openai()(model=names[0])
+    stage.play()
+    asked = {**ASKED, "model": names[1]}
+    reply = stage.client().post(
+        f"{stage.origin.url}/v1/chat/completions",
+        json=asked,
+        headers={"Authorization": "Bearer sk-test-1", "Accept": "application/json"},
+    )
+    refused = reply.json()
+    assert refused["message"] == refused["error"]["message"]
+    assert flag in refused["message"]
+    assert "--allow" not in refused["playhead"]["reason"] + reply.headers["x-playhead"]
+    receipt = stage.end()
+    assert flag in str(receipt.divergences[0]["text"])
+    text = render_receipt(receipt)
+    assert text.count("--allow-model-drift") == text.count(flag) == 1
+
+
 def test_drift_and_a_message_are_a_change(stage: Stage) -> None:
     """No opt-in helps: the answer was to another question."""
     stage.openai()()
