@@ -19,7 +19,6 @@ from ..tape.drift import (
     find_drift,
     take_apart,
 )
-from ..tape.events import EventKind
 from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Seq
 from ..tape.policy import Drifted
 from .session import Session
@@ -121,15 +120,10 @@ class Drifts:
         return found
 
     def _find_calls(self) -> dict[tuple[str, str], list[Seq]]:
-        session = self._session
         if self._calls is None:
-            assert session.tape is not None
             calls: dict[tuple[str, str], list[Seq]] = {}
-            for event in session.store.events(session.tape):
-                data = event.data
-                if event.kind is EventKind.INTENT and data["request_class"] == _CLASS.value:
-                    endpoint = _endpoint(data["method"], data["url"])
-                    calls.setdefault(endpoint, []).append(event.seq)
+            for place, seqs in self._session.find_endpoints().items():
+                calls.setdefault(_endpoint(*place), []).extend(seqs)
             self._calls = {endpoint: sorted(seqs) for endpoint, seqs in calls.items()}
         return self._calls
 
@@ -137,8 +131,8 @@ class Drifts:
         known = self._known.get(seq)
         if known is None:
             recorded = self._load(seq)
-            if recorded is None:
-                return None  # it was under way when its run ended
+            if recorded is None or recorded.request_class is not _CLASS:
+                return None  # it was under way when its run ended, or is no model call
             session, request = self._session, recorded.request
             known = self._known[seq] = _Known(
                 session.fingerprint_of(recorded), _apart(session, request), len(request.body)
