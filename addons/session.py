@@ -163,7 +163,8 @@ class Session:
 
     def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
         """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
-        if self.reindexed is None:
+        assert self.tape is not None
+        if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
         return self.fingerprint(recorded.request, recorded.request_class)
 
