@@ -12,13 +12,13 @@ from ..tape.dialects import find_in_path
 from ..tape.drift import (
     Apart,
     Drift,
+    advise,
     describe,
     describe_allowed,
     drift_differences,
     find_drift,
     take_apart,
 )
-from ..tape.events import EventKind
 from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Seq
 from ..tape.policy import Drifted
 from .session import Session
@@ -61,17 +61,20 @@ class Drifts:
         """By method, and URL without its query and the model in its path."""
         self._known: dict[Seq, _Known] = {}
 
+    def is_served(self, near: Near) -> bool:
+        """Say whether what was found has been served since."""
+        assert self._session.cursor is not None
+        return self._session.cursor.served(near.found.seq)
+
     async def find(self, request: Request) -> Near | None:
         """Find the recorded call from which a request differs in what may drift alone.
 
         The first that may be served; where none may, the one that differs in the fewest fields.
         The caller holds `lock`.
         """
-        session = self._session
-        assert session.cursor is not None
         while True:
             near = await asyncio.to_thread(self._search, request)
-            if near is None or not session.cursor.served(near.found.seq):
+            if near is None or not self.is_served(near):
                 return near
             # Meanwhile somebody has asked for it just as it was recorded.
 
@@ -102,7 +105,8 @@ class Drifts:
     def _refused(self, request: Request, seq: Seq, drift: Drift, known: _Known) -> Near:
         recorded = self._load(seq)
         differences = drift_differences(recorded.request, request) if recorded is not None else ()
-        return Near(Drifted(seq, describe(drift, seq), differences), known.fingerprint)
+        found = Drifted(seq, describe(drift, seq), advise(drift), differences)
+        return Near(found, known.fingerprint)
 
     def _candidates(self, request: Request) -> list[Seq]:
         session = self._session
@@ -116,15 +120,10 @@ class Drifts:
         return found
 
     def _find_calls(self) -> dict[tuple[str, str], list[Seq]]:
-        session = self._session
         if self._calls is None:
-            assert session.tape is not None
             calls: dict[tuple[str, str], list[Seq]] = {}
-            for event in session.store.events(session.tape):
-                data = event.data
-                if event.kind is EventKind.INTENT and data["request_class"] == _CLASS.value:
-                    endpoint = _endpoint(data["method"], data["url"])
-                    calls.setdefault(endpoint, []).append(event.seq)
+            for place, seqs in self._session.find_endpoints().items():
+                calls.setdefault(_endpoint(*place), []).extend(seqs)
             self._calls = {endpoint: sorted(seqs) for endpoint, seqs in calls.items()}
         return self._calls
 
@@ -132,8 +131,8 @@ class Drifts:
         known = self._known.get(seq)
         if known is None:
             recorded = self._load(seq)
-            if recorded is None:
-                return None  # it was under way when its run ended
+            if recorded is None or recorded.request_class is not _CLASS:
+                return None  # it was under way when its run ended, or is no model call
             session, request = self._session, recorded.request
             known = self._known[seq] = _Known(
                 session.fingerprint_of(recorded), _apart(session, request), len(request.body)

@@ -76,6 +76,7 @@ def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
     assert session.cursor is not None
     flight.early = Early(recorded, len(flight.sent[0]))
     flight.fingerprint = session.fingerprint_of(recorded)
+    flight.effect_key = session.effect_key_of(recorded)
     flight.found = Hit(recorded.seq)
     session.cursor.take(flight.fingerprint, flight.found)
     reason = "on tape: its request is the same so far"

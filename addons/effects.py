@@ -5,6 +5,7 @@ none; with the same idempotency key it is a safe retry. Most of all when the cli
 to the first: that is how customers are refunded twice.
 """
 
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -30,14 +31,19 @@ class Effect:
 
 
 class Effects:
-    """The effects of one run, by effect key."""
+    """The effects of one run, by effect key. Any thread: the loop notes what is served, the writer what is sent."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._found: OrderedDict[bytes, list[Effect]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
         """Note an effect; say what it repeats."""
+        with self._lock:
+            return self._note(effect_key, effect)
+
+    def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
         earlier = self._found.setdefault(effect_key, [])
         self._found.move_to_end(effect_key)
         repeat = _compare([other for other in earlier if not other.undone], effect)

@@ -41,8 +41,8 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
     request: redacted.
     """
     found = flight.found
-    if flight.needs is not None and isinstance(found, Hit):
-        return _reordered(flight, request, found, flight.needs)
+    if flight.needs is not None and isinstance(found, Hit | Drifted):
+        return _reordered(flight, request, found.seq, flight.needs)
     if isinstance(found, Exhausted):
         return Divergence(
             DivergenceKind.EXHAUSTED,
@@ -61,7 +61,7 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             request.url,
             found.seq,
             found.differences,
-            found.text,
+            f"{found.text}; {found.advice}",
         )
     near = find_nearest(session, request)
     if near is None or near[1].method != request.method:
@@ -97,13 +97,13 @@ def find_nearest(session: Session, request: Request) -> tuple[Seq, Request] | No
     return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
 
 
-def _reordered(flight: Flight, request: Request, hit: Hit, needs: Dependence) -> Divergence:
+def _reordered(flight: Flight, request: Request, seq: Seq, needs: Dependence) -> Divergence:
     return Divergence(
         DivergenceKind.REORDERED,
         flight.seq,
         request.method,
         request.url,
-        hit.seq,
+        seq,
         (),
         f"asked before what it depends on: its {needs.place} has a value from the answer to seq"
         f" {needs.tape_seq} ({needs.source}), which has not been asked for yet",

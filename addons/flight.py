@@ -71,6 +71,8 @@ class Flight:
         self.flow = flow
         self.seq = seq
         self.facts = facts
+        self.named = True
+        """Whether a pattern gave it its class; its body says nothing then."""
         self.decision: Decision | None = None
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
@@ -95,7 +97,7 @@ class Flight:
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
         self.effect_key: bytes | None = None
-        """Of an effect that was read whole in playback."""
+        """Of an effect that was read whole, or that the tape answers before it has ended."""
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
@@ -300,11 +302,9 @@ def note_verdict(
     key = idempotency_key(request)
     if flight.judged:
         more["again"] = True  # it is one request still, and repeats no other
-    elif flight.request_class is RequestClass.EFFECT and flight.fingerprint is not None:
+    elif flight.effect_key is not None:
         flight.effect = Effect(flight.seq, key)
-        # What is answered before it has ended has no effect key yet.
-        same = flight.effect_key or flight.fingerprint
-        flight.repeat = flight.session.effects.note(same, flight.effect)
+        flight.repeat = flight.session.effects.note(flight.effect_key, flight.effect)
         if flight.repeat is not None:
             more["repeat"] = repeat_row(flight.repeat)
     flight.judged = True

@@ -6,15 +6,18 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Mode
+from ..tape.ask_body import asks_to_read
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
+from ..tape.divergence import Dependence
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
 from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, decide
 from .duplex import is_duplex
@@ -61,9 +64,10 @@ class Judge:
         target = message.data.path.decode("latin-1")
         method, scheme, host = message.method, message.scheme, message.host
         kind = classify(method, scheme, host, message.port, target, session.config.classes)
-        facts = Facts(method, scheme, host, message.port, target, kind)
+        facts = Facts(method, scheme, host, message.port, target, kind.of)
         seq = session.next_seq() if session.run is not None else Seq(0)
         flight = Flight(session, flow, seq, facts)
+        flight.named = kind.named
         flight.fields = message.data.headers.fields
         flight.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, flight)
@@ -100,6 +104,12 @@ class Judge:
         asked = read_request(flow, flight.fields, flight.uploaded)
         request, flight.redactions = session.redactor.request(asked)
         flight.request = request
+        if (
+            flight.request_class is RequestClass.EFFECT
+            and not flight.named
+            and asks_to_read(request)
+        ):
+            flight.facts = replace(flight.facts, request_class=RequestClass.READ, by_body=True)
         if session.mode is not Mode.PLAYBACK:
             return self._judge_leaving(flight, session)
         if session.tape is None:
@@ -165,13 +175,18 @@ class Judge:
             made = await asyncio.to_thread(_make_drifts, session)
             session.drifts = session.drifts or made
         assert flight.request is not None
-        assert flight.fingerprint is not None
         async with session.drifts.lock:
-            near = await session.drifts.find(flight.request)
+            near, needs = await session.drifts.find(flight.request), None
+            while near is not None and near.found.allowed:
+                needs = await self._find_needs(flight, session, near.found.seq)
+                if not session.drifts.is_served(near):
+                    break
+                # Somebody has asked for it meanwhile just as it was recorded.
+                near, needs = await session.drifts.find(flight.request), None
             if near is None:
-                self._decide(flight, session, flight.fingerprint, Unknown())
-            else:
-                self._decide(flight, session, near.fingerprint, near.found)
+                self._settle(flight, session, Unknown())
+            elif self._settle(flight, session, near.found):
+                self._take(flight, session, near.fingerprint, near.found.seq, needs)
 
     def _decide(
         self, flight: Flight, session: Session, fingerprint: Fingerprint, found: Found
@@ -180,25 +195,46 @@ class Judge:
 
         fingerprint: under which the cursor has what was found.
         """
+        if self._settle(flight, session, found):
+            assert isinstance(found, Hit)
+            if not found.repeated and find_earlier(session, found.seq) != ():
+                return self._check_order(flight, session, fingerprint)
+            self._take(flight, session, fingerprint, found.seq, None)
+        return None
+
+    def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
+        """Decide; True where a recorded exchange is to be served, unless it comes too early."""
         live = session.policy.find_live(flight.facts) is not None
         now = standing(flight) if live else CALM
         flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
-            return None
+            return False
         assert isinstance(found, Hit | Drifted)
         assert flight.request is not None
-        assert session.cursor is not None
         missed = find_missed(session, flight.request, found.seq) if session.failing else None
         if missed is not None:
             take_missed(session, missed)
             reason = "on tape: the tunnel that failed before this request"
             flight.decision = Decision(Action.SERVE, reason, "tape", missed.seq)
-            return None
-        if isinstance(found, Hit) and not found.repeated and find_earlier(session, found) != ():
-            return self._check_order(flight, session, fingerprint)
-        session.cursor.take(fingerprint, Hit(found.seq))
-        return None
+            return False
+        return True
+
+    def _take(
+        self,
+        flight: Flight,
+        session: Session,
+        fingerprint: Fingerprint,
+        seq: Seq,
+        needs: Dependence | None,
+    ) -> None:
+        """Move the cursor past what is served, or refuse what comes before an answer that it needs."""
+        assert session.cursor is not None
+        if needs is None or session.cursor.served(needs.tape_seq):
+            session.cursor.take(fingerprint, Hit(seq))
+        else:
+            flight.needs = needs
+            flight.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
 
     def _repeats(self, flight: Flight) -> bool:
         """Say whether a rule has the last answer to a request served again."""
@@ -206,23 +242,26 @@ class Judge:
 
     async def _check_order(self, flight: Flight, session: Session, found: Fingerprint) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
-        cursor, request = session.cursor, flight.request
+        cursor = session.cursor
         assert cursor is not None
-        assert request is not None
         hit = flight.found
         while isinstance(hit, Hit):
-            needs = await asyncio.to_thread(find_needs, session, hit, request, flight.redactions)
+            needs = await self._find_needs(flight, session, hit.seq)
             again = cursor.find(found, flight.request_class, repeat=self._repeats(flight))
             if again == hit:
-                if needs is None or cursor.served(needs.tape_seq):
-                    cursor.take(found, hit)
-                    return
-                flight.needs = needs
-                flight.decision = Decision(Action.REFUSE, reorder_reason(hit, needs), "tape")
+                self._take(flight, session, found, hit.seq, needs)
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = flight.found = again
             flight.decision = decide(flight.facts, session.mode, session.policy, hit)
+
+    async def _find_needs(self, flight: Flight, session: Session, seq: Seq) -> Dependence | None:
+        """Find what a request depends on that has not been served, if it is answered by exchange `seq`."""
+        if find_earlier(session, seq) == ():
+            return None
+        request = flight.request
+        assert request is not None
+        return await asyncio.to_thread(find_needs, session, seq, request, flight.redactions)
 
 
 def _make_drifts(session: Session) -> "Drifts":

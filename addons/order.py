@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
+from ..config import Classes
 from ..store import RunInfo, Store
-from ..tape.cursor import Hit
+from ..tape.classify import classify
 from ..tape.dependence import (
     core,
     find_shared,
@@ -57,6 +58,7 @@ class Order:
         tape: RunInfo,
         run: RunInfo | None,
         policy: Policy,
+        classes: Classes,
         stubbed: dict[Seq, Response],
     ) -> None:
         """Read the tape's list of exchanges when it is first needed."""
@@ -64,6 +66,7 @@ class Order:
         self._tape = tape
         self._run = run
         self._policy = policy
+        self._classes = classes
         self._stubbed = stubbed
         self._seqs: list[Seq] | None = None
         self._at = 0
@@ -157,12 +160,12 @@ class Order:
 
     def _is_idle(self, exchange: Exchange) -> bool:
         request = exchange.request
-        kind = exchange.request_class
-        if kind is RequestClass.TELEMETRY:
+        if exchange.request_class is RequestClass.TELEMETRY:
             return True
-        facts = Facts(
-            request.method, request.scheme, request.host, request.port, request.target, kind
-        )
+        place = request.method, request.scheme, request.host, request.port, request.target
+        # What would leave is decided by method and URL.
+        kind = classify(*place, self._classes).of
+        facts = Facts(*place, kind)
         return self._policy.find_live(facts) is not None
 
     def _is_first(self, shared: Dependence, deadline: float) -> bool:
@@ -212,31 +215,31 @@ class Order:
                     yield exchange.response
 
 
-def find_earlier(session: "Session", hit: Hit) -> tuple[Seq, ...] | None:
-    """Find what stands before a hit on the tape and was not served; None where that is not known yet. Loop."""
+def find_earlier(session: "Session", seq: Seq) -> tuple[Seq, ...] | None:
+    """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
     cursor, order = session.cursor, session.order
     assert cursor is not None
-    return order.find_earlier(hit.seq, cursor.served) if order is not None else ()
+    return order.find_earlier(seq, cursor.served) if order is not None else ()
 
 
 def find_needs(
-    session: "Session", hit: Hit, request: Request, redactions: tuple[Redaction, ...]
+    session: "Session", seq: Seq, request: Request, redactions: tuple[Redaction, ...]
 ) -> Dependence | None:
     """Find what a request depends on that has not been served. Blocks; any thread."""
     cursor, order = session.cursor, session.order
     assert cursor is not None
     assert order is not None
     order.read()
-    earlier = order.find_earlier(hit.seq, cursor.served)
+    earlier = order.find_earlier(seq, cursor.served)
     if not earlier:
         return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(hit.seq, earlier, request, untraced, cursor.served_seqs)
+    return order.find(seq, earlier, request, untraced, cursor.served_seqs)
 
 
-def reorder_reason(hit: Hit, needs: Dependence) -> str:
+def reorder_reason(seq: Seq, needs: Dependence) -> str:
     """Say in one line why a request came too early."""
     return (
-        f"reordered: on the tape as seq {hit.seq}, but {needs.place} has a value from the answer to"
+        f"reordered: on the tape as seq {seq}, but {needs.place} has a value from the answer to"
         f" seq {needs.tape_seq}, which has not been asked for yet"
     )

@@ -266,10 +266,11 @@ def _identified(flight: Flight) -> Request:
     if flight.sent and not request.body:
         request = flight.request = replace(request, body=b"".join(flight.sent))
     if flight.fingerprint is None:
-        flight.fingerprint, key = flight.session.identify(request, flight.request_class)
-        if key is not None:
-            flight.effect = Effect(flight.seq, idempotency_key(request))
-            flight.repeat = flight.session.effects.note(key, flight.effect)
+        found = flight.session.identify(request, flight.request_class)
+        flight.fingerprint, flight.effect_key = found
+    if flight.effect is None and flight.effect_key is not None:
+        flight.effect = Effect(flight.seq, idempotency_key(request))
+        flight.repeat = flight.session.effects.note(flight.effect_key, flight.effect)
     return request
 
 

@@ -63,7 +63,9 @@ class Session:
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
         self.order = (
-            Order(store, tape, run, self.policy, self.stubbed) if tape is not None else None
+            Order(store, tape, run, self.policy, config.classes, self.stubbed)
+            if tape is not None
+            else None
         )
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
@@ -86,9 +88,9 @@ class Session:
         """Reads them, from the opening of a playback on."""
         self._reading = threading.Lock()
         self.effects = Effects()
-        """Effects asked for so far; while recording used on the writer's thread alone."""
+        """Effects asked for so far."""
         self.gated = Effects()
-        """Effects that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
+        """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
         self.key_pairs = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self.tunnels: dict[str, Tunnel] = {}
@@ -163,9 +165,16 @@ class Session:
 
     def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
         """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
-        if self.reindexed is None:
+        assert self.tape is not None
+        if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
         return self.fingerprint(recorded.request, recorded.request_class)
+
+    def effect_key_of(self, recorded: Exchange) -> bytes | None:
+        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
+        if recorded.request_class is not RequestClass.EFFECT:
+            return None
+        return self.identify(recorded.request, recorded.request_class)[1]
 
     def identify(
         self, request: Request, request_class: RequestClass

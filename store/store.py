@@ -753,6 +753,20 @@ class Store:
             same = key[: 8 + _FINGERPRINT_BYTES] == prefix
             return Seq(int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")) if same else None
 
+    def indexed(self, info: RunInfo, exchange: Exchange) -> Exchange:
+        """Give an exchange of a run under the fingerprint that finds it; it was recorded under another before `reindex`.
+
+        Looks through the whole index: for people.
+        """
+        if not info.index:
+            return exchange
+        with self._reading() as transaction:
+            for key in self._index_keys(transaction, "fingerprints", info.index_number):
+                if int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big") == exchange.seq:
+                    found = Fingerprint(key[8 : 8 + _FINGERPRINT_BYTES])
+                    return replace(exchange, fingerprint=found)
+        return exchange
+
     def fingerprints(self, info: RunInfo) -> dict[Seq, Fingerprint]:
         """Read a run's index: the fingerprint of each exchange."""
         found = {}

@@ -1,4 +1,4 @@
-"""What kind of call a request is, from its method and URL alone.
+"""What kind of call a request is, from its method and URL alone; what a body says more is in `ask_body.py`.
 
 Rules, in this order; the first that speaks decides:
 
@@ -7,7 +7,8 @@ Rules, in this order; the first that speaks decides:
    a run diverge, so it names endpoints narrowly.
 3. The shipped exceptions: calls that look like inference or effects and are none.
 4. The shipped table of inference: model calls, by path wherever the path says enough, else by host.
-5. GET, HEAD and OPTIONS are `read`; everything else is an `effect`.
+5. The shipped table of reads: searches that ask by POST, by paths that mean nothing else, else by host.
+6. GET, HEAD and OPTIONS are `read`; everything else is an `effect`.
 
 A request is an effect until it is known to be none: an effect taken for a model call would be missing
 from the list of what the agent did.
@@ -18,6 +19,7 @@ how to turn it off.
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..config.match import Match, parse_match
 from ..config.schema import Classes
@@ -206,6 +208,61 @@ _INFERENCE = (
     "POST *://router.huggingface.co/*",
 )
 
+_READS = (
+    # Elasticsearch and OpenSearch
+    *(
+        f"POST *://*{before}/{call}"
+        for before in ("", "/*")
+        for call in ("_search", "_search/scroll", "_search/template", "_msearch", "_count", "_mget")
+    ),
+    # Qdrant
+    *(
+        f"POST *://*/collections/*/points/{call}"
+        for verb in ("search", "query", "recommend", "discover")
+        for call in (verb, f"{verb}/batch", f"{verb}/groups")
+    ),
+    "POST *://*/collections/*/points/scroll",
+    "POST *://*/collections/*/points/count",
+    # Chroma
+    "POST *://*/api/v*/collections/*/query",
+    "POST *://*/api/v*/collections/*/get",
+    # Milvus
+    *(
+        f"POST *://*/v2/vectordb/entities/{call}"
+        for call in ("search", "hybrid_search", "query", "get")
+    ),
+    # Pinecone
+    "POST *://*.pinecone.io/query",
+    "POST *://*.pinecone.io/describe_index_stats",
+    "POST *://*.pinecone.io/records/namespaces/*/search",
+    # OpenAI's vector stores
+    "POST *://*/*v1/vector_stores/*/search",
+    # Hosted search
+    *(
+        f"POST *://*.{host}/1/indexes/*/{call}"
+        for host in ("algolia.net", "algolianet.com")
+        for call in ("query", "queries")
+    ),
+    "POST *://*.search.windows.net/indexes*/docs/search*",
+    # Search of the web
+    "POST *://api.tavily.com/search",
+    "POST *://api.tavily.com/extract",
+    "POST *://api.exa.ai/search",
+    "POST *://api.exa.ai/contents",
+    "POST *://api.exa.ai/findSimilar",
+    "POST *://google.serper.dev",
+    "POST *://api.perplexity.ai/search",
+    "POST *://api.linkup.so/v1/search",
+    # Where people work
+    "POST *://api.notion.com/v1/search",
+    "POST *://api.notion.com/v1/databases/*/query",
+    "POST *://api.notion.com/v1/data_sources/*/query",
+    "POST *://api.hubapi.com/crm/v3/objects/*/search",
+    "POST *://*.atlassian.net/rest/api/*/search",
+    "POST *://*.atlassian.net/rest/api/*/search/jql",
+    "POST *://graph.microsoft.com/*/search/query",
+)
+
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _Table = tuple[tuple[Match, RequestClass], ...]
@@ -219,12 +276,19 @@ _SHIPPED: _Table = (
     *_table(_TELEMETRY, RequestClass.TELEMETRY),
     *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
     *_table(_INFERENCE, RequestClass.INFERENCE),
+    *_table(_READS, RequestClass.READ),
 )
 
 
-def classify(
-    method: str, scheme: str, host: str, port: int, target: str, classes: Classes
-) -> RequestClass:
+class Kind(NamedTuple):
+    """What kind of call a request is, and how that is known."""
+
+    of: RequestClass
+    named: bool
+    """A pattern speaks of it; else only its method did, and its body may say more."""
+
+
+def classify(method: str, scheme: str, host: str, port: int, target: str, classes: Classes) -> Kind:
     """Say what kind of call a request is; `target` is path and query as sent.
 
     Remembered for the endpoints asked last. Any thread may call it.
@@ -234,7 +298,7 @@ def classify(
     return find(method, scheme, host, port, place)
 
 
-_Find = Callable[[str, str, str, int, str], RequestClass]
+_Find = Callable[[str, str, str, int, str], Kind]
 _finders: dict[int, tuple[Classes, _Find, bool]] = {}
 """By the identity of the configuration's classes: hashing their patterns costs more than the look-up."""
 _MAX_FINDERS = 8
@@ -261,10 +325,11 @@ def _make_finder(classes: Classes) -> tuple[_Find, bool]:
     )
 
     @lru_cache(maxsize=4096)
-    def find(method: str, scheme: str, host: str, port: int, place: str) -> RequestClass:
+    def find(method: str, scheme: str, host: str, port: int, place: str) -> Kind:
         for match, of in table:
             if match.matches(method, scheme, host, port, place):
-                return of
-        return RequestClass.READ if method in _READ_METHODS else RequestClass.EFFECT
+                return Kind(of, named=True)
+        of = RequestClass.READ if method in _READ_METHODS else RequestClass.EFFECT
+        return Kind(of, named=False)
 
     return find, any("?" in match.path for match, _ in table)

@@ -27,7 +27,7 @@ from .canonical import MAX_PARSED, Rules
 from .difference import differences
 from .divergence import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from .json_form import JsonPath, canonical_json
-from .model import Close, Exchange, Message, MessageKind, Request, RequestClass, Seq
+from .model import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
 from .script import CAUSE_MARGIN_US
 
 Read = Callable[[int], Iterator[Message]]
@@ -226,10 +226,34 @@ def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPat
         return False
 
 
-# ---- what diverged -----------------------------------------------------------------------------
+# ---- what differs ------------------------------------------------------------------------------
 
 _JSON = ((b"content-type", b"application/json"),)
 _BYTES = ((b"content-type", b"application/octet-stream"),)
+
+
+def as_request(request: Request, data: bytes, headers: Headers = _JSON) -> Request:
+    """Give a message as the body of a request to the same place, which is how it is compared.
+
+    request: the handshake's.
+    """
+    return replace(request, headers=headers, body=data)
+
+
+def message_differences(
+    request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules
+) -> tuple[Difference, ...]:
+    """Find where two messages of a kind differ; places are those of a body."""
+    # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
+    for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
+        recorded, asked = (as_request(request, data, headers) for data in (old, new))
+        found = differences(recorded, asked, rules)
+        if told := tuple(one for one in found if one.place.startswith("body")):
+            return told
+    return ()
+
+
+# ---- what diverged -----------------------------------------------------------------------------
 
 
 def explain_stray(
@@ -283,17 +307,10 @@ def _diverged(
 def _compare(
     request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules, place: str
 ) -> tuple[Difference, ...]:
-    # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
-    for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
-        recorded, asked = (replace(request, headers=headers, body=data) for data in (old, new))
-        told = tuple(
-            Difference(_place(found.place, place), found.recorded, found.asked)
-            for found in differences(recorded, asked, rules)
-            if found.place.startswith("body")
-        )
-        if told:
-            return told
-    return ()
+    return tuple(
+        Difference(_place(found.place, place), found.recorded, found.asked)
+        for found in message_differences(request, kind, old, new, rules)
+    )
 
 
 def _place(place: str, message: str) -> str:

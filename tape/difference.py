@@ -83,7 +83,7 @@ def _differences(
         ("path", _unmarked(old.path), _unmarked(new.path)),
     ):
         if one != other:
-            yield _difference(place, one, other)
+            yield show_difference(place, one, other)
     if old.query != new.query:
         yield from _named(
             "query",
@@ -96,7 +96,8 @@ def _differences(
         yield from _body_differences(recorded, asked, old, new, rules)
 
 
-def _difference(place: str, recorded: str, asked: str) -> Difference:
+def show_difference(place: str, recorded: str, asked: str) -> Difference:
+    """Give a difference between two texts, each shown from a little before the first character that differs."""
     start = max(0, common_prefix(recorded, asked) - _BEFORE)
     return Difference(one_line(place), _window(recorded, start), _window(asked, start))
 
@@ -145,10 +146,10 @@ def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
         for first, second in zip_longest(one, other, fillvalue=ABSENT):
             if first != second:
                 told = True
-                yield _difference(f"{what} {name}", _show_value(first), _show_value(second))
+                yield show_difference(f"{what} {name}", _show_value(first), _show_value(second))
     if not told:
         # The same values of the same names, in another order of the names.
-        yield _difference(what, _show_names(old), _show_names(new))
+        yield show_difference(what, _show_names(old), _show_names(new))
 
 
 def _sortable(value: str | None) -> tuple[bool, str]:
@@ -228,9 +229,9 @@ def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Dif
         for name in dict.fromkeys([*old, *new]):
             place = f"{path}{json_step(name)}"
             if name not in new:
-                yield _difference(f"body {place}", show_json(old[name]), ABSENT)
+                yield show_difference(f"body {place}", show_json(old[name]), ABSENT)
             elif name not in old:
-                yield _difference(f"body {place}", ABSENT, show_json(new[name]))
+                yield show_difference(f"body {place}", ABSENT, show_json(new[name]))
             else:
                 yield from _tree_differences(old[name], new[name], place, depth + 1)
     elif (
@@ -242,7 +243,7 @@ def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Dif
     ):
         yield from _list_differences(old, new, path, depth)
     else:
-        yield _difference(f"body {path}", show_json(old), show_json(new))
+        yield show_difference(f"body {path}", show_json(old), show_json(new))
 
 
 def _list_differences(
@@ -256,10 +257,10 @@ def _list_differences(
         if old[at : at + 1] == new[other : other + 1]:
             at, other = at + 1, other + 1
         elif at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
-            yield _difference(f"body {place}", ABSENT, show_json(new[other]))
+            yield show_difference(f"body {place}", ABSENT, show_json(new[other]))
             other += 1
         elif other == len(new) or (surplus < 0 and new[other] in _ahead(old, at, -surplus)):
-            yield _difference(f"body {place}", show_json(old[at]), ABSENT)
+            yield show_difference(f"body {place}", show_json(old[at]), ABSENT)
             at += 1
         else:
             yield from _tree_differences(old[at], new[other], place, depth + 1)

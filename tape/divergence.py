@@ -197,11 +197,11 @@ def _read_cause(data: Mapping[str, Any] | None) -> Cause | None:
     return Cause(str(data["place"]), recorded, asked)
 
 
-def one_line(text: str) -> str:
-    """Render a text on one line of at most 200 characters, without anything a terminal would act on."""
-    cut = text[: MAX_SHOWN + 1]
+def one_line(text: str, limit: int = MAX_SHOWN) -> str:
+    """Render a text on one line of at most so many characters, without anything a terminal would act on."""
+    cut = text[: limit + 1]
     if not cut.isprintable():
         cut = "".join(
             char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut
         )
-    return cut if len(cut) <= MAX_SHOWN else cut[: MAX_SHOWN - 3] + "..."
+    return cut if len(cut) <= limit else cut[: limit - 3] + "..."

@@ -16,7 +16,7 @@ Rules:
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeGuard
 from urllib.parse import unquote
 
@@ -26,16 +26,13 @@ from ..config import ModelDrift
 from ..config.values import MAX_MODEL_NAME
 from .canonical import MARK, BodyKind, Rules, canonical, fingerprint, open_body
 from .dialects import FIELDS, InferenceRequest, Places, read_places
-from .difference import json_step
-from .divergence import ABSENT, MAX_SHOWN, Difference, one_line
+from .difference import json_step, show_difference
+from .divergence import ABSENT, Difference
 from .json_form import MAX_DEPTH, encode_tree, is_twice, json_tree, show_json
 from .model import Request, RequestClass, Seq
 
 NAMES = {"tools": "tool schemas", "system": "system prompt"}
 """Fields by the words for people; the others are called what they are."""
-
-_BEFORE = 60
-"""Characters shown before the first that differs."""
 
 _PATH = "path"
 
@@ -149,11 +146,11 @@ def is_name(text: str | None) -> TypeGuard[str]:
 
 
 def describe(drift: Drift, seq: Seq) -> str:
-    """Say what drifted and how to allow it, in one line.
+    """Say what drifted, in one short line.
 
     seq: of the recorded exchange.
     """
-    return f"drifted from exchange {seq} in {name_fields(drift.fields)} alone; {advise(drift)}"
+    return f"drifted from exchange {seq} in {name_fields(drift.fields)} alone"
 
 
 def describe_allowed(drift: Drift, seq: Seq) -> str:
@@ -163,7 +160,7 @@ def describe_allowed(drift: Drift, seq: Seq) -> str:
 
 
 def advise(drift: Drift) -> str:
-    """Say how to allow it; as long as the models' names are."""
+    """Say how to allow it; as long as the models' names are, since a flag that is cut allows something else."""
     if not drift.models:
         return "no model is named on both sides, so it cannot be allowed"
     flags = " ".join(f"--allow-model-drift {shlex.quote(str(one))}" for one in drift.models)
@@ -191,7 +188,7 @@ def drift_differences(recorded: Request, asked: Request) -> tuple[Difference, ..
             first, second = one.get(place, _NOTHING), other.get(place, _NOTHING)
             if place == _PATH:
                 if first != second:
-                    found.append(_difference(_PATH, recorded.path, asked.path))
+                    found.append(show_difference(_PATH, recorded.path, asked.path))
             elif difference := _first(first, second, f"$.{place}", 0):
                 found.append(difference)
     return tuple(found)
@@ -304,7 +301,7 @@ def _first(old: Any, new: Any, path: str, depth: int) -> Difference | None:
             found = _first(one, other, f"{path}[{at}]", depth + 1)
             if found is not None:
                 return found
-    return _difference(f"body {path}", _show(old), _show(new))
+    return show_difference(f"body {path}", _show(old), _show(new))
 
 
 def _is_list(value: Any) -> bool:
@@ -313,16 +310,3 @@ def _is_list(value: Any) -> bool:
 
 def _show(value: Any) -> str:
     return ABSENT if value is _NOTHING else show_json(value)
-
-
-def _difference(place: str, recorded: str, asked: str) -> Difference:
-    alike = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(recorded, asked, strict=False))
-    )
-    start = max(0, alike - _BEFORE)
-    return Difference(one_line(place), _window(recorded, start), _window(asked, start))
-
-
-def _window(text: str, start: int) -> str:
-    cut = start and len(text) > MAX_SHOWN and text != ABSENT
-    return one_line("..." + text[start : start + MAX_SHOWN] if cut else text)

@@ -9,6 +9,7 @@ Rules:
 3. `extensions` of such an object do not count: `query` says all. Without `query` (persisted queries) the body is
    plain JSON, and all of it counts.
 4. What does not read as a document from its first to its last character is plain JSON.
+5. The operation that a server executes is the one that `operationName` names, or else the only one.
 
 Source: GraphQL specification (October 2021) sections 2.1 (lexical grammar; 2.1.7 insignificant commas) and 2.2;
 GraphQL over HTTP, "Request Parameters".
@@ -16,7 +17,7 @@ GraphQL over HTTP, "Request Parameters".
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .json_form import Swap, text_of
 
@@ -39,7 +40,10 @@ _PIECE = re.compile(rf"{_IGNORED}({_TOKEN})")
 _REST = re.compile(_IGNORED)
 _BEGINS = frozenset({"{", "query", "mutation", "subscription", "fragment"})
 _CLOSES = {")": "(", "]": "[", "}": "{"}
+_NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*+")
 _MAX_NESTED = 500
+_MAX_KEPT = 100
+"""Operations of a document that are remembered."""
 
 
 def find_swaps(tree: Any, exact: bool) -> tuple[Swap, ...]:
@@ -67,38 +71,83 @@ def find_swaps(tree: Any, exact: bool) -> tuple[Swap, ...]:
     return tuple(found)
 
 
+class Operation(NamedTuple):
+    """An operation of a document."""
+
+    kind: str
+    """`query`, `mutation` or `subscription`; `{` where it is a query that does not say so."""
+    name: str
+    """Empty where it has none."""
+
+
+class Document(NamedTuple):
+    """A document that was read."""
+
+    form: str
+    """Its tokens with one space between them."""
+    operations: tuple[Operation, ...]
+    """At most `_MAX_KEPT`."""
+
+
 @lru_cache(maxsize=64)
-def canonical_document(text: str) -> str | None:
-    """Give a document's tokens with one space between them, or None where it is no document."""
+def read_document(text: str) -> Document | None:
+    """Read a document; None where it is none."""
     tokens: list[str] = []
     at = 0
     while (found := _PIECE.match(text, at)) is not None:
         tokens.append(found[1])
         at = found.end()
     rest = _REST.match(text, at)
-    if rest is None or rest.end() != len(text) or not _is_document(tokens):
+    if rest is None or rest.end() != len(text):
         return None
-    return " ".join(tokens)
+    operations = _find_operations(tokens)
+    return None if operations is None else Document(" ".join(tokens), operations)
 
 
-def _is_document(tokens: list[str]) -> bool:
-    """Say whether tokens are definitions that can be executed: each begins as one and ends with its braces."""
+def canonical_document(text: str) -> str | None:
+    """Give a document's tokens with one space between them, or None where it is no document."""
+    found = read_document(text)
+    return found.form if found is not None else None
+
+
+def find_executed(text: str, name: str | None) -> Operation | None:
+    """Find the operation that is executed; None where that is not clear, or the text is no document of that size.
+
+    name: as `operationName` says.
+    """
+    found = read_document(text) if len(text) <= MAX_DOCUMENT else None
+    if found is None or len(found.operations) == _MAX_KEPT:
+        return None
+    named = [one for one in found.operations if not name or one.name == name]
+    return named[0] if len(named) == 1 else None
+
+
+def _find_operations(tokens: list[str]) -> tuple[Operation, ...] | None:
+    """Find the operations of what is a document: each definition begins as one and ends with its braces."""
+    found: list[Operation] = []
     open_: list[str] = []
     begins, before = True, ""
-    for token in tokens:
+    for at, token in enumerate(tokens):
         if begins:
             if token not in _BEGINS:
-                return False
+                return None
+            if token != "fragment" and len(found) < _MAX_KEPT:
+                found.append(_operation(token, tokens[at + 1 : at + 2]))
             begins = False
         if token in "([{":
             open_.append(token)
             if len(open_) > _MAX_NESTED:
-                return False
+                return None
         elif token in _CLOSES:
             if not open_ or open_.pop() != _CLOSES[token]:
-                return False
+                return None
             begins = token == "}" and not open_
             if begins and before == "{":
-                return False  # it selects nothing
+                return None  # it selects nothing
         before = token
-    return begins and bool(tokens)
+    return tuple(found) if begins and tokens else None
+
+
+def _operation(kind: str, following: list[str]) -> Operation:
+    named = kind != "{" and following and _NAME.fullmatch(following[0])
+    return Operation(kind, following[0] if named else "")

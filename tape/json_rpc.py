@@ -19,7 +19,7 @@ Source: JSON-RPC 2.0 sections 4 to 6; MCP 2025-06-18, "Base Protocol", "Cancella
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -188,6 +188,55 @@ def parse_id(written: bytes) -> Key | None:
         return (True, text) if len(text) <= MAX_ID else None
     good = len(written) <= MAX_ID and _NUMBER.fullmatch(written)
     return (False, written.decode("ascii")) if good else None
+
+
+READS = frozenset(
+    {
+        "initialize",
+        "ping",
+        "completion/complete",
+        "logging/setLevel",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/templates/list",
+        "resources/unsubscribe",
+        "tasks/get",
+        "tasks/list",
+        "tasks/result",
+        "tools/list",
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+    }
+)
+"""Methods of MCP's clients that change nothing but what the session tells them. `tools/call` may do anything."""
+
+
+class _Called(msgspec.Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_read_called = msgspec.json.Decoder(_Called | list[_Called]).decode
+
+
+def only_reads(body: bytes) -> bool:
+    """Say whether a body is nothing but calls that read; one message or a batch.
+
+    Of a key that stands twice one is looked at: that none does is for the caller to find out.
+    """
+    try:
+        found = _read_called(body)
+    except (ValueError, RecursionError):  # msgspec's own errors are among them
+        return False
+    messages = found if isinstance(found, list) else [found]
+    return bool(messages) and all(one.method in READS for one in messages)
 
 
 # ---- of answers ---------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the policy may look at; never a body."""
+    """What the policy may look at. A body decides on a class, and never on what leaves."""
 
     method: str
     scheme: str
@@ -66,6 +66,8 @@ class Facts:
     port: int
     target: str
     request_class: RequestClass
+    by_body: bool = False
+    """Its body made it a read; method and URL alone make it an effect, and it leaves as one or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Drifted:
     seq: Seq
     """Of the recorded exchange; it has not been served."""
     text: str
-    """What drifted, and how to allow it."""
+    """What drifted."""
+    advice: str = ""
+    """How to allow it; empty where it is."""
     differences: tuple[Difference, ...] = ()
     allowed: tuple[ModelDrift, ...] = ()
     """The opt-ins under which it is served; empty where it is not."""
@@ -154,7 +158,7 @@ class Policy:
     def find_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that names a request."""
         for rule, only in self.live:
-            if only is not None and only is not facts.request_class:
+            if only is not None and (facts.by_body or only is not facts.request_class):
                 continue
             if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
                 return rule

@@ -17,7 +17,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from .divergence import Divergence, one_line
+from .divergence import Divergence, DivergenceKind, one_line
 from .model import Headers, Request
 
 REFUSAL_STATUS = 424
@@ -28,6 +28,8 @@ MARK_HEADER = b"x-playhead"
 _MAX_VALUE = 300
 """Bytes of a header value that we make."""
 _MAX_MESSAGE = 2000
+_MAX_ADVICE = 1200
+"""Characters of how to let through what drifted; where it is longer it is left out, since no part of it helps."""
 
 
 def refusal_body(request: Request, divergence: Divergence | None, reason: str) -> bytes:
@@ -90,7 +92,11 @@ def is_grpc(request: Request) -> bool:
 
 
 def _message(request: Request, divergence: Divergence | None, reason: str) -> str:
-    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {one_line(reason)}"
+    told = one_line(reason)
+    if divergence is not None and divergence.kind is DivergenceKind.DRIFTED:
+        whole = one_line(divergence.text, _MAX_ADVICE + 1)
+        told = whole if len(whole) <= _MAX_ADVICE else told
+    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {told}"
     if divergence is not None and divergence.nearest_seq is not None:
         message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
     if divergence is not None and divergence.differences:

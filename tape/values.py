@@ -16,6 +16,7 @@ from urllib.parse import unquote_plus
 from .canonical import BodyKind, ContentType, find_content_type, open_body
 from .coding import undo_coding
 from .dialects.sse import read_events
+from .difference import json_step
 from .json_form import is_number, is_twice, light_tree
 from .model import Headers, Request, Response
 
@@ -33,7 +34,6 @@ _MAX_TEXT = 200
 _ID = re.compile(r"[A-Za-z0-9_-]{12,}")
 _DIGIT = re.compile(r"[0-9]")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_PLAIN_NAME = re.compile(r"[\w-]+")
 
 _NOT_TRACED = frozenset(
     b"accept accept-encoding accept-language cache-control connection content-length content-type"
@@ -204,8 +204,7 @@ def _tree_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]
         return
     elif isinstance(value, dict):
         for name, item in value.items():
-            step = f".{name}" if _PLAIN_NAME.fullmatch(name) else f"['{name}']"
-            yield from _tree_leaves(item, path + step, depth + 1)
+            yield from _tree_leaves(item, path + json_step(name), depth + 1)
     elif isinstance(value, list):
         items = value[1:] if is_twice(value) else value
         for index, item in enumerate(items):

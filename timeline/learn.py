@@ -4,6 +4,9 @@
 there (`tape/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
 nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again.
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
+
+Of two WebSocket conversations the client's messages are compared, each with the one of the same place, as a playback
+does. Their places go by their JSON paths, as rules name them for all messages of a WebSocket.
 """
 
 import json
@@ -11,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -20,13 +24,15 @@ from ..store import RunInfo, Store
 from ..tape.align import Item, align, path_shape, scrub, scrubbed_key
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint, open_body
 from ..tape.coding import undo_coding
+from ..tape.conversation import as_request, message_differences
 from ..tape.difference import differences
-from ..tape.divergence import Difference, one_line
+from ..tape.divergence import ABSENT, Difference, one_line
 from ..tape.json_form import json_tree, show_json
-from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Seq
+from ..tape.model import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ..tape.nearness import distance
 from ..tape.redact import Redactor
 from ..tape.volatile import Seen, ValueClass, classify_values, is_whole
+from .learn_messages import Pair, Said, find_strays
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""
@@ -35,6 +41,8 @@ _PLACES = 200
 """Most places listed of one pair."""
 _HELD = 64
 """Requests held at a time."""
+_STRAYED = 2000
+"""Most places listed of one pair of conversations."""
 _LOOKED_AT = 50
 """Pairs of an endpoint in which it is checked that all items of a list look alike."""
 _MOST_CHARS = 64 * 1024
@@ -153,23 +161,32 @@ def learn(
 
     found = align(items[0], items[1], near, (tapes[0].key, tapes[1].key))
     one, other = ({item.seq: item.fingerprint for item in tape} for tape in items)
-    changed = [pair for pair in found.pairs if one[pair[0]] != other[pair[1]]]
-    seen = [place for pair in changed for place in _observe(tapes, pair, rules)]
+    changed = {pair for pair in found.pairs if one[pair[0]] != other[pair[1]]}
+    strayed = {pair for pair in found.pairs if not _talk_alike(tapes, pair, rules)}
+    seen: list[_Observation] = []
+    for pair in found.pairs:
+        if pair in changed:
+            seen += _observe(tapes, pair, rules)
+        if pair in strayed:
+            seen += islice(_observe_talk(tapes, pair, rules), _STRAYED)
     _mark_flows(tapes, seen)
     places = _judge(tapes, seen)
     proposed = _rules_of(places)
     after = compile_rules((*ignore, *proposed))
+    differed = changed | strayed
     matching = sum(
         tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)
-        for pair in changed
+        and (pair not in strayed or _talk_alike(tapes, pair, after))
+        for pair in differed
     )
+    same = len(found.pairs) - len(differed)
     return Lesson(
         first=first.id,
         second=second.id,
         requests=(len(items[0]), len(items[1])),
         aligned=len(found.pairs),
-        same=found.same,
-        would_match=found.same + matching,
+        same=same,
+        would_match=same + matching,
         only_first=tuple(map(tapes[0].partnerless, found.only_first)),
         only_second=tuple(map(tapes[1].partnerless, found.only_second)),
         places=tuple(places),
@@ -200,6 +217,8 @@ class _Tape:
         self.info = info
         self.rules = rules
         self.redactor = redactor
+        self.talks: set[Seq] = set()
+        """Those that became a WebSocket; known once `items` has been read."""
         self.exchange = lru_cache(_HELD)(self._exchange)
         self.scrubbed = lru_cache(_HELD)(self._scrubbed)
 
@@ -212,6 +231,8 @@ class _Tape:
             if exchange.request_class is RequestClass.TELEMETRY:
                 continue
             request = exchange.request
+            if exchange.conversation is not None:
+                self.talks.add(exchange.seq)
             yield Item(
                 exchange.seq,
                 self._fingerprint(exchange, self.rules),
@@ -226,6 +247,17 @@ class _Tape:
     def _fingerprint(self, exchange: Exchange, rules: Rules) -> Fingerprint:
         secret = self.redactor.redacted_query(exchange.request)
         return fingerprint(canonical(exchange.request, exchange.request_class, rules, secret))
+
+    def messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
+        """Give the messages of a conversation behind a place in it."""
+        return self.store.messages(self.info, seq, after)
+
+    def asked(self, seq: Seq, number: int | None) -> Request:
+        """Give a request, or a message of its conversation as one."""
+        request = self.exchange(seq).request
+        if number is None:
+            return request
+        return as_request(request, next(self.messages(seq, number - 1)).data)
 
     def partnerless(self, seq: Seq) -> Partnerless:
         request = self.exchange(seq).request
@@ -243,6 +275,11 @@ class _Tape:
         return scrub(self.exchange(seq).request)
 
 
+_When = tuple[int, int]
+"""How many requests had arrived, and the message's place in its conversation, or -1; in order of time where one
+comes from the other."""
+
+
 @dataclass(slots=True)
 class _Observation:
     """One place of one pair."""
@@ -254,6 +291,10 @@ class _Observation:
     full: tuple[str, str]
     """Both values, not shortened where they could be found whole."""
     at_s: tuple[float, float]
+    numbers: tuple[int, int] | None = None
+    """Of the messages, in conversations."""
+    before: tuple[_When, _When] = ((0, 0), (0, 0))
+    """An answer before this can have brought the value."""
     flows: bool = field(default=False)
 
     @property
@@ -278,7 +319,51 @@ def _observe(
                 _full(other.request, found.place, found.asked),
             ),
             (one.started_ns / 1e9, other.started_ns / 1e9),
+            before=((pair[0], -1), (pair[1], -1)),
         )
+
+
+def _talk_alike(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
+    """Say whether the client said the same in both conversations, where there are two."""
+    return next(_strays(tapes, pair, rules), None) is None
+
+
+def _strays(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> Iterator[Pair]:
+    if pair[0] not in tapes[0].talks or pair[1] not in tapes[1].talks:
+        return iter(())
+    masks = rules.of(tapes[0].exchange(pair[0]).request).masks.json
+    return find_strays(tapes[0].messages(pair[0]), tapes[1].messages(pair[1]), masks)
+
+
+def _observe_talk(
+    tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules
+) -> Iterator[_Observation]:
+    one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
+    whence = _whence(one.request), _whence(other.request)
+    for first, second in _strays(tapes, pair, rules):
+        if first is None or second is None or first.message.kind is not second.message.kind:
+            found = Difference("message", _name(first), _name(second))
+            at_s = one.started_ns / 1e9, other.started_ns / 1e9
+            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s)
+            continue
+        old, new = first.message, second.message
+        for found in message_differences(one.request, old.kind, old.data, new.data, rules):
+            yield _Observation(
+                pair,
+                whence,
+                found,
+                (
+                    _full(as_request(one.request, old.data), found.place, found.recorded),
+                    _full(as_request(other.request, new.data), found.place, found.asked),
+                ),
+                (one.started_ns / 1e9 + old.at_us / 1e6, other.started_ns / 1e9 + new.at_us / 1e6),
+                (first.number, second.number),
+                ((old.after, first.number), (new.after, second.number)),
+            )
+
+
+def _name(said: Said | None) -> str:
+    return ABSENT if said is None else f"message[{said.number}], {said.message.kind.value}"
 
 
 def _whence(request: Request) -> tuple[str, str, str]:
@@ -344,31 +429,41 @@ def _mark_flows(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> Non
     brought = [_first_seen(tape, words) for tape, words in zip(tapes, wanted, strict=True)]
     for one in seen:
         texts = [
-            _TOKEN.sub(partial(_placeholder, brought[side], one.seqs[side]), one.full[side])
+            _TOKEN.sub(partial(_placeholder, brought[side], one.before[side]), one.full[side])
             for side in (0, 1)
         ]
         one.flows = texts[0] == texts[1] and "\x00" in texts[0]
 
 
-def _placeholder(brought: dict[str, Seq], before: Seq, found: re.Match[str]) -> str:
+def _placeholder(brought: dict[str, _When], before: _When, found: re.Match[str]) -> str:
     return "\x00" if brought.get(found[0], before) < before else found[0]
 
 
-def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, Seq]:
+def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
     """Find the first answers that hold words of 12 characters or more."""
-    missing = {word.encode() for word in wanted}
-    found: dict[str, Seq] = {}
-    for exchange in tape.store.exchanges(tape.info):
-        if not missing:
+    words = {word.encode() for word in wanted}
+    found: dict[str, _When] = {}
+    for when, told in _answers(tape):
+        here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
+        for word in map(bytes.decode, here):
+            found[word] = min(when, found.get(word, when))
+        if len(found) == len(words) and not tape.talks:
             break
+    return found
+
+
+def _answers(tape: _Tape) -> Iterator[tuple[_When, bytes]]:
+    """Give what was answered, in the order of the requests, and what servers said in conversations."""
+    for exchange in tape.store.exchanges(tape.info):
         response = exchange.response
         if response is None:
             continue
-        told = b" ".join([_plain(exchange), *(value for _, value in response.headers)])
-        here = missing.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
-        found.update((word.decode(), exchange.seq) for word in here)
-        missing -= here
-    return found
+        told = (_plain(exchange), *(value for _, value in response.headers))
+        yield (exchange.seq, -1), b" ".join(told)
+        if exchange.conversation is not None:
+            for number, message in enumerate(tape.messages(exchange.seq)):
+                if not message.from_client:
+                    yield (message.after, number), message.data
 
 
 def _plain(exchange: Exchange) -> bytes:
@@ -476,7 +571,8 @@ def _all_alike(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Pla
     for one in group[:_LOOKED_AT]:
         for side in (0, 1):
             at_s = one.at_s[side]
-            for value in _values_at(tapes[side].exchange(one.seqs[side]).request, steps):
+            number = None if one.numbers is None else one.numbers[side]
+            for value in _values_at(tapes[side].asked(one.seqs[side], number), steps):
                 shown = one_line(show_json(value))
                 kind, _ = classify_values([Seen(shown, shown, at_s, at_s)])
                 if kind is not whole.value_class:

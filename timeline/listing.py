@@ -26,12 +26,15 @@ def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
 
 
 def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange] | None:
-    """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's."""
+    """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's.
+
+    Its fingerprint is the one under which a playback finds it.
+    """
     if not 0 < seq < 1 << 63:
         return None
     own = store.find_exchange(info, seq)
     if own is not None:
-        return info, own
+        return info, store.indexed(info, own)
     if info.parent is None:
         return None
     for event in store.events(info):
@@ -40,7 +43,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
             if tape is None:
                 return None
             found = store.find_exchange(tape, event.data["tape_seq"])
-            return (tape, found) if found is not None else None
+            return (tape, store.indexed(tape, found)) if found is not None else None
     return None
 
 

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
+from ..tape.divergence import DivergenceKind
 from ..tape.model import (
     Conversation,
     Exchange,
@@ -29,6 +30,10 @@ _BODY_CHARS = 20_000
 _HEADERS = 200
 _ROWS = 12
 _MESSAGES = 200
+_DRIFTED = DivergenceKind.DRIFTED.value
+_TEXT = 400
+_ADVICE = 20_000
+"""Characters of what names flags to be typed: twice the longest name and more, since part of a flag is another."""
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
 
@@ -361,7 +366,7 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
     lines = [
         f"  seq {plain(str(row['seq']), 20)}  {plain(str(row['kind']))}: "
         f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
-        f"         {plain(str(row['text']), 400)}",
+        f"         {plain(str(row['text']), _TEXT if row['kind'] != _DRIFTED else _ADVICE)}",
     ]
     lines += [
         f"         {plain(str(one['place']), 60)}: recorded "

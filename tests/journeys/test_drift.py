@@ -1,5 +1,6 @@
 """Model drift with the real SDKs: refused with the flag that would allow it, served once it is typed, told apart."""
 
+import asyncio
 import json
 import ssl
 import sys
@@ -16,13 +17,16 @@ import openai
 import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, ModelDrift, parse_match
+from playhead.proxy.tapes import redactor_of
 from playhead.tape.events import EventKind
+from playhead.tape.model import RunId
 from playhead.tests.support.answers import Log, over_http1
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, exit_code, render_receipt
+from playhead.timeline.reindex import plan
 
 TALK = [{"role": "user", "content": "say something"}]
 ASKED: dict[str, Any] = {"model": "m-1", "messages": TALK, "temperature": 0.5}
@@ -86,6 +90,13 @@ class Stage:
     async def ignore(self, rule: IgnoreRule) -> None:
         """Play under other rules than were recorded under."""
         self.deck.running.change(ignore=(rule,))
+
+    async def reindex(self, config: Config) -> None:
+        """Give the tape an index under other rules."""
+        store = self.deck.running.store
+        tape = store.get_run(RunId("tape"))
+        made = plan(store, tape, config.ignore, config.redact, redactor_of(config))
+        await asyncio.to_thread(store.replace_index, tape, made.index)
 
     async def _change(self, playback: Any) -> None:
         self.deck.running.change(playback=playback)
@@ -188,6 +199,29 @@ def test_one_name_twice_allows_the_rest_under_that_model(stage: Stage) -> None:
     assert receipt.faithful_but_for == []
 
 
+@pytest.mark.parametrize("length", [150, 490])
+def test_a_flag_is_told_whole_or_not_at_all(stage: Stage, length: int) -> None:
+    """However long the models' names are: a part of one would allow something else."""
+    names = ("arn:" + "a" * length, "arn:" + "b" * length)
+    flag = f"--allow-model-drift {names[0]}={names[1]}"
+    stage.openai()(model=names[0])
+    stage.play()
+    asked = {**ASKED, "model": names[1]}
+    reply = stage.client().post(
+        f"{stage.origin.url}/v1/chat/completions",
+        json=asked,
+        headers={"Authorization": "Bearer sk-test-1", "Accept": "application/json"},
+    )
+    refused = reply.json()
+    assert refused["message"] == refused["error"]["message"]
+    assert flag in refused["message"]
+    assert "--allow" not in refused["playhead"]["reason"] + reply.headers["x-playhead"]
+    receipt = stage.end()
+    assert flag in str(receipt.divergences[0]["text"])
+    text = render_receipt(receipt)
+    assert text.count("--allow-model-drift") == text.count(flag) == 1
+
+
 def test_drift_and_a_message_are_a_change(stage: Stage) -> None:
     """No opt-in helps: the answer was to another question."""
     stage.openai()()
@@ -246,6 +280,20 @@ def test_what_drift_took_is_not_served_again_under_new_rules(stage: Stage) -> No
     stage.openai()()
     stage.play("m-1=m-2")
     stage.deck.do(stage.ignore, IgnoreRule(parse_match("*://*"), query=("nonce",)))
+    ask = stage.openai()
+    assert ask(model="m-2") == "m-1"
+    assert "exhausted" in ask()
+    assert stage.end().matched == {"drifted": 1}
+
+
+def test_what_drift_took_is_not_served_again_from_a_later_index(stage: Stage) -> None:
+    """`reindex` gives a tape other fingerprints than those of its exchanges; the cursor goes by them."""
+    stage.openai()()
+    ignore = (IgnoreRule(parse_match("*://*"), query=("nonce",), json=("$.temperature",)),)
+    stage.play("m-1=m-2")
+    config = replace(stage.deck.running.sessions.config, ignore=ignore)
+    stage.deck.do(stage.reindex, config)
+    stage.deck.do(stage.ignore, *ignore)
     ask = stage.openai()
     assert ask(model="m-2") == "m-1"
     assert "exhausted" in ask()

@@ -32,7 +32,7 @@ def key(request: Request, kind: RequestClass) -> Fingerprint:
 
 def class_of(request: Request) -> RequestClass:
     place = request.method, request.scheme, request.host, request.port, request.target
-    return classify(*place, Classes())
+    return classify(*place, Classes()).of
 
 
 USES = {key(request, class_of(request)): Seq(seq) for seq, request in enumerate(TAPE, start=1)}

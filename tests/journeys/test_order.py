@@ -3,12 +3,13 @@
 import asyncio
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from playhead.config import LiveRule, parse_match
+from playhead.config import LiveRule, ModelDrift, Playback, parse_match
 from playhead.tests.support.story import Call, recorded
 
 ORDER, CHARGE = "ord-8841029375", "ch_99300217453"
@@ -129,6 +130,34 @@ async def test_a_stream_is_read_as_what_it_spells(store_dir: Path) -> None:
     assert said.divergence["needs"]["source"] == (
         "body $.choices[0].delta.tool_calls[0].function.arguments"
     )
+
+
+async def test_a_drifted_call_is_served_in_its_turn_alone(store_dir: Path) -> None:
+    """Its model may differ because somebody said so; what it depends on has to have been answered even so."""
+    call = chat(f"I found order {ORDER} for you", "good")
+    drifted = replace(call, body={**call.body, "model": "m-2"})
+    allowed = Playback(allow_model_drift=(ModelDrift("m", "m-2"),))
+    async with recorded(store_dir, [LOOK_UP, call], playback=allowed) as story:
+        (said,) = await story.play([drifted])
+        assert said.status == 424
+        assert said.divergence["kind"] == "reordered"
+        assert said.divergence["nearest_seq"] == 2
+        assert said.divergence["needs"]["tape_seq"] == 1
+        assert said.divergence["needs"]["place"] == "body $.messages[0].content"
+        assert [one.status for one in await story.play([LOOK_UP, drifted])] == [200, 200]
+        receipt = await story.end()
+    assert [one["kind"] for one in receipt.divergences] == ["reordered"]
+    assert receipt.matched == {"exact": 1, "drifted": 1}
+    assert receipt.counts["unused"] == 0
+
+
+async def test_a_drifted_call_that_depends_on_nothing_may_come_first(store_dir: Path) -> None:
+    """Order between different requests is free for it, too."""
+    call = chat("tell me more", "good")
+    drifted = replace(call, body={**call.body, "model": "m-2"})
+    allowed = Playback(allow_model_drift=(ModelDrift("m", "m-2"),))
+    async with recorded(store_dir, [LOOK_UP, call], playback=allowed) as story:
+        assert [one.status for one in await story.play([drifted, LOOK_UP])] == [200, 200]
 
 
 async def test_a_redacted_value_makes_nothing_depend(store_dir: Path) -> None:

@@ -17,6 +17,7 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.exchanges import make_request, make_response
 from playhead.tests.support.recordings import record_run
 from playhead.timeline import Receipt, build
+from playhead.timeline.listing import find_shown
 
 URL = "http://api.test/v1/runs"
 
@@ -48,6 +49,19 @@ def config(folder: Path, **changes: object) -> Config:
 
 
 MASK = (IgnoreRule(parse_match("*://api.test"), json=("$.id",)),)
+
+
+def test_an_exchange_is_shown_under_the_fingerprint_that_finds_it(tmp_path: Path) -> None:
+    """After `reindex` that of the index: equal requests show equal ones."""
+    tape(tmp_path, b'{"id": 1, "t": "a"}', b'{"id": 2, "t": "a"}')
+    reindex_run(config(tmp_path, ignore=MASK), "tape", write=True)
+    with Store.open(tmp_path, readonly=True) as store:
+        run = store.get_run("tape")
+        shown = [find_shown(store, run, seq) for seq in (1, 2)]
+        index = store.fingerprints(run)
+    found = {one[1].fingerprint for one in shown if one is not None}
+    assert found == set(index.values())
+    assert len(found) == 1
 
 
 async def test_a_tape_that_was_indexed_anew_is_played_from_its_index(tmp_path: Path) -> None:

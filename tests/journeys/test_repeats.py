@@ -6,6 +6,7 @@ What counts most is whether the client had seen a completed answer to the first.
 
 import asyncio
 import http.client
+import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +17,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.config import Config, Mode
+from playhead.config import (
+    Classes,
+    ClassLive,
+    Config,
+    IgnoreRule,
+    LiveRule,
+    Mode,
+    Playback,
+    parse_match,
+)
 from playhead.tape.events import EventKind
 from playhead.tape.model import Exchange, Repeat, RepeatKind, RequestClass, RunId, Seq
 from playhead.tests.support.engine import Running, running_engine
@@ -271,6 +281,9 @@ async def test_an_effect_is_known_by_method_url_and_body_alone(name: str, store_
     [
         (Asked("/things", "", method="GET"), RequestClass.READ),
         (Asked("/v1/chat/completions", '{"model": "m"}'), RequestClass.INFERENCE),
+        (Asked("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'), RequestClass.READ),
+        (Asked("/graphql", '{"query": "{ charges { id } }"}'), RequestClass.READ),
+        (Asked("/logs/_search", '{"size": 1}'), RequestClass.READ),
     ],
 )
 async def test_what_is_no_effect_repeats_nothing(
@@ -281,8 +294,63 @@ async def test_what_is_no_effect_repeats_nothing(
         for _ in range(2):
             assert await story.ask(asked) == "200"
         tape = await story.end()
+        story.origin.stop()
+        story.running.play()
+        for _ in range(2):
+            assert await story.ask(asked) == "200"
+        await story.running.end("tape@1")
+        receipts = story.receipt(), story.receipt("tape@1")
     assert {exchange.request_class for exchange in tape} == {kind}
     assert [exchange.repeat for exchange in tape] == [None, None]
+    assert [receipt.effects for receipt in receipts] == [[], []]
+    assert receipts[1].matched == {"exact": 2}
+
+
+async def test_a_tool_called_twice_is_a_duplicate_whatever_its_id(store_dir: Path) -> None:
+    """MCP's `tools/call` and a mutation may do anything; ids of JSON-RPC are no part of an effect."""
+    tool = '{"jsonrpc": "2.0", "id": %d, "method": "tools/call", "params": {"name": "refund"}}'
+    mutation = Asked("/graphql", '{"query": "mutation { refund { id } }"}')
+    async with recording(store_dir) as story:
+        for one in (Asked("/mcp", tool % 1), Asked("/mcp", tool % 2), mutation, mutation):
+            assert await story.ask(one) == "200"
+        tape = await story.end()
+    assert [_of(one.repeat) for one in tape] == [
+        None,
+        (1, DUPLICATE, False),
+        None,
+        (3, DUPLICATE, False),
+    ]
+
+
+async def test_a_pattern_of_the_configuration_speaks_louder_than_a_body(store_dir: Path) -> None:
+    """What is declared an effect is one, whatever it asks for."""
+    classes = Classes(effect=(parse_match("POST *://*/mcp"),))
+    async with recording(store_dir) as story:
+        story.running.change(classes=classes)
+        asked = Asked("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}')
+        assert await story.ask(asked) == "200"
+        (exchange,) = await story.end()
+    assert exchange.request_class is RequestClass.EFFECT
+
+
+async def test_no_body_lets_a_request_out(store_dir: Path) -> None:
+    """A live class of reads is for what method and URL make one; a read by its body comes from the tape."""
+    body = '{"jsonrpc": "2.0", "id": %d, "method": "tools/list"}'
+    live = Playback(reads=ClassLive(("127.0.0.1",), "a test"))
+    async with recording(store_dir) as story:
+        assert await story.ask(Asked("/mcp", body % 1)) == "200"
+        assert await story.ask(Asked("/things", "", method="GET")) == "200"
+        await story.end()
+        story.running.play()
+        story.running.change(playback=live)
+        assert await story.ask(Asked("/mcp", body % 2)) == "200"
+        other = Asked("/mcp", '{"jsonrpc": "2.0", "id": 3, "method": "prompts/list"}')
+        assert await story.ask(other) == "424"
+        assert await story.ask(Asked("/things", "", method="GET")) == "200"
+        await story.running.end("tape@1")
+        receipt = story.receipt("tape@1")
+    assert story.payments.counts == {"/mcp": 1, "/things": 2}
+    assert receipt.matched == {"canonical": 1}
 
 
 async def test_a_replay_tells_of_the_same_repeats(store_dir: Path) -> None:
@@ -322,6 +390,46 @@ async def test_in_a_replay_too_no_header_field_makes_another_effect(store_dir: P
         await story.running.end("tape@1")
         receipt = story.receipt("tape@1")
     assert [effect.note for effect in receipt.effects] == ["", "possible duplicate of seq 1"]
+
+
+@pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
+async def test_an_ignored_place_makes_no_other_effect(size: int, store_dir: Path) -> None:
+    """In a replay as in the recording."""
+    asked = [
+        Asked("/refunds", json.dumps({"charge": "c" * size, "at": number})) for number in (1, 2)
+    ]
+    async with recording(store_dir) as story:
+        story.running.change(ignore=(IgnoreRule(parse_match("*://*/refunds"), json=("$.at",)),))
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.end()
+        story.origin.stop()
+        story.running.play()
+        for one in asked:
+            assert await story.ask(one) == "200"
+        await story.running.end("tape@1")
+        receipts = story.receipt(), story.receipt("tape@1")
+    for receipt in receipts:
+        assert [effect.note for effect in receipt.effects] == ["", "possible duplicate of seq 1"]
+
+
+async def test_an_effect_that_a_live_rule_lets_out_twice_is_a_duplicate(store_dir: Path) -> None:
+    """It was done twice, in a replay as well; once with its key is a safe retry."""
+    live = LiveRule(parse_match("POST *://*/refunds"), "a test")
+    async with recording(store_dir) as story:
+        assert await story.ask(Asked("/things", "", method="GET")) == "200"
+        await story.end()
+        story.running.play()
+        story.running.change(live=(live,))
+        for key in (None, None, "a", "a"):
+            assert await story.ask(keyed(key)) == "200"
+        await story.running.end("tape@1")
+        run = story.running.store.get_run(RunId("tape@1"))
+        made = sorted(story.running.store.exchanges(run), key=lambda exchange: exchange.seq)
+        receipt = story.receipt("tape@1")
+    repeats = [(1, DUPLICATE, False), (2, DUPLICATE, False), (3, RETRY, False)]
+    assert [_of(one.repeat) for one in made] == [None, *repeats]
+    assert [effect.note for effect in receipt.effects] == ["", *map(_note, repeats)]
 
 
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])

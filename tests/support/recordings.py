@@ -3,9 +3,10 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from playhead.config import IgnoreRule
@@ -17,7 +18,7 @@ from playhead.tape.canonical import (
     fingerprint,
     raw_key,
 )
-from playhead.tape.model import Request, RequestClass, Response
+from playhead.tape.model import Conversation, Message, Request, RequestClass, Response
 
 from .dialects import make_request
 from .exchanges import make_exchange, make_intent, make_outcome, make_response
@@ -39,17 +40,26 @@ def record_run(
     *,
     seal: bool = True,
     kind: RequestClass = RequestClass.INFERENCE,
+    talks: Mapping[int, Sequence[Message]] = MappingProxyType({}),
     **info: Any,
 ) -> RunInfo:
-    """Write a recording as the proxy does, under some rules; blocks."""
+    """Write a recording as the proxy does, under some rules; blocks.
+
+    talks: messages of those that became a WebSocket, by seq.
+    """
     rules = compile_rules(ignore)
 
     async def write() -> RunInfo:
         told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
         run = await store.create_run(name, mode="record", at_ns=time.time_ns(), **told)
         for seq, (request, response) in enumerate(asked, start=1):
+            said = talks.get(seq)
+            for number, message in enumerate(said or ()):
+                store.append_message(run.number, seq, number, message)
+            size = sum(len(message.data) for message in said or ())
             exchange = make_exchange(
                 seq,
+                conversation=None if said is None else Conversation(len(said), size, None),
                 kind=kind,
                 response=response,
                 request=request,

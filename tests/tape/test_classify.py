@@ -24,7 +24,7 @@ def class_of(text: str, classes: Classes | None = None) -> RequestClass:
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     return classify(
         method, parts.scheme, parts.hostname or "", port, target, classes or _NO_CLASSES
-    )
+    ).of
 
 
 _NO_CLASSES = Classes()
@@ -122,6 +122,45 @@ TABLE = [
     ("POST http://x:4317/opentelemetry.proto.collector.trace.v1.TraceService/Export", TELEMETRY),
     ("GET https://raw.githubusercontent.com/BerriAI/litellm/main/prices.json", TELEMETRY),
     ("GET https://raw.githubusercontent.com/other/repo/main/x.json", READ),
+    # Searches
+    ("POST https://es.example.com:9200/logs/_search?size=1", READ),
+    ("POST http://localhost:9200/_msearch", READ),
+    ("POST http://localhost:9200/a,b/_count", READ),
+    ("POST http://localhost:9200/_search/scroll", READ),
+    ("POST http://localhost:9200/logs/_doc", EFFECT),
+    ("POST http://localhost:9200/logs/_update_by_query", EFFECT),
+    ("POST http://localhost:9200/logs/_delete_by_query", EFFECT),
+    ("POST http://localhost:9200/_bulk", EFFECT),
+    ("POST https://example.com/my_search", EFFECT),
+    ("POST http://localhost:6333/collections/docs/points/search", READ),
+    ("POST http://localhost:6333/collections/docs/points/query/batch", READ),
+    ("POST http://localhost:6333/collections/docs/points/scroll", READ),
+    ("PUT http://localhost:6333/collections/docs/points", EFFECT),
+    ("POST http://localhost:6333/collections/docs/points/delete", EFFECT),
+    ("POST http://localhost:8000/api/v2/tenants/t/databases/d/collections/c/query", READ),
+    ("POST http://localhost:8000/api/v1/collections/c/add", EFFECT),
+    ("POST http://localhost:19530/v2/vectordb/entities/search", READ),
+    ("POST http://localhost:19530/v2/vectordb/entities/insert", EFFECT),
+    ("POST https://docs-abc.svc.us-east1-gcp.pinecone.io/query", READ),
+    ("POST https://docs-abc.svc.us-east1-gcp.pinecone.io/vectors/upsert", EFFECT),
+    ("POST https://example.com/query", EFFECT),
+    ("POST https://api.openai.com/v1/vector_stores/vs_1/search", READ),
+    ("POST https://api.openai.com/v1/vector_stores", EFFECT),
+    ("POST https://x-dsn.algolia.net/1/indexes/products/query", READ),
+    ("POST https://x.algolia.net/1/indexes/products/batch", EFFECT),
+    ("POST https://x.search.windows.net/indexes/hotels/docs/search?api-version=1", READ),
+    ("POST https://x.search.windows.net/indexes/hotels/docs/index?api-version=1", EFFECT),
+    ("POST https://api.tavily.com/search", READ),
+    ("POST https://api.exa.ai/research/v1", EFFECT),
+    ("POST https://google.serper.dev/news", READ),
+    ("POST https://api.notion.com/v1/search", READ),
+    ("POST https://api.notion.com/v1/databases/1f/query", READ),
+    ("POST https://api.notion.com/v1/pages", EFFECT),
+    ("POST https://api.hubapi.com/crm/v3/objects/contacts/search", READ),
+    ("POST https://api.hubapi.com/crm/v3/objects/contacts", EFFECT),
+    ("POST https://me.atlassian.net/rest/api/3/search/jql", READ),
+    ("POST https://me.atlassian.net/rest/api/3/issue", EFFECT),
+    ("POST https://graph.microsoft.com/v1.0/search/query", READ),
     # The rest, by method
     ("GET https://api.stripe.com/v1/refunds", READ),
     ("HEAD https://example.com/", READ),

@@ -117,3 +117,15 @@ def test_a_grpc_client_is_told_in_fields() -> None:
     assert unquote(fields[b"grpc-message"].decode()).endswith("not on the täpe")
     assert fields[b"content-type"] == b"application/grpc"
     assert refusal_body(request, None, "not on the tape") == b""
+
+
+def test_advice_that_is_too_long_for_a_message_is_left_out() -> None:
+    """A part of a flag would allow something else; the receipt has it whole."""
+    text = (
+        f"drifted from exchange 7 in model alone; allow it with --allow-model-drift {'a' * 2000}=b"
+    )
+    drifted = replace(DIVERGENCE, kind=DivergenceKind.DRIFTED, text=text)
+    reason = "drifted from exchange 7 in model alone"
+    message = json.loads(refusal_body(REQUEST, drifted, reason))["message"]
+    assert f": {reason}. Nearest" in message
+    assert "--allow" not in message

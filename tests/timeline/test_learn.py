@@ -1,5 +1,6 @@
 """What two recordings of the same task teach."""
 
+import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from playhead.config import IgnoreRule, loads
+from playhead.config import IgnoreRule, loads, parse_match
 from playhead.store import RunInfo, Store
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.model import Request, RequestClass
+from playhead.tape.conversation import is_same
+from playhead.tape.model import Message, MessageKind, Request, RequestClass
 from playhead.tape.redact import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
@@ -20,6 +22,7 @@ from playhead.timeline.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
 from playhead.timeline.render_learn import render_lesson
 
 URL = "https://api.test/v1/runs"
+REALTIME = "https://api.test/v1/realtime"
 Task = Callable[[Random], list[Asked]]
 """Gives what an agent asks; the chance is what differs from time to time."""
 
@@ -244,6 +247,113 @@ def test_telemetry_and_secrets_are_no_lesson(tmp_path: Path) -> None:
         assert (lesson.requests, lesson.places) == ((0, 0), ())
         secret = [record_run(store, n, [ask({}, url=f"{URL}?api_key={n * 9}")]) for n in "ab"]
         assert learn(store, secret[0], secret[1], (), Redactor(b"a test")).same == 1
+
+
+def event_id(chance: Random) -> str:
+    return f"event_{chance.getrandbits(96):024x}"
+
+
+def talk(*said: Any) -> list[Message]:
+    """Give messages: of the client, and in a list of the server; what is no bytes is JSON."""
+    made = []
+    for number, one in enumerate(said):
+        told = one[0] if isinstance(one, list) else one
+        kind = MessageKind.BINARY if isinstance(told, bytes) else MessageKind.TEXT
+        data = told if isinstance(told, bytes) else json.dumps(told).encode()
+        made.append(Message(1000 * number, not isinstance(one, list), kind, data, after=1))
+    return made
+
+
+@pytest.fixture
+def overhear(tmp_path: Path) -> Any:
+    """Record a conversation twice, with what else is asked, and compare."""
+
+    def compare(
+        says: Callable[[Random], list[Message]], *more: Asked, ignore: tuple[IgnoreRule, ...] = ()
+    ) -> Lesson:
+        with Store.open(tmp_path / "store") as store:
+            first, second = (
+                record_run(
+                    store,
+                    name,
+                    [(make_request(REALTIME), make_response(status=101)), *more],
+                    talks={1: says(Random(seed))},
+                )
+                for name, seed in (("one", 1), ("two", 2))
+            )
+            return learn(store, first, second, ignore, Redactor(b"a test"))
+
+    return compare
+
+
+def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
+    """By their paths, for all its messages; with these rules the conversations are the same."""
+
+    def says(chance: Random) -> list[Message]:
+        return talk(
+            {"type": "session.update", "event_id": event_id(chance)},
+            [{"type": "session.updated", "event_id": event_id(chance)}],
+            {
+                "type": "go",
+                "event_id": event_id(chance),
+                "parts": [{"id": new_id(chance)}],
+            },
+            b"\x00\x01",
+        )
+
+    lesson = overhear(says, ask({"x": 1}))
+    assert places(lesson) == [
+        ("body $.event_id", "id", True),
+        ("body $.parts[0].id", "id", True),
+    ]
+    assert {one.seen for one in lesson.places} == {1, 2}
+    assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
+    (rule,) = lesson.rules
+    assert rule.json == ("$.event_id", "$.parts[0].id")
+    masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks.json
+    for one, other in zip(says(Random(1)), says(Random(2)), strict=True):
+        if one.from_client:
+            assert is_same(one.kind, one.data, other.data, masks)
+
+
+def test_rules_there_are_already_make_conversations_the_same(overhear: Any) -> None:
+    """Then there is nothing to learn."""
+    ignore = (IgnoreRule(parse_match("https://api.test/*"), json=("$.id",)),)
+    lesson = overhear(lambda chance: talk({"id": new_id(chance)}), ignore=ignore)
+    assert (lesson.aligned, lesson.same, lesson.places) == (1, 1, ())
+
+
+def test_what_the_server_said_before_needs_no_rule(overhear: Any) -> None:
+    """Its value comes back in a replay; what it says afterwards, or only echoes, does not flow."""
+
+    def says(chance: Random) -> list[Message]:
+        item, own = event_id(chance), event_id(chance)
+        return talk([{"item": item}], {"about": item, "own": own}, [{"echo": own}])
+
+    lesson = overhear(says)
+    assert [(one.place, one.proposed, one.why) for one in lesson.places] == [
+        ("body $.about", False, FLOWS),
+        ("body $.own", True, ""),
+    ]
+
+
+def test_content_and_kinds_and_numbers_of_messages_are_listed_and_left_alone(overhear: Any) -> None:
+    """A message more, one of another kind, other bytes, another word."""
+
+    def says(chance: Random) -> list[Message]:
+        first = chance.random() < 0.5
+        more = [{"and": "more"}] if first else []
+        word, data = ("one", b"\x00") if first else ("two", b"\x01")
+        return talk({"word": word}, data, "text" if first else b"text", *more)
+
+    lesson = overhear(says)
+    assert {one.place.partition(" byte")[0] for one in lesson.places} == {
+        "body $.word",
+        "body",
+        "message",
+    }
+    assert {(one.value_class.value, one.proposed) for one in lesson.places} == {("content", False)}
+    assert (lesson.same, lesson.would_match) == (0, 0)
 
 
 def test_the_lesson_is_printed_with_its_rules(study: Any) -> None:
