@@ -31,6 +31,8 @@ from .model import Request, RequestClass
 
 _BEFORE = 60
 """Characters shown before the first that differs."""
+_NOTHING = object()
+"""Stands for a member that is not there."""
 _SHIFT = 32
 """Items that may have been put in or left out before what follows is no longer seen as moved."""
 
@@ -134,11 +136,12 @@ def _header_pairs(form: Canonical) -> _Pairs:
 
 def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
     """Compare pairs by name: the values of a name are sorted for a query, in order for the rest."""
-    names = dict.fromkeys([name for name, _ in old] + [name for name, _ in new])
+    values: dict[str, tuple[list[str | None], list[str | None]]] = {}
+    for side, pairs in enumerate((old, new)):
+        for name, value in pairs:
+            values.setdefault(name, ([], []))[side].append(value)
     told = False
-    for name in names:
-        one = [value for key, value in old if key == name]
-        other = [value for key, value in new if key == name]
+    for name, (one, other) in values.items():
         if what == "query":
             one.sort(key=_sortable)
             other.sort(key=_sortable)
@@ -226,13 +229,16 @@ def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Dif
         return
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
+            one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
+            if one == other:
+                continue  # before its path is written, which may be long
             place = f"{path}{json_step(name)}"
-            if name not in new:
-                yield _difference(f"body {place}", show_json(old[name]), ABSENT)
-            elif name not in old:
-                yield _difference(f"body {place}", ABSENT, show_json(new[name]))
+            if other is _NOTHING:
+                yield _difference(f"body {place}", show_json(one), ABSENT)
+            elif one is _NOTHING:
+                yield _difference(f"body {place}", ABSENT, show_json(other))
             else:
-                yield from _tree_differences(old[name], new[name], place, depth + 1)
+                yield from _tree_differences(one, other, place, depth + 1)
     elif (
         depth < MAX_DEPTH
         and isinstance(old, list)
@@ -251,11 +257,12 @@ def _list_differences(
     """Compare item by item; what was put in or left out is a difference, what it moved is not."""
     at, other = 0, 0
     while at < len(old) or other < len(new):
-        place = f"{path}[{at if at < len(old) else other}]"
-        surplus = (len(new) - other) - (len(old) - at)
         if old[at : at + 1] == new[other : other + 1]:
             at, other = at + 1, other + 1
-        elif at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
+            continue
+        place = f"{path}[{at if at < len(old) else other}]"
+        surplus = (len(new) - other) - (len(old) - at)
+        if at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
             yield _difference(f"body {place}", ABSENT, show_json(new[other]))
             other += 1
         elif other == len(new) or (surplus < 0 and new[other] in _ahead(old, at, -surplus)):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
+from playhead.tape import difference
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
 from playhead.tape.difference import differences
 from playhead.tape.divergence import (
@@ -213,6 +214,28 @@ def test_a_deep_body_still_has_a_difference(depth: int) -> None:
     one, other = (b"[" * depth + value + b"]" * depth for value in (b"1", b"2"))
     assert len(differences(ask(one), ask(other), RULES)) == 1
     assert distance(ask(one), ask(other)) > 0
+
+
+def test_a_query_of_many_names_is_compared_name_by_name_once() -> None:
+    """The last of 60,000 parameters is found before a client would give up: the work grows with their number alone."""
+    query = "/?" + "&".join(f"p{number}=1" for number in range(60_000))
+    (found,) = differences(ask(b"", query), ask(b"", query + "2"), RULES)
+    assert found == Difference("query p59999", "1", "12")
+
+
+def test_paths_are_written_for_what_differs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name may be megabytes long, and stand above thousands of values that are the same."""
+    written: list[str] = []
+
+    def step(name: str) -> str:
+        written.append(name)
+        return f".{name}"
+
+    monkeypatch.setattr(difference, "json_step", step)
+    one, other = ({"all": {**dict.fromkeys(map(str, range(50)), 1), "x": x}} for x in (1, 2))
+    (found,) = differences(ask(one), ask(other), RULES)
+    assert found.place == "body $.all.x"
+    assert written == ["all", "x"]
 
 
 def _places(value: Any, path: str = "$") -> list[tuple[Any, Any, str]]:
