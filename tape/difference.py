@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from blake3 import blake3
+
 from .canonical import (
     BOUNDARY,
     MARK,
@@ -197,6 +199,9 @@ def _body_differences(
         yield _at_byte(f"body part {part}", old.body, new.body, at)
     elif old.kind is new.kind is BodyKind.TEXT:
         yield from _byte_difference(old.body, new.body, "body byte ")
+    elif recorded.spilled is not None or asked.spilled is not None:
+        # Neither is at hand; told is what says that they are two.
+        yield Difference("body", _show_whole(recorded, old), _show_whole(asked, new))
     else:
         first, second = open_body(recorded)[0], open_body(asked)[0]
         if not first or not second:
@@ -218,6 +223,14 @@ def _at_byte(place: str, old: bytes, new: bytes, at: int) -> Difference:
         for body in (old, new)
     ]
     return Difference(place, one_line(shown[0]), one_line(shown[1]))
+
+
+def _show_whole(request: Request, form: Canonical) -> str:
+    """Show a body by its size and the beginning of a hash of what is compared."""
+    if not form.body:
+        return ABSENT
+    match = request.spilled.match if request.spilled is not None else blake3(form.body).digest()
+    return f"({request.body_bytes} bytes, BLAKE3 {match.hex()[:16]})"
 
 
 def _show_body(body: bytes) -> str:

@@ -22,7 +22,7 @@ from playhead.tape.divergence import (
     Divergence,
     DivergenceKind,
 )
-from playhead.tape.model import Headers, Request, RequestClass, Seq
+from playhead.tape.model import Headers, Request, RequestClass, Seq, Spilled
 from playhead.tape.nearness import distance, nearest
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))
@@ -206,6 +206,22 @@ def test_a_long_value_is_shown_where_it_differs() -> None:
     assert "OLD" in found.recorded
     assert "NEW" in found.asked
     assert max(len(found.recorded), len(found.asked)) <= MAX_SHOWN
+
+
+def test_bodies_that_lie_in_files_are_told_apart_by_size_and_hash() -> None:
+    """Neither is at hand to be compared, but neither is absent."""
+    one, other = (
+        ask(b"", spilled=Spilled(b"?" * 32, 9_000_000 + number, bytes([number]) * 32))
+        for number in (1, 2)
+    )
+    (found,) = differences(one, other, RULES)
+    assert found.place == "body"
+    assert found.recorded == "(9000001 bytes, BLAKE3 0101010101010101)"
+    assert found.asked == "(9000002 bytes, BLAKE3 0202020202020202)"
+    (found,) = differences(one, ask(b""), RULES)
+    assert (found.place, found.asked) == ("body", ABSENT)
+    (found,) = differences(ask({"a": 1}), one, RULES)
+    assert found.recorded.startswith("(8 bytes, BLAKE3 ")
 
 
 @pytest.mark.parametrize("depth", [300, 5000, 200_000])
