@@ -63,6 +63,19 @@ async def test_a_tape_that_was_indexed_anew_is_played_from_its_index(tmp_path: P
     assert receipt.warnings == []
 
 
+async def test_a_tape_that_is_indexed_as_it_is_played_matches_as_one_that_was_indexed_anew(
+    tmp_path: Path,
+) -> None:
+    """Under other rules than it was recorded with, its own bytes match exactly all the same, each in its turn."""
+    bodies = [b'{"id": %d, "t": "a"}' % number for number in (1, 2, 3)]
+    tape(tmp_path, *bodies)
+    async with running_engine(config(tmp_path, ignore=MASK)) as running:
+        said, receipt = await play(running, bodies[0], b'{"id": 9, "t": "a"}', bodies[2])
+    assert said == [b"answer 1", b"answer 2", b"answer 3"]
+    assert receipt.faithful
+    assert dict(receipt.matched) == {"canonical": 1, "exact": 2}
+
+
 async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     """The run's row is what it was."""
     tape(tmp_path, b'{"id": 1}')
