@@ -223,7 +223,8 @@ class Session:
                 if event.kind is EventKind.INTENT:
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
-                    begun[event.seq] = key
+                    if data["request_class"] != RequestClass.TELEMETRY.value:  # which nobody wrote
+                        begun[event.seq] = key
                 elif event.kind is EventKind.OUTCOME and event.seq in begun:
                     near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
             after = page[-1].number
