@@ -1,9 +1,11 @@
 """Tapes that are played under other rules than they were indexed under, or by another version."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, RedactRule, parse_match
@@ -108,6 +110,25 @@ async def test_a_tape_of_a_newer_version_is_compared_from_its_bytes_and_says_so(
     async with running_engine(config(tmp_path)) as running:
         said, receipt = await play(running, b'{"id": 1}')
     assert (said, receipt.warnings) == ([b"answer 1"], [])
+
+
+async def test_a_tape_that_cannot_be_indexed_under_the_rules_of_now_says_why(
+    tmp_path: Path,
+) -> None:
+    """One run, whose refusals and whose receipt name the exchange; not another one for each connection."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
+    with lmdb.open(str(tmp_path / "log.lmdb"), max_dbs=20) as environment:
+        table = environment.open_db(b"exchanges")
+        with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
+            assert cursor.last()
+            transaction.put(cursor.key(), cursor.value()[:-1], db=table)
+    async with running_engine(config(tmp_path, ignore=MASK)) as running:
+        said, receipt = await play(running, b'{"id": 1}', b'{"id": 1}')
+        assert [run.id for run in running.store.runs()] == ["tape", "tape@1"]
+    why = "the tape cannot be indexed under the rules of now: run tape, exchange 2: "
+    assert [json.loads(body)["playhead"]["reason"].startswith(why) for body in said] == [True] * 2
+    assert [text.startswith(why) for text in receipt.warnings] == [True]
+    assert (receipt.faithful, receipt.counts["refused"]) == (False, 2)
 
 
 async def test_an_index_replaced_while_its_tape_is_played_changes_nothing_for_the_playback(
