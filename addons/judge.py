@@ -116,9 +116,7 @@ class Judge:
             flight.decision = decide(flight.facts, session.mode, _NO_RULES, None)
             return None
         flight.raw = raw_key(request, flight.request_class)
-        known = None
-        if session.reindexed is None:
-            known = session.store.find_fingerprint(session.tape, flight.raw)
+        known = session.find_known(flight.raw)
         flight.exact = known is not None
         # Of an effect its effect key is needed even so.
         effect = flight.request_class is RequestClass.EFFECT

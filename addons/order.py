@@ -194,25 +194,30 @@ class Order:
         return first
 
     def _is_known(self, shared: Dependence, served: Set[Seq], deadline: float) -> bool:
-        """Say whether the agent can have a value from elsewhere: what it was answered in this playback."""
+        """Say whether the agent has a value from elsewhere: it asked with it, or was answered with it, in this playback."""
         needles = core(shared.value)
-        for response in self._answered(shared.tape_seq, served):
+        for request, response in self._had(shared.tape_seq, served):
+            if request is not None and may_stand_in_request(request, needles):
+                return True
             if may_stand_in_answer(response, needles):
                 return True
             if time.monotonic() > deadline:
                 return True
         return False
 
-    def _answered(self, after: Seq, served: Set[Seq]) -> Iterator[Response | None]:
-        """Give what was served from behind a place of the tape, and what did not come from the tape."""
-        yield from self._stubbed.copy().values()
+    def _had(
+        self, after: Seq, served: Set[Seq]
+    ) -> Iterator[tuple[Request | None, Response | None]]:
+        """Give what was asked and served from behind a place of the tape, and answers that did not come from the tape."""
+        for response in self._stubbed.copy().values():
+            yield None, response
         for one in sorted(served):
             if one > after and (found := self._store.find_exchange(self._tape, one)) is not None:
-                yield found.response
+                yield found.request, found.response
         if self._run is not None and self._policy.live:
             for exchange in self._store.exchanges(self._run):
                 if exchange.verdict is VerdictKind.LIVE:
-                    yield exchange.response
+                    yield exchange.request, exchange.response
 
 
 def find_earlier(session: "Session", seq: Seq) -> tuple[Seq, ...] | None:

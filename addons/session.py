@@ -6,13 +6,14 @@ Belongs to the event loop, except where a method says otherwise.
 import asyncio
 import threading
 import time
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
 from ..config import Config, Mode
 from ..store import RunInfo, Store
-from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint
+from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint, raw_key
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.keys import KeyPairs
@@ -69,6 +70,8 @@ class Session:
         )
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
+        self._raws: dict[bytes, Fingerprint] = {}
+        """Fingerprints by hash of the raw request, there."""
         self.keys: set[tuple[Any, ...]] = set()
         self.groups: set[tuple[int, float]] = set()
         self.groups_known = True
@@ -156,7 +159,16 @@ class Session:
         assert self.tape is not None
         if self.reindexed is None:
             return self.store.next_use(self.tape, fingerprint, after)
-        return next((seq for seq in self.reindexed.get(fingerprint, ()) if seq > after), None)
+        uses = self.reindexed.get(fingerprint, [])
+        at = bisect_right(uses, after)
+        return uses[at] if at < len(uses) else None
+
+    def find_known(self, raw: bytes) -> Fingerprint | None:
+        """Find the fingerprint of a request whose bytes are on the tape, by their hash."""
+        assert self.tape is not None
+        if self.reindexed is None:
+            return self.store.find_fingerprint(self.tape, raw)
+        return self._raws.get(raw)
 
     def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
         """Bring a request into canonical form and hash it. May run on any thread."""
@@ -222,7 +234,8 @@ class Session:
                 if event.kind is EventKind.INTENT:
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
-                    begun[event.seq] = key
+                    if data["request_class"] != RequestClass.TELEMETRY.value:  # which nobody wrote
+                        begun[event.seq] = key
                 elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
@@ -248,4 +261,5 @@ class Session:
         for exchange in self.store.exchanges(self.tape):
             key = self.fingerprint(exchange.request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
+            self._raws[raw_key(exchange.request, exchange.request_class)] = key
         self.reindexed = found

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mitmproxy import connection
 
 from ..config import Config, Mode, parse_run_name
-from ..store import RunInfo, RunStatus, Store, StoreError, UnknownRun
+from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
@@ -372,7 +372,14 @@ class Sessions:
                 logger.warning("%s", text)
                 session.note(EventKind.NOTED, text=text)
             logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
-            await asyncio.to_thread(session.reindex)
+            try:
+                await asyncio.to_thread(session.reindex)
+            except LogCorrupt as error:
+                # Its own index still stands, but for other rules: everything is refused, and the run says why.
+                problem = f"the tape cannot be indexed under the rules of now: {error}"
+                logger.error("%s", problem)
+                session.note(EventKind.NOTED, text=problem)
+                return Session(config.mode, config, redactor, self._store, run, None, problem)
         session.prepare()
         return session
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
+from blake3 import blake3
+
 from .canonical import (
     BOUNDARY,
     MARK,
@@ -31,6 +33,8 @@ from .model import Request, RequestClass
 
 _BEFORE = 60
 """Characters shown before the first that differs."""
+_NOTHING = object()
+"""Stands for a member that is not there."""
 _SHIFT = 32
 """Items that may have been put in or left out before what follows is no longer seen as moved."""
 
@@ -135,11 +139,12 @@ def _header_pairs(form: Canonical) -> _Pairs:
 
 def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
     """Compare pairs by name: the values of a name are sorted for a query, in order for the rest."""
-    names = dict.fromkeys([name for name, _ in old] + [name for name, _ in new])
+    values: dict[str, tuple[list[str | None], list[str | None]]] = {}
+    for side, pairs in enumerate((old, new)):
+        for name, value in pairs:
+            values.setdefault(name, ([], []))[side].append(value)
     told = False
-    for name in names:
-        one = [value for key, value in old if key == name]
-        other = [value for key, value in new if key == name]
+    for name, (one, other) in values.items():
         if what == "query":
             one.sort(key=_sortable)
             other.sort(key=_sortable)
@@ -195,6 +200,9 @@ def _body_differences(
         yield _at_byte(f"body part {part}", old.body, new.body, at)
     elif old.kind is new.kind is BodyKind.TEXT:
         yield from _byte_difference(old.body, new.body, "body byte ")
+    elif recorded.spilled is not None or asked.spilled is not None:
+        # Neither is at hand; told is what says that they are two.
+        yield Difference("body", _show_whole(recorded, old), _show_whole(asked, new))
     else:
         first, second = open_body(recorded)[0], open_body(asked)[0]
         if not first or not second:
@@ -218,6 +226,14 @@ def _at_byte(place: str, old: bytes, new: bytes, at: int) -> Difference:
     return Difference(place, one_line(shown[0]), one_line(shown[1]))
 
 
+def _show_whole(request: Request, form: Canonical) -> str:
+    """Show a body by its size and the beginning of a hash of what is compared."""
+    if not form.body:
+        return ABSENT
+    match = request.spilled.match if request.spilled is not None else blake3(form.body).digest()
+    return f"({request.body_bytes} bytes, BLAKE3 {match.hex()[:16]})"
+
+
 def _show_body(body: bytes) -> str:
     return one_line(body[: 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")) or ABSENT
 
@@ -227,13 +243,16 @@ def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Dif
         return
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
+            one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
+            if one == other:
+                continue  # before its path is written, which may be long
             place = f"{path}{json_step(name)}"
-            if name not in new:
-                yield show_difference(f"body {place}", show_json(old[name]), ABSENT)
-            elif name not in old:
-                yield show_difference(f"body {place}", ABSENT, show_json(new[name]))
+            if other is _NOTHING:
+                yield show_difference(f"body {place}", show_json(one), ABSENT)
+            elif one is _NOTHING:
+                yield show_difference(f"body {place}", ABSENT, show_json(other))
             else:
-                yield from _tree_differences(old[name], new[name], place, depth + 1)
+                yield from _tree_differences(one, other, place, depth + 1)
     elif (
         depth < MAX_DEPTH
         and isinstance(old, list)
@@ -252,11 +271,12 @@ def _list_differences(
     """Compare item by item; what was put in or left out is a difference, what it moved is not."""
     at, other = 0, 0
     while at < len(old) or other < len(new):
-        place = f"{path}[{at if at < len(old) else other}]"
-        surplus = (len(new) - other) - (len(old) - at)
         if old[at : at + 1] == new[other : other + 1]:
             at, other = at + 1, other + 1
-        elif at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
+            continue
+        place = f"{path}[{at if at < len(old) else other}]"
+        surplus = (len(new) - other) - (len(old) - at)
+        if at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
             yield show_difference(f"body {place}", ABSENT, show_json(new[other]))
             other += 1
         elif other == len(new) or (surplus < 0 and new[other] in _ahead(old, at, -surplus)):

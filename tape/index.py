@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from ..config.schema import RedactRule
 from .canonical import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
-from .model import Exchange, Fingerprint, RequestClass, Seq
+from .json_rpc import find_places
+from .model import Exchange, Fingerprint, RequestClass, Response, Seq
 from .redact import Redactor
 
 
@@ -68,18 +69,37 @@ def index_entry(exchange: Exchange, rules: Rules, redactor: Redactor) -> Entry:
     return Entry(exchange.seq, found, raw_key(request, kind))
 
 
+_TELLING = frozenset({b"location", b"grpc-status", b"grpc-message"})
+"""Fields of an answer that say what its body does not; most others say when and by whom."""
+
+
 def answer_hash(exchange: Exchange) -> bytes:
-    """Give 16 bytes over what an exchange answered: status, body, failure; empty where that never matters."""
+    """Give 16 bytes over what an exchange answered: status, body, failure; empty where that never matters.
+
+    The ids of JSON-RPC do not count in a body: whoever is served it gets its own.
+    """
     if exchange.request_class is RequestClass.TELEMETRY:
         return b""
     response, fault = exchange.response, exchange.fault
     told = blake2b(digest_size=16)
     if response is not None:
         told.update(b"%d " % response.status)
-        told.update(response.spilled.digest if response.spilled is not None else response.body)
+        for name, value in (*response.headers, *response.trailers):
+            if name.lower() in _TELLING:
+                told.update(b"%b: %b\n" % (name.lower(), value))
+        told.update(response.spilled.digest if response.spilled is not None else _said(response))
     if fault is not None:
         told.update(f"\n{fault.kind.value} {fault.phase.value}".encode())
     return told.digest()
+
+
+def _said(response: Response) -> bytes:
+    body, parts, at = response.body, [], 0
+    events = (response.header(b"content-type") or b"").lower().startswith(b"text/event-stream")
+    for place in find_places(body, events=events):
+        parts.append(body[at : place.start])
+        at = place.end
+    return b"".join((*parts, body[at:]))
 
 
 def compare(old: Mapping[Seq, Fingerprint], new: Index, answers: Mapping[Seq, bytes]) -> Change:

@@ -321,10 +321,11 @@ def text_of(value: Any, exact: bool) -> str | None:
 def _mask(value: Any, path: JsonPath, at: int, mark: Any, hidden: _Hidden | None) -> Any:
     """Mask what a path leads to, in place, and give the value back.
 
-    hidden: takes what was hidden.
+    hidden: takes what was hidden in the quick reader's tree; None for the exact one's.
     """
-    if is_twice(value):
-        # Each of the values is masked; that the key stands twice stays.
+    if hidden is None and is_twice(value):
+        # Each of the values is masked; that the key stands twice stays. Only the exact reader makes such lists:
+        # in the quick one's tree the first item is a text.
         value[1:] = [_mask(item, path, at, mark, hidden) for item in value[1:]]
         return value
     if at == len(path):

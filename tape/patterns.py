@@ -63,7 +63,8 @@ def find_swaps(
     """
     known = {(id(swap.holder), swap.key): swap.value for swap in before}
     found = dict(zip(known, before, strict=True))
-    for holder, key, value in _strings(tree, exact):
+    left_out = frozenset(place for place, value in known.items() if value is None)
+    for holder, key, value in _strings(tree, exact, left_out):
         text = known.get((id(holder), key), value)
         if isinstance(text, str):
             left = what_is_left(text, patterns)
@@ -72,8 +73,10 @@ def find_swaps(
     return tuple(found.values())
 
 
-def _strings(tree: Any, exact: bool) -> Iterator[tuple[Any, Any, str]]:
-    """Give every string value with what holds it."""
+def _strings(
+    tree: Any, exact: bool, left_out: frozenset[tuple[int, Any]]
+) -> Iterator[tuple[Any, Any, str]]:
+    """Give every string value with what holds it; none inside what is left out."""
     waiting: list[tuple[Any, Any, Any, int]] = [(None, None, tree, 0)]
     while waiting:
         holder, key, value, depth = waiting.pop()
@@ -81,7 +84,11 @@ def _strings(tree: Any, exact: bool) -> Iterator[tuple[Any, Any, str]]:
             if depth > MAX_DEPTH:
                 raise RecursionError("nested too deep")
             members = value.items() if isinstance(value, dict) else enumerate(value)
-            waiting += [(value, name, item, depth + 1) for name, item in members]
+            waiting += [
+                (value, name, item, depth + 1)
+                for name, item in members
+                if (id(value), name) not in left_out
+            ]
         else:
             text = text_of(value, exact)
             if text is not None:

@@ -30,6 +30,9 @@ MAX_VALUES = 20_000
 _MAX_DEPTH = 100
 _MAX_TEXT = 200
 """Characters of a plain text that counts as a whole."""
+_MAX_PLACE = 1000
+"""Characters of a place beyond which no step is added, and of a name in it: thousands of values may stand below
+one long name."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{12,}")
 _DIGIT = re.compile(r"[0-9]")
@@ -202,9 +205,12 @@ def _tree_leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]
             yield path, value[1:]
     elif depth > 2 * _MAX_DEPTH:
         return
+    elif isinstance(value, dict | list) and len(path) > _MAX_PLACE:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tree_leaves(item, path, depth + 1)
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _tree_leaves(item, path + json_step(name), depth + 1)
+            yield from _tree_leaves(item, path + json_step(name[:_MAX_PLACE]), depth + 1)
     elif isinstance(value, list):
         items = value[1:] if is_twice(value) else value
         for index, item in enumerate(items):

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from playhead.config import LiveRule, ModelDrift, Playback, parse_match
+from playhead.config import Config, LiveRule, Mode, ModelDrift, Playback, parse_match
+from playhead.store import Store
+from playhead.tape.model import Chunk, RequestClass
+from playhead.tests.support.client import Connection
+from playhead.tests.support.engine import running_engine
+from playhead.tests.support.exchanges import make_request, make_response
+from playhead.tests.support.recordings import record_run
 from playhead.tests.support.story import Call, recorded
+from playhead.timeline import build
 
 ORDER, CHARGE = "ord-8841029375", "ch_99300217453"
 LOOK_UP = Call("GET /orders?limit=1", answer={"orders": [{"id": ORDER}]})
@@ -102,6 +109,31 @@ async def test_a_value_that_came_from_another_answer_needs_no_first_one(store_di
         said = await story.play([other, call, LOOK_UP])
         receipt = await story.end()
     assert [one.status for one in said] == [200, 200, 200]
+    assert receipt.faithful is True, receipt.to_json()
+
+
+async def test_a_value_that_the_agent_made_itself_needs_no_answer(store_dir: Path) -> None:
+    """A stream that was opened first said it after it had been sent: whoever sends it again has it."""
+    said = make_response(ORDER.encode(), chunks=(Chunk(2000, len(ORDER), after=2),))
+    events, made, used = (
+        replace(make_request(what, body), headers=())
+        for what, body in (
+            ("GET http://api.test/events", b""),
+            ("POST http://api.test/items", ORDER.encode()),
+            (f"GET http://api.test/items/{ORDER}", b""),
+        )
+    )
+    tape = [(events, said), (made, make_response()), (used, make_response())]
+    with Store.open(store_dir) as store:
+        record_run(store, "tape", tape, kind=RequestClass.READ)
+    async with running_engine(Config(mode=Mode.PLAYBACK, store=store_dir)) as running:
+        connection = await Connection.open(str(running.address))
+        for request in (made, used, events):
+            answer = await connection.ask(request.url, body=request.body, credentials="tape:x")
+            assert answer.status == 200, answer.body
+        connection.writer.close()
+        await running.end("tape@1")
+        receipt = build(running.store, running.store.get_run("tape@1"))
     assert receipt.faithful is True, receipt.to_json()
 
 

@@ -143,6 +143,16 @@ async def test_a_planted_fault_is_told_as_what_it_is(name: str, store_dir: Path)
     _check_text(receipt, fault)
 
 
+async def test_what_an_sdk_sends_on_its_own_is_never_what_was_meant(store_dir: Path) -> None:
+    """It is on the tape, at the same host, and the only thing there; the agent's request is new all the same."""
+    spans = Call("POST /opentelemetry.proto.collector.trace.v1.TraceService/Export", {"a": 1})
+    async with recorded(store_dir, [spans]) as story:
+        (said,) = await story.play([Call("POST /orders", {"a": 2})])
+        receipt = await story.end()
+    assert (said.divergence["kind"], said.divergence["nearest_seq"]) == ("unexpected", None)
+    assert receipt.counts["unused"] == 0
+
+
 async def test_what_follows_from_a_fault_is_counted(store_dir: Path) -> None:
     """A prompt that changed changes every later request; one is told, the rest is a number."""
     calls = [

@@ -1,9 +1,11 @@
 """Tapes that are played under other rules than they were indexed under, or by another version."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, RedactRule, parse_match
@@ -77,6 +79,19 @@ async def test_a_tape_that_was_indexed_anew_is_played_from_its_index(tmp_path: P
     assert receipt.warnings == []
 
 
+async def test_a_tape_that_is_indexed_as_it_is_played_matches_as_one_that_was_indexed_anew(
+    tmp_path: Path,
+) -> None:
+    """Under other rules than it was recorded with, its own bytes match exactly all the same, each in its turn."""
+    bodies = [b'{"id": %d, "t": "a"}' % number for number in (1, 2, 3)]
+    tape(tmp_path, *bodies)
+    async with running_engine(config(tmp_path, ignore=MASK)) as running:
+        said, receipt = await play(running, bodies[0], b'{"id": 9, "t": "a"}', bodies[2])
+    assert said == [b"answer 1", b"answer 2", b"answer 3"]
+    assert receipt.faithful
+    assert dict(receipt.matched) == {"canonical": 1, "exact": 2}
+
+
 async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     """The run's row is what it was."""
     tape(tmp_path, b'{"id": 1}')
@@ -109,6 +124,25 @@ async def test_a_tape_of_a_newer_version_is_compared_from_its_bytes_and_says_so(
     async with running_engine(config(tmp_path)) as running:
         said, receipt = await play(running, b'{"id": 1}')
     assert (said, receipt.warnings) == ([b"answer 1"], [])
+
+
+async def test_a_tape_that_cannot_be_indexed_under_the_rules_of_now_says_why(
+    tmp_path: Path,
+) -> None:
+    """One run, whose refusals and whose receipt name the exchange; not another one for each connection."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
+    with lmdb.open(str(tmp_path / "log.lmdb"), max_dbs=20) as environment:
+        table = environment.open_db(b"exchanges")
+        with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
+            assert cursor.last()
+            transaction.put(cursor.key(), cursor.value()[:-1], db=table)
+    async with running_engine(config(tmp_path, ignore=MASK)) as running:
+        said, receipt = await play(running, b'{"id": 1}', b'{"id": 1}')
+        assert [run.id for run in running.store.runs()] == ["tape", "tape@1"]
+    why = "the tape cannot be indexed under the rules of now: run tape, exchange 2: "
+    assert [json.loads(body)["playhead"]["reason"].startswith(why) for body in said] == [True] * 2
+    assert [text.startswith(why) for text in receipt.warnings] == [True]
+    assert (receipt.faithful, receipt.counts["refused"]) == (False, 2)
 
 
 async def test_an_index_replaced_while_its_tape_is_played_changes_nothing_for_the_playback(

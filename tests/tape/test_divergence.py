@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
+from playhead.tape import difference
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
 from playhead.tape.difference import differences
 from playhead.tape.divergence import (
@@ -21,7 +22,7 @@ from playhead.tape.divergence import (
     Divergence,
     DivergenceKind,
 )
-from playhead.tape.model import Headers, Request, RequestClass, Seq
+from playhead.tape.model import Headers, Request, RequestClass, Seq, Spilled
 from playhead.tape.nearness import distance, nearest
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))
@@ -207,12 +208,50 @@ def test_a_long_value_is_shown_where_it_differs() -> None:
     assert max(len(found.recorded), len(found.asked)) <= MAX_SHOWN
 
 
+def test_bodies_that_lie_in_files_are_told_apart_by_size_and_hash() -> None:
+    """Neither is at hand to be compared, but neither is absent."""
+    one, other = (
+        ask(b"", spilled=Spilled(b"?" * 32, 9_000_000 + number, bytes([number]) * 32))
+        for number in (1, 2)
+    )
+    (found,) = differences(one, other, RULES)
+    assert found.place == "body"
+    assert found.recorded == "(9000001 bytes, BLAKE3 0101010101010101)"
+    assert found.asked == "(9000002 bytes, BLAKE3 0202020202020202)"
+    (found,) = differences(one, ask(b""), RULES)
+    assert (found.place, found.asked) == ("body", ABSENT)
+    (found,) = differences(ask({"a": 1}), one, RULES)
+    assert found.recorded.startswith("(8 bytes, BLAKE3 ")
+
+
 @pytest.mark.parametrize("depth", [300, 5000, 200_000])
 def test_a_deep_body_still_has_a_difference(depth: int) -> None:
     """Depth costs precision and nothing else."""
     one, other = (b"[" * depth + value + b"]" * depth for value in (b"1", b"2"))
     assert len(differences(ask(one), ask(other), RULES)) == 1
     assert distance(ask(one), ask(other)) > 0
+
+
+def test_a_query_of_many_names_is_compared_name_by_name_once() -> None:
+    """The last of 60,000 parameters is found before a client would give up: the work grows with their number alone."""
+    query = "/?" + "&".join(f"p{number}=1" for number in range(60_000))
+    (found,) = differences(ask(b"", query), ask(b"", query + "2"), RULES)
+    assert found == Difference("query p59999", "1", "12")
+
+
+def test_paths_are_written_for_what_differs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name may be megabytes long, and stand above thousands of values that are the same."""
+    written: list[str] = []
+
+    def step(name: str) -> str:
+        written.append(name)
+        return f".{name}"
+
+    monkeypatch.setattr(difference, "json_step", step)
+    one, other = ({"all": {**dict.fromkeys(map(str, range(50)), 1), "x": x}} for x in (1, 2))
+    (found,) = differences(ask(one), ask(other), RULES)
+    assert found.place == "body $.all.x"
+    assert written == ["all", "x"]
 
 
 def _places(value: Any, path: str = "$") -> list[tuple[Any, Any, str]]:

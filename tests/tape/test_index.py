@@ -74,6 +74,36 @@ def test_an_answer_is_its_status_body_and_failure() -> None:
     assert answer_hash(replace(one, request_class=RequestClass.TELEMETRY)) == b""
 
 
+def test_where_an_answer_sends_its_client_and_how_a_call_ended_count() -> None:
+    """Neither need stand in a body: a redirect has none, nor has a call of gRPC that failed."""
+    answers = [
+        make_response(b"", 303, headers=((b"Location", b"/jobs/1"), (b"Date", b"now"))),
+        make_response(b"", 303, headers=((b"location", b"/jobs/2"),)),
+        make_response(b"", trailers=((b"grpc-status", b"0"),)),
+        make_response(b"", trailers=((b"grpc-status", b"5"),)),
+    ]
+    hashes = [answer_hash(make_exchange(response=answer)) for answer in answers]
+    assert len(set(hashes)) == 4
+    later = replace(answers[0], headers=((b"location", b"/jobs/1"), (b"date", b"later")))
+    assert answer_hash(make_exchange(response=later)) == hashes[0]
+
+
+def test_ids_of_json_rpc_make_no_other_answer() -> None:
+    """They are written over when it is served; what it says is not."""
+    told = b'{"jsonrpc":"2.0","id":%b,"result":{"id":%b}}'
+    hashes = [
+        answer_hash(make_exchange(response=make_response(body)))
+        for body in (told % (b"1", b"7"), told % (b'"b"', b"7"), told % (b"1", b"8"))
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+    events = ((b"content-type", b"text/event-stream"),)
+    one, other = (
+        make_response(b"data: " + told % (number, b"7") + b"\n\n", headers=events)
+        for number in (b"1", b"2")
+    )
+    assert answer_hash(make_exchange(response=one)) == answer_hash(make_exchange(response=other))
+
+
 def test_an_entry_is_made_from_the_raw_bytes() -> None:
     """Whatever fingerprint the exchange was recorded with."""
     entries = [

@@ -86,6 +86,17 @@ def test_the_values_of_a_request() -> None:
 ANSWER = said({"id": ID})
 
 
+@pytest.mark.parametrize("above", [["k" * 1_000_000], ["k" * 900, "l" * 900, "m" * 900, "n" * 900]])
+def test_places_stay_short_whatever_names_are_long(above: list[str]) -> None:
+    """A thousand values below long names take no thousand times their memory."""
+    tree: Any = [[f"value-{number:012}"] for number in range(1000)]
+    for name in above:
+        tree = {name: tree}
+    found = request_values(make_request(body=json.dumps(tree).encode()))
+    assert len(found) == 1000
+    assert max(map(len, found.values())) < 2200
+
+
 def test_what_came_after_a_request_cannot_be_in_it() -> None:
     """Read from the order of arrival: pieces after it, and those after the client had left."""
     size = len(ANSWER.body)
