@@ -56,23 +56,25 @@ class RecordingStream(UploadingStream):
         """Note each piece, and hold back the last."""
         flight = self._flight
         if flight is None or not isinstance(event, ResponseData):
-            yield from super().state_stream_response_body(event)
-            return
+            return super().state_stream_response_body(event)
+        return self._pass_on(flight, event.data)
+
+    def _pass_on(self, flight: Flight, data: bytes) -> Commands:
         try:
-            flight.take(event.data)
+            flight.take(data)
         except StoreError as error:
             yield from self._cannot_keep(error)
             return
         if flight.whole:
-            self._held += event.data  # HTTP/2 may send empty pieces after the last
+            self._held += data  # HTTP/2 may send empty pieces after the last
             self._held_pieces += 1
             return
-        if flight.event_stream and flight.recording and is_terminal(event.data):
+        if flight.event_stream and flight.recording and is_terminal(data):
             yield PlayheadReleaseHook(flight)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)
                 return
-        yield SendHttp(ResponseData(self.stream_id, event.data), self.context.client)
+        yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
 
     def _finish_recorded(self, flight: Flight) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
@@ -111,11 +113,10 @@ class RecordingStream(UploadingStream):
         """Take note of who failed, and let the client see just that."""
         flight = self._flight if hasattr(self, "flow") else None
         if flight is None:
-            yield from super().handle_protocol_error(event)
-        elif isinstance(event, RequestProtocolError):
-            yield from self._client_left(flight, event)
-        else:
-            yield from self._upstream_failed(flight, event)
+            return super().handle_protocol_error(event)
+        if isinstance(event, RequestProtocolError):
+            return self._client_left(flight, event)
+        return self._upstream_failed(flight, event)
 
     def _client_left(self, flight: Flight, event: RequestProtocolError) -> Commands:
         asked = self.client_state in (self.state_done, self.state_stream_request_body)
