@@ -6,9 +6,10 @@ whether there is more, until it is told so by an exception. That is a tenth of t
 1. Pieces for one connection that nothing else comes between are one. Whatever else a layer asks for happens
    after what it sent before.
 2. What OpenSSL has made is read until less comes than was asked for.
+3. What only passes goes straight to the layer inside, not through a generator that looks at each piece.
 
-Replaces: `TLSLayer.tls_interact`, `TLSLayer.event_to_child` (which it inherits), `ServerTLSLayer.event_to_child`.
-Checked against 12.2.3. Test: tests/proxy/engine/test_encrypting.py.
+Replaces: `TLSLayer.tls_interact`, `ServerTLSLayer.event_to_child`, and of what `TLSLayer` inherits `event_to_child`
+and `_handle_event`. Checked against 12.2.3. Test: tests/proxy/engine/test_encrypting.py.
 """
 
 from typing import Any
@@ -24,6 +25,17 @@ Commands = Any
 """A generator of mitmproxy commands."""
 
 _event_to_child = ServerTLSLayer.event_to_child
+_handle_event = TLSLayer._handle_event
+
+
+def handle_event(self: TLSLayer, event: events.Event) -> Commands:
+    """Take what is for this layer; hand on the rest."""
+    if isinstance(event, events.ConnectionEvent) and event.connection is self.conn:
+        if isinstance(event, events.DataReceived) and self.tunnel_state is TunnelState.OPEN:
+            return self.receive_data(event.data)
+    elif not isinstance(event, events.Start):
+        return self.event_to_child(event)
+    return _handle_event(self, event)
 
 
 def tls_interact(self: TLSLayer) -> Commands:
@@ -68,6 +80,7 @@ def event_to_child_of_server(self: ServerTLSLayer, event: events.Event) -> Comma
 
 def install() -> None:
     """Have mitmproxy encrypt so, for the whole process."""
+    TLSLayer._handle_event = handle_event  # type: ignore[method-assign, assignment]
     TLSLayer.tls_interact = tls_interact  # type: ignore[method-assign]
     TLSLayer.event_to_child = event_to_child  # type: ignore[method-assign, assignment]
     ServerTLSLayer.event_to_child = event_to_child_of_server  # type: ignore[method-assign]

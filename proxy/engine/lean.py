@@ -77,7 +77,9 @@ def _encoded(name: str) -> bytes:
 
 def is_same(self: connection.Connection, other: object) -> bool:
     """Say whether two stand for one connection."""
-    return self is other or (isinstance(other, connection.Connection) and self.id == other.id)
+    if self is other:
+        return True
+    return self.id == getattr(other, "id", None) and isinstance(other, connection.Connection)
 
 
 def current(self: Any) -> Any:

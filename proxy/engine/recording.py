@@ -2,7 +2,7 @@
 
 1. Pieces of a body pass as they come. The last byte is released only after the outcome is durable: the piece
    that completes the announced length is held back, or else the end itself (the terminating chunk,
-   END_STREAM). A piece on which SDKs act before the end is released after what has passed is durable.
+   END_STREAM). Of an answer that has come whole by then the head goes with it. A piece on which SDKs act before the end is released after what has passed is durable.
 2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
 3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
 """
@@ -30,6 +30,7 @@ from ...store import StoreError
 from ...tape.model import Ending, Gone, Phase
 from .base import Commands, find_ending
 from .hooks import PlayheadLeftHook, PlayheadReleaseHook
+from .messages import PlayheadClient
 from .uploading import UploadingStream
 
 
@@ -44,13 +45,24 @@ class RecordingStream(UploadingStream):
         assert self.flow.response
         flight = self._flight
         if flight is not None:
-            flight.head_sent = True
             flight.head_need = None if flight.request_ended else flight.sent_bytes
+        if flight is None or not self._came_whole(flight):
+            yield from self._send_head(flight)
+        self.server_state = self.state_stream_response_body
+
+    def _came_whole(self, flight: Flight) -> bool:
+        """Say whether all that an answer's head announces is there already, to be read with this event."""
+        side = self._http.connections.get(self.context.server)
+        return isinstance(side, PlayheadClient) and 0 < flight.announced <= len(side.buf)
+
+    def _send_head(self, flight: Flight | None) -> Commands:
+        assert self.flow.response
+        if flight is not None:
+            flight.head_sent = True
         yield SendHttp(
             ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
             self.context.client,
         )
-        self.server_state = self.state_stream_response_body
 
     def state_stream_response_body(self, event: events.Event) -> Commands:
         """Note each piece, and hold back the last."""
@@ -87,6 +99,8 @@ class RecordingStream(UploadingStream):
             yield PlayheadLeftHook(flight)
         if (yield from self.check_killed(False)):
             return
+        if not flight.head_sent:
+            yield from self._send_head(flight)
         if self._held:
             yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
             self._held = b""

@@ -3,7 +3,7 @@
 Why: mitmproxy compares each command with eight kinds in turn, at each of the three or four levels that it passes
 on its way out; what passes most came last.
 
-Replaces: `HttpLayer.event_to_child`. Checked against 12.2.3. Test: tests/journeys.
+Replaces: `HttpLayer.event_to_child`, `HttpLayer._handle_event`. Checked against 12.2.3. Test: tests/journeys.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers.http import (
     DropStream,
     GetHttpConnection,
+    HttpClient,
     HttpLayer,
     RegisterHttpConnection,
     RequestHeaders,
@@ -21,6 +22,19 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 
 Commands = Any
 """A generator of mitmproxy commands."""
+
+_handle_event = HttpLayer._handle_event
+
+
+def handle_event(self: HttpLayer, event: events.Event) -> Commands:
+    """Hand an event to whom it is for."""
+    if isinstance(event, events.ConnectionEvent):
+        side = self.connections.get(event.connection)
+        if side is not None:
+            return self.event_to_child(side, event)
+    elif isinstance(event, events.CommandCompleted):
+        return self.event_to_child(self.command_sources.pop(event.command), event)
+    return _handle_event(self, event)
 
 
 def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> Commands:
@@ -46,6 +60,7 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
         elif isinstance(command, GetHttpConnection):
             yield from self.get_connection(command)
         elif isinstance(command, RegisterHttpConnection):
+            _step_over(self, command)
             yield from self.register_connection(command)
         else:
             if isinstance(command, commands.OpenConnection):
@@ -53,6 +68,14 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
             yield command
 
 
+def _step_over(self: HttpLayer, command: RegisterHttpConnection) -> None:
+    """Leave out the layer that waited for an upstream to be connected: from now on it only passes things on."""
+    side = self.connections.get(command.connection)
+    if isinstance(side, HttpClient) and not command.err and not side._paused_event_queue:
+        self.connections[command.connection] = side.child_layer
+
+
 def install() -> None:
     """Have mitmproxy's HTTP do so, for the whole process."""
+    HttpLayer._handle_event = handle_event  # type: ignore[method-assign]
     HttpLayer.event_to_child = event_to_child  # type: ignore[method-assign]
