@@ -276,8 +276,8 @@ def spools_of(client: connection.Client) -> set[Any]:
 
 def find_flight(flow: http.HTTPFlow) -> Flight | None:
     """Find the flight of a flow."""
-    found: Any = flow.metadata.get(_KEY)
-    return found if isinstance(found, Flight) else None
+    found: Flight | None = flow.metadata.get(_KEY)
+    return found
 
 
 def attach(flow: http.HTTPFlow, flight: Flight) -> None:

@@ -5,6 +5,7 @@ with a smaller seq is unserved. Only else is looked at what stands in the reques
 thread. What cannot be found out within `_LIMIT_S` is let through: the answer is the recorded one all the same.
 """
 
+import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -46,7 +47,7 @@ _SPAN = 1024
 _HELD = 100_000
 """Most values that are held of the answers that were looked at."""
 _KNOWN = 10_000
-"""Most values of which is remembered whether they were seen before."""
+"""Most values of which is remembered whether they were seen before, and answers of which when."""
 
 
 class Order:
@@ -69,21 +70,40 @@ class Order:
         self._classes = classes
         self._stubbed = stubbed
         self._seqs: list[Seq] | None = None
-        self._at = 0
-        """Index of the first exchange that has not been served, as far as is known."""
-        self._idle: set[Seq] = set()
-        """Exchanges on which nothing can depend: telemetry, and what a live rule sends out instead."""
+        self._left: list[Seq] | None = None
+        """Exchanges that have not been served and on which something can depend, in order, as far as is known."""
+        self._lock = threading.Lock()
+        """Held while `_left` is looked at or changed: never for long."""
         self._first: dict[tuple[Seq, str], bool] = {}
+        self._began: dict[Seq, int] = {}
+        """By answer that was looked at: the last seq that had seen nothing of it."""
         self._answers: dict[Seq, tuple[int, Values]] = {}
         """Values of unserved answers that were looked at, with the last seq that had not seen them all."""
         self._held = 0
 
-    def read(self) -> None:
-        """Read the list of exchanges. Blocks."""
-        if self._seqs is None:
-            self._seqs = self._store.seqs(self._tape)
+    def read(self, served: Callable[[], Iterable[Seq]]) -> None:
+        """Read the list of exchanges. Blocks; any thread.
 
-    def find_earlier(self, seq: Seq, served: Callable[[Seq], bool]) -> tuple[Seq, ...] | None:
+        served: gives all that have been served.
+        """
+        if self._seqs is None:
+            seqs = self._store.seqs(self._tape)
+            with self._lock:
+                self._left = list(seqs)
+            # Asked for now: what is served from now on is told to `take`.
+            for seq in served():
+                self.take(seq)
+            self._seqs = seqs
+
+    def take(self, seq: Seq) -> None:
+        """Note that an exchange is served, or that nothing can depend on it. Any thread; twice is once."""
+        with self._lock:
+            left = self._left or []
+            at = bisect_left(left, seq)
+            if at < len(left) and left[at] == seq:
+                del left[at]
+
+    def find_earlier(self, seq: Seq) -> tuple[Seq, ...] | None:
         """Find the exchanges before this one that were not served; None before the list has been read.
 
         Cheap, for the loop; any thread. Empty, too, where there are more than `_WINDOW`.
@@ -91,23 +111,15 @@ class Order:
         seqs = self._seqs
         if seqs is None:
             return None if seq > 1 else ()
-        at = self._at
-        while at < len(seqs) and self._is_done(seqs[at], served):
-            at += 1
-        self._at = at
-        end = bisect_left(seqs, seq)
-        if not at < end <= at + _SPAN:
+        with self._lock:
+            left = self._left or []
+            count = bisect_left(left, seq)
+            if not 0 < count <= _WINDOW:
+                return ()
+            found = left[:count]
+        if bisect_left(seqs, seq) - bisect_left(seqs, found[0]) > _SPAN:
             return ()
-        found: list[Seq] = []
-        for index in range(at, end):
-            if not self._is_done(seqs[index], served):
-                found.append(seqs[index])
-                if len(found) > _WINDOW:
-                    return ()
-        return tuple(found)
-
-    def _is_done(self, seq: Seq, served: Callable[[Seq], bool]) -> bool:
-        return served(seq) or seq in self._idle
+        return tuple(one for one in found if self._began.get(one, 0) < seq)
 
     def find(
         self,
@@ -115,12 +127,13 @@ class Order:
         earlier: Iterable[Seq],
         request: Request,
         untraced: frozenset[str],
-        served: Set[Seq],
+        served: Callable[[], Set[Seq]],
     ) -> Dependence | None:
         """Find an unserved answer on which the recorded exchange `seq` depends. Blocks; any thread.
 
         earlier: those that are looked at.
         request: as asked, redacted.
+        served: gives all that have been served.
         """
         deadline = time.monotonic() + _LIMIT_S
         asked: Values | None = None
@@ -135,7 +148,7 @@ class Order:
             if time.monotonic() > deadline:
                 return None
         for shared in found:
-            if self._is_first(shared, deadline) and not self._is_known(shared, served, deadline):
+            if self._is_first(shared, deadline) and not self._is_known(shared, served(), deadline):
                 return shared
             if time.monotonic() > deadline:
                 return None
@@ -148,10 +161,13 @@ class Order:
             return known[1]
         exchange = self._store.find_exchange(self._tape, one)
         if exchange is None or exchange.response is None or self._is_idle(exchange):
-            self._idle.add(one)
+            self.take(one)
             return {}
         values = seen_values(exchange, before)
-        latest = max((chunk.after for chunk in exchange.response.chunks), default=0)
+        chunks = exchange.response.chunks
+        if chunks and exchange.gone is None and len(self._began) < _KNOWN:
+            self._began[one] = chunks[0].after
+        latest = max((chunk.after for chunk in chunks), default=0)
         if latest < before and self._held + len(values) <= _HELD:
             # Whoever was asked for after its last piece has seen as much.
             self._held += len(values)
@@ -222,9 +238,8 @@ class Order:
 
 def find_earlier(session: "Session", seq: Seq) -> tuple[Seq, ...] | None:
     """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
-    cursor, order = session.cursor, session.order
-    assert cursor is not None
-    return order.find_earlier(seq, cursor.served) if order is not None else ()
+    order = session.order
+    return order.find_earlier(seq) if order is not None else ()
 
 
 def find_needs(
@@ -234,12 +249,16 @@ def find_needs(
     cursor, order = session.cursor, session.order
     assert cursor is not None
     assert order is not None
-    order.read()
-    earlier = order.find_earlier(seq, cursor.served)
+
+    def served() -> frozenset[Seq]:
+        return cursor.served_seqs
+
+    order.read(served)
+    earlier = order.find_earlier(seq)
     if not earlier:
         return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(seq, earlier, request, untraced, cursor.served_seqs)
+    return order.find(seq, earlier, request, untraced, served)
 
 
 def reorder_reason(seq: Seq, needs: Dependence) -> str:

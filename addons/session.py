@@ -60,7 +60,6 @@ class Session:
         self.policy = Policy.of(config)
         self.rules: Rules = compile_rules(config.ignore)
         self.redactor = redactor
-        self.cursor = Cursor(self._next_use) if tape is not None else None
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
         self.order = (
@@ -68,6 +67,7 @@ class Session:
             if tape is not None
             else None
         )
+        self.cursor = Cursor(self._next_use, self.order.take) if self.order is not None else None
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
         self._raws: dict[bytes, Fingerprint] = {}

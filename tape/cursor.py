@@ -38,9 +38,13 @@ class Unknown:
 class Cursor:
     """Position of one playback, per fingerprint."""
 
-    def __init__(self, next_use: NextUse) -> None:
-        """Start at the beginning of the tape that `next_use` reads."""
+    def __init__(self, next_use: NextUse, taken: Callable[[Seq], None] = lambda _: None) -> None:
+        """Start at the beginning of the tape that `next_use` reads.
+
+        taken: told of each exchange that is about to be served.
+        """
         self._next_use = next_use
+        self._taken = taken
         self._last: dict[Fingerprint, Seq] = {}
         self._times: dict[Fingerprint, int] = {}
         self._served: set[Seq] = set()
@@ -70,6 +74,7 @@ class Cursor:
         self._last[fingerprint] = hit.seq
         self._times[fingerprint] = self._times.get(fingerprint, 0) + 1
         self._served.add(hit.seq)
+        self._taken(hit.seq)
 
     def served(self, seq: Seq) -> bool:
         """Say whether an exchange has been served."""

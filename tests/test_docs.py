@@ -18,8 +18,8 @@ import yaml
 
 import playhead
 from playhead import PlayheadError
-from playhead.config import Config, Mode, loads
 from playhead.addons.gates import CannotRule
+from playhead.config import Config, Mode, loads
 from playhead.proxy import cli, doctor, errors
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout

@@ -4,6 +4,7 @@ A failure below HTTP is never turned into an error page of ours: the client's co
 its stream is reset, as the upstream's was.
 """
 
+from functools import cached_property
 from typing import Any
 
 import h2.errors
@@ -88,12 +89,17 @@ class BaseStream(HttpStream):
 
     @property
     def _is_alone(self) -> bool:
-        around = self.context.layers[self.context.layers.index(self) - 1]
-        assert isinstance(around, HttpLayer)
         return not any(
             stream is not self and getattr(stream, "flow", None) is not None and stream.flow.live
-            for stream in around.streams.values()
+            for stream in self._http.streams.values()
         )
+
+    @cached_property
+    def _http(self) -> HttpLayer:
+        """The HTTP that it is a stream of."""
+        around = self.context.layers[self.context.layers.index(self) - 1]
+        assert isinstance(around, HttpLayer)
+        return around
 
     def _end(self, ending: Ending, code: int, *, begun: bool) -> Commands:
         """End the client's connection, or over HTTP/2 perhaps only its stream, in this way.

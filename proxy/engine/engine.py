@@ -27,12 +27,14 @@ from ...tape.policy import Action
 from ..errors import EngineError
 from . import (
     closing,
+    encrypting,
     guard,
     handler,
     heads,
     http2,
     lean,
     messages,
+    routing,
     selftest,
     streams,
     tunnels,
@@ -99,6 +101,8 @@ class Engine:
         http2.install()
         tunnels.install()
         closing.install()
+        encrypting.install()
+        routing.install()
         websocket.install()
         handler.install()
         lean.install()

@@ -31,7 +31,6 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
     RequestEndOfMessage,
-    RequestProtocolError,
     RequestTrailers,
     ResponseEndOfMessage,
     ResponseHeaders,
@@ -62,6 +61,7 @@ _PEEK_BYTES = 16 * 1024
 _LAST_CHUNK = b"0\r\n\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n\0]")
 """What some take for the end of a line."""
+_CONNECTION_BYTES = len(b"connection")
 _PERSISTENCE = (b"close", b"keep-alive")
 _PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
 
@@ -130,22 +130,54 @@ class MessagesMixin(Http1Connection):
     _trailers: http.Headers | None = None
     """To be sent at the end of the message."""
 
+    def _handle_event(self, event: events.Event) -> Commands:
+        if isinstance(event, HttpEvent):
+            return self.send(event)
+        if isinstance(event, events.DataReceived) and self.state != self.passthrough:
+            self.buf += event.data  # type: ignore[misc]  # h11's gives itself
+        return self.state(event)
+
     def read_body(self, event: events.Event) -> Commands:
-        """Read a body as mitmproxy does, with its trailers."""
-        for command in super().read_body(event):
-            if isinstance(command, ReceiveHttp):
-                if self.buf.extended:
-                    self.buf.extended = False
-                    self._note_extensions()
-                if isinstance(command.event, (RequestEndOfMessage, ResponseEndOfMessage)):
-                    yield from self._end_body()
-                elif isinstance(command.event, (RequestProtocolError, ResponseProtocolError)):
-                    self.state = self.done  # what follows is no part of anything
-                    if isinstance(event, events.DataReceived):
-                        self.log(command.event.message)
-            yield command
+        """Read a body, with its trailers."""
+        assert self.stream_id is not None
+        reading = isinstance(event, events.DataReceived)
+        while True:
+            try:
+                found = self.body_reader(self.buf) if reading else self.body_reader.read_eof()
+            except h11.ProtocolError as error:
+                yield from self._break_off(f"HTTP/1 protocol error: {error}", reading)
+                return
+            if found is None:
+                return
+            self._note_extensions()
+            if isinstance(found, h11.EndOfMessage):
+                break
+            if found.data:
+                yield ReceiveHttp(self.ReceiveData(self.stream_id, bytes(found.data)))
+        assert self.request is not None
+        if self.request.data.method.upper() != b"CONNECT":
+            yield from self._end_body()
+            yield ReceiveHttp(self.ReceiveEndOfMessage(self.stream_id))
+        yield from self.mark_done(request=self._is_server, response=not self._is_server)
+
+    def _break_off(self, text: str, reading: bool) -> Commands:
+        """End a connection whose peer broke a body's framing.
+
+        reading: by what it sent, not by ending.
+        """
+        assert self.stream_id is not None
+        yield commands.CloseConnection(self.conn)
+        self._note_extensions()
+        self.state = self.done  # what follows is no part of anything
+        if reading:
+            self.log(text)
+        kind = self.ReceiveProtocolError
+        yield ReceiveHttp(kind(self.stream_id, text, kind.code))
 
     def _note_extensions(self) -> None:
+        if not self.buf.extended:
+            return
+        self.buf.extended = False
         if self._is_server:
             assert self.request is not None
             note(self.request, _EXTENSIONS_LEFT_OUT.format(message="request"))
@@ -172,11 +204,14 @@ class MessagesMixin(Http1Connection):
     def send(self, event: HttpEvent) -> Commands:
         """Send a part of a message; trailers go where chunks end, or nowhere."""
         if isinstance(event, (RequestTrailers, ResponseTrailers)):
-            self._trailers = event.trailers
-        elif isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage)):
-            yield from self._send_end(event)
-        else:
-            yield from super().send(event)
+            return self._keep_trailers(event.trailers)
+        if isinstance(event, (RequestEndOfMessage, ResponseEndOfMessage)):
+            return self._send_end(event)
+        return super().send(event)
+
+    def _keep_trailers(self, trailers: http.Headers) -> Commands:
+        self._trailers = trailers
+        yield from ()
 
     def _send_end(self, event: HttpEvent) -> Commands:
         trailers, self._trailers = self._trailers, None
@@ -237,16 +272,18 @@ class PlayheadClient(MessagesMixin, Http1Client):
         """Read a body; one that lasts until the connection ends was cut where that was reset."""
         reset = isinstance(event, events.ConnectionClosed) and _was_reset(event.connection)
         if reset and isinstance(self.body_reader, Http10Reader):
-            assert self.stream_id is not None
-            self.state = self.done
-            yield commands.CloseConnection(self.conn)
-            yield ReceiveHttp(
-                ResponseProtocolError(
-                    self.stream_id, "peer reset the connection", ErrorCode.GENERIC_SERVER_ERROR
-                )
+            return self._fail_over_reset()
+        return super().read_body(event)
+
+    def _fail_over_reset(self) -> Commands:
+        assert self.stream_id is not None
+        self.state = self.done
+        yield commands.CloseConnection(self.conn)
+        yield ReceiveHttp(
+            ResponseProtocolError(
+                self.stream_id, "peer reset the connection", ErrorCode.GENERIC_SERVER_ERROR
             )
-            return
-        yield from super().read_body(event)
+        )
 
     def _skip_interim(self) -> str:
         """Take interim answers away; give what is wrong with them, or nothing."""
@@ -318,7 +355,13 @@ def find_wrong_field(message: http.Message) -> str:
 
 def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:
     """Say whether a message ends its connection; mitmproxy does not know `Close` and `Keep-Alive`."""
-    said = b",".join([value for name, value in headers.fields if name.lower() == b"connection"])
+    said = b",".join(
+        [
+            value
+            for name, value in headers.fields
+            if len(name) == _CONNECTION_BYTES and name.lower() == b"connection"
+        ]
+    )
     if said:
         words = {word.strip() for word in said.lower().split(b",")}
         if not words.isdisjoint(_PERSISTENCE):

@@ -155,8 +155,10 @@ class PlayingStream(RecordingStream):
         """Take a piece of a request; its answer may begin before it has ended."""
         flight = self._flight
         if flight is None or not flight.duplex or flight.session.mode is not Mode.PLAYBACK:
-            yield from super().state_consume_request_body(event)
-            return
+            return super().state_consume_request_body(event)
+        return self._consume_early(flight, event)
+
+    def _consume_early(self, flight: Flight, event: events.Event) -> Commands:
         if isinstance(event, RequestData):
             flight.sent_bytes += len(event.data)
             if not self._playing:

@@ -2,7 +2,7 @@
 
 1. Pieces of a body pass as they come. The last byte is released only after the outcome is durable: the piece
    that completes the announced length is held back, or else the end itself (the terminating chunk,
-   END_STREAM). A piece on which SDKs act before the end is released after what has passed is durable.
+   END_STREAM). Of an answer that has come whole by then the head goes with it. A piece on which SDKs act before the end is released after what has passed is durable.
 2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
 3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
 4. A request that was held by a gate is not sent once its client has left, however short the time between.
@@ -32,6 +32,7 @@ from ...store import StoreError
 from ...tape.model import Ending, Gone, Phase
 from .base import Commands, find_ending
 from .hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
+from .messages import PlayheadClient
 from .uploading import UploadingStream
 
 
@@ -74,35 +75,48 @@ class RecordingStream(UploadingStream):
         assert self.flow.response
         flight = self._flight
         if flight is not None:
-            flight.head_sent = True
             flight.head_need = None if flight.request_ended else flight.sent_bytes
+        if flight is None or not self._came_whole(flight):
+            yield from self._send_head(flight)
+        self.server_state = self.state_stream_response_body
+
+    def _came_whole(self, flight: Flight) -> bool:
+        """Say whether all that an answer's head announces is there already, to be read with this event."""
+        side = self._http.connections.get(self.context.server)
+        return isinstance(side, PlayheadClient) and 0 < flight.announced <= len(side.buf)
+
+    def _send_head(self, flight: Flight | None) -> Commands:
+        assert self.flow.response
+        if flight is not None:
+            flight.head_sent = True
         yield SendHttp(
             ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
             self.context.client,
         )
-        self.server_state = self.state_stream_response_body
 
     def state_stream_response_body(self, event: events.Event) -> Commands:
         """Note each piece, and hold back the last."""
         flight = self._flight
         if flight is None or not isinstance(event, ResponseData):
-            yield from super().state_stream_response_body(event)
-            return
+            return super().state_stream_response_body(event)
+        return self._pass_on(flight, event.data)
+
+    def _pass_on(self, flight: Flight, data: bytes) -> Commands:
         try:
-            flight.take(event.data)
+            flight.take(data)
         except StoreError as error:
             yield from self._cannot_keep(error)
             return
         if flight.whole:
-            self._held += event.data  # HTTP/2 may send empty pieces after the last
+            self._held += data  # HTTP/2 may send empty pieces after the last
             self._held_pieces += 1
             return
-        if flight.event_stream and flight.recording and is_terminal(event.data):
+        if flight.event_stream and flight.recording and is_terminal(data):
             yield PlayheadReleaseHook(flight)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)
                 return
-        yield SendHttp(ResponseData(self.stream_id, event.data), self.context.client)
+        yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
 
     def _finish_recorded(self, flight: Flight) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
@@ -115,6 +129,8 @@ class RecordingStream(UploadingStream):
             yield PlayheadLeftHook(flight)
         if (yield from self.check_killed(False)):
             return
+        if not flight.head_sent:
+            yield from self._send_head(flight)
         if self._held:
             yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
             self._held = b""
@@ -141,11 +157,10 @@ class RecordingStream(UploadingStream):
         """Take note of who failed, and let the client see just that."""
         flight = self._flight if hasattr(self, "flow") else None
         if flight is None:
-            yield from super().handle_protocol_error(event)
-        elif isinstance(event, RequestProtocolError):
-            yield from self._client_left(flight, event)
-        else:
-            yield from self._upstream_failed(flight, event)
+            return super().handle_protocol_error(event)
+        if isinstance(event, RequestProtocolError):
+            return self._client_left(flight, event)
+        return self._upstream_failed(flight, event)
 
     def _client_left(self, flight: Flight, event: RequestProtocolError) -> Commands:
         asked = self.client_state in (self.state_done, self.state_stream_request_body)

@@ -11,34 +11,54 @@ Checked against 12.2.3. Test: tests/proxy/engine/test_streams.py, tests/journeys
 
 from mitmproxy.proxy import events
 from mitmproxy.proxy.layers import http as http_layer
-from mitmproxy.proxy.layers.http import RequestProtocolError, ResponseProtocolError
+from mitmproxy.proxy.layers.http import (
+    RequestData,
+    RequestEndOfMessage,
+    RequestHeaders,
+    RequestProtocolError,
+    RequestTrailers,
+    ResponseData,
+    ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
+    ResponseTrailers,
+)
 
 from .base import Commands
 from .hooks import Fetch
 from .playing import PlayingStream
+
+_OF_REQUEST = frozenset((RequestHeaders, RequestData, RequestTrailers, RequestEndOfMessage))
+_OF_ANSWER = frozenset((ResponseHeaders, ResponseData, ResponseTrailers, ResponseEndOfMessage))
 
 
 class PlayheadStream(PlayingStream):
     """One exchange on a client connection."""
 
     def _handle_event(self, event: events.Event) -> Commands:
+        kind = type(event)
+        if kind in _OF_REQUEST:
+            return self._inline(self.client_state(event))
+        if kind in _OF_ANSWER:
+            return self._inline(self.server_state(event))
         if isinstance(event, events.Wakeup) and self.child_layer is None:
-            if isinstance(event.command, Fetch):
-                yield from self._inline(self._send_fetched(event.command))
-            elif self._playing:
-                yield from self._inline(self._play())
-            return
-        yield from self._inline(super()._handle_event(event))
+            return self._inline(self._wake(event))
+        return self._inline(super()._handle_event(event))
+
+    def _wake(self, event: events.Wakeup) -> Commands:
+        if isinstance(event.command, Fetch):
+            yield from self._send_fetched(event.command)
+        elif self._playing:
+            yield from self._play()
 
     def send_response(self, already_streamed: bool = False) -> Commands:
         """End an answer: release what was held, or play the tape."""
         flight = self._flight
         if flight is not None and flight.steps is not None and not already_streamed:
-            yield from self._begin_playing()
-        elif flight is not None and already_streamed:
-            yield from self._finish_recorded(flight)
-        else:
-            yield from super().send_response(already_streamed)
+            return self._begin_playing()
+        if flight is not None and already_streamed:
+            return self._finish_recorded(flight)
+        return super().send_response(already_streamed)
 
     def handle_protocol_error(
         self, event: RequestProtocolError | ResponseProtocolError
@@ -46,9 +66,8 @@ class PlayheadStream(PlayingStream):
         """Take note of who failed, and let the client see just that."""
         flight = self._flight if hasattr(self, "flow") else None
         if flight is not None and self._playing:
-            yield from self._left_while_playing(flight, event)
-        else:
-            yield from super().handle_protocol_error(event)
+            return self._left_while_playing(flight, event)
+        return super().handle_protocol_error(event)
 
 
 def install() -> None:

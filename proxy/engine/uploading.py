@@ -44,14 +44,15 @@ class UploadingStream(BaseStream):
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request that is read to its end first."""
         flight = self._flight
-        if flight is None:
-            yield from super().state_consume_request_body(event)
-        elif isinstance(event, RequestData):
-            yield from self._consume(flight, event.data)
-        elif isinstance(event, RequestEndOfMessage) and flight.upload is not None:
-            yield from self._upload_ended(flight)
-        else:
-            yield from super().state_consume_request_body(event)
+        if flight is not None and isinstance(event, RequestData):
+            return self._consume(flight, event.data)
+        if (
+            flight is not None
+            and isinstance(event, RequestEndOfMessage)
+            and flight.upload is not None
+        ):
+            return self._upload_ended(flight)
+        return super().state_consume_request_body(event)
 
     def state_stream_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request that is sent on as it comes."""

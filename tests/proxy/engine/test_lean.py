@@ -3,13 +3,16 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mitmproxy import connection, http, options
+from mitmproxy import connection, http, options, optmanager
 from mitmproxy.coretypes import multidict
+from mitmproxy.net.http import http1
+from mitmproxy.net.http.http1 import read
 from mitmproxy.proxy import context
 
 from playhead.proxy.engine import lean
@@ -20,11 +23,17 @@ _PLACES: tuple[tuple[type, str], ...] = (
     (http.Headers, "get_all"),
     (http.Headers, "get"),
     (http.Headers, "__contains__"),
+    (connection.Connection, "__eq__"),
+    (optmanager._Option, "current"),
 )
 
 _ORIGINALS = """
-from mitmproxy import http
+from mitmproxy import connection, http, optmanager
+from mitmproxy.net.http import http1
 from mitmproxy.proxy import context
+assert http1.expected_http_body_size.__module__ == "mitmproxy.net.http.http1.read"
+assert "__eq__" in connection.Connection.__dict__ and "current" in optmanager._Option.__dict__
+assert not {"__eq__"} & (connection.Client.__dict__.keys() | connection.Server.__dict__.keys())
 assert http.Headers.__dict__.keys() >= {"get_all"}
 assert not {"get", "__contains__"} & http.Headers.__dict__.keys()
 assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Context.__dict__
@@ -35,7 +44,9 @@ assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Contex
 def _put_back() -> Iterator[None]:
     """Leave mitmproxy as it was found, with the twins or without."""
     before = [(owner, name, owner.__dict__.get(name)) for owner, name in _PLACES]
+    size = http1.expected_http_body_size
     yield
+    http1.expected_http_body_size = size
     for owner, name, stock in before:
         if stock is None:
             if name in owner.__dict__:
@@ -172,6 +183,70 @@ def test_messages_are_made_the_same(twins: bool) -> None:
     assert http.ResponseData.from_state(state) == answer.data
 
 
+_LENGTHS = st.sampled_from(
+    [b"0", b"5", b"05", b"00", b"", b" 5", b"-1", b"5, 5", b"5x", b"\xb2", b"123456"]
+)
+_CODINGS = st.sampled_from([b"chunked", b"gzip", b"gzip, chunked", b"identity", b"x", b""])
+_FRAMING = st.lists(
+    st.tuples(st.sampled_from([b"content-length", b"Content-Length"]), _LENGTHS)
+    | st.tuples(st.just(b"Transfer-Encoding"), _CODINGS)
+    | st.tuples(st.sampled_from([b"accept-charset", b"Accept"]), _LENGTHS),
+    max_size=3,
+)
+
+
+@given(
+    _FRAMING,
+    st.sampled_from([b"GET", b"get", b"HEAD", b"head", b"CONNECT", b"POST"]),
+    st.none() | st.sampled_from([100, 101, 200, 204, 206, 304, 404]),
+)
+def test_bodies_are_as_long_as_mitmproxy_says(
+    fields: list[tuple[bytes, bytes]], method: bytes, status: int | None
+) -> None:
+    """Lengths, codings, none, several and such as are none; of requests and of answers."""
+    headers = http.Headers(fields)
+    request = http.Request(
+        "h", 1, method, b"http", b"", b"/", b"HTTP/1.1", headers, None, None, 0.0, None
+    )
+    response = None
+    if status is not None:
+        request.headers = http.Headers()
+        response = http.Response(b"HTTP/1.1", status, b"", headers, None, None, 0.0, None)
+
+    def size(of: Callable[..., int | None]) -> object:
+        try:
+            return of(request, response)
+        except ValueError as error:
+            return str(error)
+
+    assert size(lean.body_size) == size(read.expected_http_body_size)
+
+
+def test_options_are_as_they_were_set() -> None:
+    """Those set and those left alone; a list is the caller's own."""
+    stock = options.Options()
+    before = {name: getattr(stock, name) for name in [*stock._options]}
+    lean.install()
+    after = options.Options()
+    assert {name: getattr(after, name) for name in before} == before
+    after.update(tcp_timeout=7, ignore_hosts=["a"], upstream_cert=False)
+    assert (after.tcp_timeout, after.upstream_cert) == (7, False)
+    after.ignore_hosts.append("b")
+    assert after.ignore_hosts == ["a"]
+
+
+def test_a_connection_is_itself_and_its_copies() -> None:
+    """As mitmproxy has it: by its id, never something that is no connection."""
+    one = connection.Server(address=("api.test", 443))
+    other = connection.Server(address=("api.test", 443))
+    copy = connection.Server.from_state(one.get_state())
+    assert lean.is_same(one, one)
+    assert lean.is_same(one, copy)
+    assert not lean.is_same(one, other)
+    assert not lean.is_same(one, None)
+    assert not lean.is_same(one, SimpleNamespace(id=one.id))
+
+
 def test_the_twins_take_the_places_they_name() -> None:
     """All of them; twice is once."""
     for _ in range(2):
@@ -182,7 +257,10 @@ def test_the_twins_take_the_places_they_name() -> None:
             lean.get_all,
             lean.get,
             lean.contains,
+            lean.is_same,
+            lean.current,
         ]
+        assert http1.expected_http_body_size is lean.body_size
 
 
 def test_mitmproxy_still_has_what_is_replaced_where_it_was() -> None:

@@ -1,0 +1,81 @@
+"""Commands of HTTP find their way with few looks at what they are.
+
+Why: mitmproxy compares each command with eight kinds in turn, at each of the three or four levels that it passes
+on its way out; what passes most came last.
+
+Replaces: `HttpLayer.event_to_child`, `HttpLayer._handle_event`. Checked against 12.2.3. Test: tests/journeys.
+"""
+
+from typing import Any
+
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.layers.http import (
+    DropStream,
+    GetHttpConnection,
+    HttpClient,
+    HttpLayer,
+    RegisterHttpConnection,
+    RequestHeaders,
+    SendHttp,
+)
+from mitmproxy.proxy.layers.http._base import ReceiveHttp
+
+Commands = Any
+"""A generator of mitmproxy commands."""
+
+_handle_event = HttpLayer._handle_event
+
+
+def handle_event(self: HttpLayer, event: events.Event) -> Commands:
+    """Hand an event to whom it is for."""
+    if isinstance(event, events.ConnectionEvent):
+        side = self.connections.get(event.connection)
+        if side is not None:
+            return self.event_to_child(side, event)
+    elif isinstance(event, events.CommandCompleted):
+        return self.event_to_child(self.command_sources.pop(event.command), event)
+    return _handle_event(self, event)
+
+
+def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> Commands:
+    """Hand an event to a stream or to a side of HTTP; do what it asks for, or hand that on."""
+    for command in child.handle_event(event):
+        if isinstance(command, commands.SendData):  # most of all that passes
+            yield command
+            continue
+        if command.blocking or isinstance(command, commands.RequestWakeup):
+            self.command_sources[command] = child  # who gets the reply
+        if isinstance(command, SendHttp):
+            side = self.connections[command.connection]
+            yield from self.event_to_child(side, command.event)
+        elif isinstance(command, ReceiveHttp):
+            told = command.event
+            if isinstance(told, RequestHeaders):
+                yield from self.make_stream(told.stream_id)
+            stream = self.streams.get(told.stream_id)
+            if stream is not None:  # else it is done with: what still comes is for nobody
+                yield from self.event_to_child(stream, told)
+        elif isinstance(command, DropStream):
+            self.streams.pop(command.stream_id, None)
+        elif isinstance(command, GetHttpConnection):
+            yield from self.get_connection(command)
+        elif isinstance(command, RegisterHttpConnection):
+            _step_over(self, command)
+            yield from self.register_connection(command)
+        else:
+            if isinstance(command, commands.OpenConnection):
+                self.connections[command.connection] = child
+            yield command
+
+
+def _step_over(self: HttpLayer, command: RegisterHttpConnection) -> None:
+    """Leave out the layer that waited for an upstream to be connected: from now on it only passes things on."""
+    side = self.connections.get(command.connection)
+    if isinstance(side, HttpClient) and not command.err and not side._paused_event_queue:
+        self.connections[command.connection] = side.child_layer
+
+
+def install() -> None:
+    """Have mitmproxy's HTTP do so, for the whole process."""
+    HttpLayer._handle_event = handle_event  # type: ignore[method-assign]
+    HttpLayer.event_to_child = event_to_child  # type: ignore[method-assign]
