@@ -81,6 +81,17 @@ async def test_a_tape_that_is_indexed_as_it_is_played_matches_as_one_that_was_in
     assert dict(receipt.matched) == {"canonical": 1, "exact": 2}
 
 
+async def test_an_answer_to_other_bytes_is_no_exact_match(tmp_path: Path) -> None:
+    """Both bodies are on the tape, but each is answered in the other's turn: only the rule makes them the same."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}', b'{"id": 3}')
+    settings = config(tmp_path, ignore=MASK)
+    reindex_run(settings, "tape", write=True)
+    async with running_engine(settings) as running:
+        said, receipt = await play(running, b'{"id": 2}', b'{"id": 1}', b'{"id": 3}')
+    assert said == [b"answer 1", b"answer 2", b"answer 3"]
+    assert dict(receipt.matched) == {"canonical": 2, "exact": 1}
+
+
 TRACKING = Classes(telemetry=(parse_match("POST *://*/track"),))
 
 
