@@ -5,6 +5,7 @@ from typing import Any
 from mitmproxy import http
 
 from ..store import LogCorrupt
+from ..tape.canonical import same_bytes
 from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
@@ -46,7 +47,13 @@ class Playback:
                 verdict, reason = VerdictKind.REFUSED, wrong
         else:
             play(flight, exchange)
-        match = "repeated" if decision.repeated else "exact" if flight.exact else "canonical"
+        match = "repeated" if decision.repeated else "canonical"
+        # Bytes that are on the tape may be those of another of the requests that are the same under the rules.
+        if match == "canonical" and flight.exact:
+            recorded = exchange.request
+            # A tunnel that failed fails in the place of this request, and has no bytes of its own.
+            if recorded.method == "CONNECT" or same_bytes(recorded, request):
+                match = "exact"
         more: dict[str, Any] = {}
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]

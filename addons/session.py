@@ -16,6 +16,7 @@ from ..store import RunInfo, Store
 from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint, raw_key
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
+from ..tape.index import reclassify
 from ..tape.keys import KeyPairs
 from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
 from ..tape.nearness import Endpoints
@@ -180,6 +181,7 @@ class Session:
         assert self.tape is not None
         if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
+        recorded = reclassify(recorded, self.config.classes)
         return self.fingerprint(recorded.request, recorded.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
@@ -258,7 +260,8 @@ class Session:
         """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
         assert self.tape is not None
         found: dict[Fingerprint, list[Seq]] = {}
-        for exchange in self.store.exchanges(self.tape):
+        for recorded in self.store.exchanges(self.tape):
+            exchange = reclassify(recorded, self.config.classes)
             key = self.fingerprint(exchange.request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
             self._raws[raw_key(exchange.request, exchange.request_class)] = key

@@ -326,7 +326,7 @@ class Sessions:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=index_digest(compile_rules(config.ignore), config.redact),
+                rules=index_digest(compile_rules(config.ignore), config.redact, config.classes),
                 canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
@@ -362,10 +362,14 @@ class Sessions:
             # The receipt spares what may go live from being unused, also when it is printed again.
             rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
             session.note(EventKind.NOTED, live=rules)
+        if config.classes.telemetry:
+            # So it does what is telemetry by now, whatever it was when it was recorded.
+            texts = [match.text for match in config.classes.telemetry]
+            session.note(EventKind.NOTED, telemetry=texts)
         for one in session.policy.drift:
             session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         _note_rules(session)
-        if tape.rules != index_digest(session.rules, config.redact):
+        if tape.rules != index_digest(session.rules, config.redact, config.classes):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
                 text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)

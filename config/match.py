@@ -60,7 +60,13 @@ class Match:
 
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
+    first, *rest = map(re.escape, pattern.split("*"))
+    if not rest:
+        return re.compile(first)
+    # What stands between two stars is taken where it comes first, for good: each text is gone through once,
+    # however long it is and however often a part comes in it.
+    between = "".join(f"(?>.*?{part})" for part in rest[:-1])
+    return re.compile(f"{first}{between}.*{rest[-1]}", re.DOTALL)
 
 
 def parse_match(text: str) -> Match:

@@ -2,23 +2,27 @@
 
 Rules:
 
-1. An index holds for one digest: of the rules, of the version of the canonical form, and of the places that a
-   configuration redacts, since those count by their kind. Under another digest it has to be made again.
+1. An index holds for one digest: of the rules, of the version of the canonical form, of the places that a
+   configuration redacts, since those count by their kind, and of its classes, since telemetry counts by its path.
+   Under another digest it has to be made again.
 2. Raw bytes are the record, so it always can be.
 3. Where two requests that are not the same bytes came to share a key and were answered differently, one may get
    the other's answer: that is a *collision*, and a person has to see it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..config.schema import RedactRule
+from ..config.schema import Classes, RedactRule
 from .canonical import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
+from .classify import classify
 from .json_rpc import find_places
 from .model import Exchange, Fingerprint, RequestClass, Response, Seq
 from .redact import Redactor
+
+_NO_CLASSES = Classes()
 
 
 class Entry(NamedTuple):
@@ -53,12 +57,27 @@ class Change:
     collisions: tuple[tuple[Seq, ...], ...]
 
 
-def index_digest(rules: Rules, redact: Iterable[RedactRule] = ()) -> bytes:
+def index_digest(
+    rules: Rules, redact: Iterable[RedactRule] = (), classes: Classes = _NO_CLASSES
+) -> bytes:
     """Give the 16 bytes that say under which rules an index was made."""
     names = sorted({rule.query.lower() for rule in redact if rule.query})
-    if not names:
+    told = repr(names) if names else ""
+    if classes != _NO_CLASSES:
+        own = (classes.inference, classes.read, classes.effect, classes.telemetry)
+        told += repr([[match.text for match in matches] for matches in own])
+    if not told:
         return rules.digest
-    return blake2b(rules.digest + repr(names).encode(), digest_size=16).digest()
+    return blake2b(rules.digest + told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def reclassify(exchange: Exchange, classes: Classes) -> Exchange:
+    """Give an exchange with the class that its request has now: as it would be asked today."""
+    request = exchange.request
+    now = classify(
+        request.method, request.scheme, request.host, request.port, request.target, classes
+    )
+    return exchange if now is exchange.request_class else replace(exchange, request_class=now)
 
 
 def index_entry(exchange: Exchange, rules: Rules, redactor: Redactor) -> Entry:

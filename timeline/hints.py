@@ -4,9 +4,9 @@ Only what the run's own requests show, counted from its log when the receipt is 
 pattern is never hinted at, whether its places were there or not. A run without requests says nothing about rules.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from ..config import Match, parse_match
 from ..tape.model import RequestClass
@@ -70,12 +70,16 @@ class Hints:
         ]
 
 
+_PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)
+
+
 def split_place(text: str) -> tuple[str, str, int, str] | None:
-    """Give scheme, host, port and target of a URL, as rules ask for them; None where it is none."""
-    try:
-        url = urlsplit(text)
-        port = url.port or (443 if url.scheme == "https" else 80)
-    except ValueError:
+    """Give scheme, host, port and target of a request's URL, as rules ask for them; None where it is none.
+
+    The target stands as it was sent: two slashes, a `#` or a tab in it are nothing special.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
         return None
-    target = urlunsplit(("", "", url.path, url.query, "")) or "/"
-    return url.scheme, url.hostname or "", port, target
+    scheme, host, port, target = found.groups()
+    return scheme, host.strip("[]"), int(port or (443 if scheme == "https" else 80)), target or "/"

@@ -246,8 +246,8 @@ class _Fold:
         self.store = store
         self.info = info
         self.served: set[int] = set()
-        self.live: list[tuple[Match, str | None]] = []
-        """The run's live rules, each with the class it is limited to."""
+        self.spared: list[tuple[Match, str | None]] = []
+        """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
         self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
         self.effects: dict[int, Effect] = {}
         self.held: dict[int, tuple[GateRow, int]] = {}
@@ -284,7 +284,8 @@ class _Fold:
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
-                self.live += _rules(data.get("live", ()))
+                self.spared += _rules(data.get("live", ()))
+                self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
                 self.hints.rules(data.get("rules", {}))
@@ -463,12 +464,12 @@ class _Fold:
         kind = data["request_class"]
         if kind == RequestClass.TELEMETRY.value:
             return True
-        if not self.live:
+        if not self.spared:
             return False
         place = split_place(data["url"])
         return place is not None and any(
             rule.matches(data["method"], *place)
-            for rule, only in self.live
+            for rule, only in self.spared
             if only is None or only == kind
         )
 

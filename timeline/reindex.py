@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import IgnoreRule
-from ..config.schema import RedactRule
+from ..config.schema import Classes, RedactRule
 from ..store import RunInfo, Store
 from ..tape.canonical import compile_rules
 from ..tape.difference import differences
 from ..tape.divergence import Difference
-from ..tape.index import Change, Index, answer_hash, compare, index_digest, index_entry
+from ..tape.index import (
+    Change,
+    Index,
+    answer_hash,
+    compare,
+    index_digest,
+    index_entry,
+    reclassify,
+)
 from ..tape.model import Exchange, Seq
 from ..tape.redact import Redactor
 from .render import plain
@@ -79,6 +87,7 @@ def plan(
     redact: tuple[RedactRule, ...],
     redactor: Redactor,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
+    classes: Classes = Classes(),  # noqa: B008, frozen
 ) -> Plan:
     """Make a new index of a sealed recording. Blocking; reads all of it, some exchanges twice.
 
@@ -86,11 +95,12 @@ def plan(
     """
     rules = compile_rules(ignore)
     entries, answers = [], {}
-    for exchange in store.exchanges(run):
+    for recorded in store.exchanges(run):
+        exchange = reclassify(recorded, classes)
         entries.append(index_entry(exchange, rules, redactor))
         answers[exchange.seq] = answer_hash(exchange)
         progress(exchange.seq, run.exchanges)
-    index = Index(tuple(entries), index_digest(rules, redact))
+    index = Index(tuple(entries), index_digest(rules, redact, classes))
     change = compare(store.fingerprints(run), index, answers)
     raws = {entry.seq: entry.raw for entry in entries}
     collisions = []

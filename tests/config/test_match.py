@@ -1,6 +1,10 @@
 """Match patterns: which requests a rule speaks of."""
 
+from fnmatch import fnmatchcase
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playhead.config import parse_match
 
@@ -55,3 +59,17 @@ def test_a_wrong_pattern_is_refused(pattern: str) -> None:
     """The message shows the pattern."""
     with pytest.raises(ValueError, match=r"expected|65535"):
         parse_match(pattern)
+
+
+@given(st.text("ab/*", max_size=7), st.text("ab/", max_size=9))
+def test_a_star_stands_for_any_characters(pattern: str, path: str) -> None:
+    """As in the names of files, slashes too."""
+    match = parse_match(f"http://api.test/{pattern}")
+    meant = fnmatchcase(f"/{path}", f"/{pattern}")
+    assert match.matches("GET", "http", "api.test", 80, f"/{path}") is meant
+
+
+def test_a_long_path_costs_its_length_alone() -> None:
+    """Whatever an agent asks for, a pattern with some stars holds nothing up: this took minutes."""
+    match = parse_match("http://api.test/*/a/*/b")
+    assert not match.matches("GET", "http", "api.test", 80, "/x" + "/a" * 120_000)

@@ -8,18 +8,21 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from playhead.config import Config, IgnoreRule, Mode, RedactRule, parse_match
+from playhead.config import Classes, Config, IgnoreRule, Mode, RedactRule, parse_match
 from playhead.proxy.reindex import reindex_run
 from playhead.store import Store
 from playhead.tape.canonical import CANONICAL_VERSION
 from playhead.tape.index import Entry, Index
 from playhead.tape.model import Fingerprint, RequestClass, Seq
+from playhead.tape.redact import Redactor
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.exchanges import make_request, make_response
 from playhead.tests.support.recordings import record_run
+from playhead.tests.support.story import Call, recorded
 from playhead.timeline import Receipt, build
 from playhead.timeline.listing import find_shown
+from playhead.timeline.reindex import plan
 
 URL = "http://api.test/v1/runs"
 
@@ -90,6 +93,45 @@ async def test_a_tape_that_is_indexed_as_it_is_played_matches_as_one_that_was_in
     assert said == [b"answer 1", b"answer 2", b"answer 3"]
     assert receipt.faithful
     assert dict(receipt.matched) == {"canonical": 1, "exact": 2}
+
+
+async def test_an_answer_to_other_bytes_is_no_exact_match(tmp_path: Path) -> None:
+    """Both bodies are on the tape, but each is answered in the other's turn: only the rule makes them the same."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}', b'{"id": 3}')
+    settings = config(tmp_path, ignore=MASK)
+    reindex_run(settings, "tape", write=True)
+    async with running_engine(settings) as running:
+        said, receipt = await play(running, b'{"id": 2}', b'{"id": 1}', b'{"id": 3}')
+    assert said == [b"answer 1", b"answer 2", b"answer 3"]
+    assert dict(receipt.matched) == {"canonical": 2, "exact": 1}
+
+
+TRACKING = Classes(telemetry=(parse_match("POST *://*/track"),))
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["as it is played", "indexed anew"])
+async def test_what_is_declared_telemetry_after_it_was_recorded_is_telemetry(
+    anew: bool, store_dir: Path
+) -> None:
+    """It matches by its path, may be asked for again, and may be left out."""
+    recording = [Call("GET /x"), Call("POST /track", {"at": 1}, "noted")]
+    other = Call("POST /track", {"at": 2})
+    async with recorded(store_dir, recording, classes=TRACKING) as story:
+        if anew:
+            store, keep_none = story.running.store, Redactor(b"a test")
+            made = await asyncio.to_thread(
+                plan, store, store.get_run("tape"), (), (), keep_none, classes=TRACKING
+            )
+            assert (made.change.changed, made.change.collisions) == (1, ())
+            await asyncio.to_thread(store.replace_index, made.run, made.index)
+        said = await story.play([*recording, other])
+        assert [one.status for one in said] == [200, 200, 200]
+        receipt = await story.end()
+        assert receipt.faithful, receipt.to_json()
+        assert receipt.matched["repeated"] == 1
+        await story.play(recording[:1])
+        receipt = await story.end()
+        assert receipt.faithful, receipt.to_json()
 
 
 async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:

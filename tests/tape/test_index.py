@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from playhead.config import IgnoreRule, RedactRule, parse_match
+from playhead.config import Classes, IgnoreRule, RedactRule, parse_match
 from playhead.tape.canonical import CANONICAL_VERSION, compile_rules
 from playhead.tape.index import (
     Change,
@@ -12,6 +12,7 @@ from playhead.tape.index import (
     compare,
     index_digest,
     index_entry,
+    reclassify,
 )
 from playhead.tape.model import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
 from playhead.tape.redact import Redactor
@@ -127,3 +128,20 @@ def test_the_digest_tells_rules_and_redacted_query_keys() -> None:
     )
     assert len({index_digest(rules), index_digest(rules, named), index_digest(BY_TEXT)}) == 3
     assert Index((), b"").canonical == CANONICAL_VERSION
+
+
+def test_the_digest_tells_classes() -> None:
+    """What is telemetry counts by its path: another table is another index."""
+    rules = compile_rules()
+    match = (parse_match("POST *://*/track"),)
+    own = [Classes(), Classes(telemetry=match), Classes(effect=match)]
+    assert len({index_digest(rules, (), classes) for classes in own}) == 3
+    assert index_digest(rules, (), own[0]) == rules.digest
+
+
+def test_a_recorded_request_has_the_class_of_now() -> None:
+    """Whatever class it was recorded with."""
+    one = make_exchange(what="POST https://api.test/track", kind=RequestClass.EFFECT)
+    assert reclassify(one, Classes()) is one
+    classes = Classes(telemetry=(parse_match("POST *://*/track"),))
+    assert reclassify(one, classes) == replace(one, request_class=RequestClass.TELEMETRY)

@@ -6,7 +6,7 @@ import pytest
 
 from playhead.tape.model import RequestClass
 from playhead.timeline import Receipt, render_receipt
-from playhead.timeline.hints import Hints
+from playhead.timeline.hints import Hints, split_place
 
 RULES: dict[str, Any] = {
     "ignore": [("POST https://api.test/v1/runs", None), ("*://api.test/v1/*?page=*", None)],
@@ -60,3 +60,23 @@ def test_a_hint_says_which_rule_it_is() -> None:
     assert rows == [{"key": "live", "rule": "GET https://clock.test", "text": text}]
     receipt = Receipt("r@1", "r", "playback", "sealed", requests=1, hints=rows)
     assert f"hints:\n  {text}" in render_receipt(receipt)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://api.test", ("https", "api.test", 443, "/")),
+        ("http://api.test:8080/a?b=1", ("http", "api.test", 8080, "/a?b=1")),
+        ("http://[::1]:81/a", ("http", "::1", 81, "/a")),
+        ("http://api.test?b", ("http", "api.test", 80, "?b")),
+        # As it was sent, whatever else it could mean
+        ("http://api.test//a//b", ("http", "api.test", 80, "//a//b")),
+        ("http://api.test/a#b?c", ("http", "api.test", 80, "/a#b?c")),
+        ("http://api.test/a\tb", ("http", "api.test", 80, "/a\tb")),
+        ("no place", None),
+        ("http://[::1/a", None),
+    ],
+)
+def test_a_url_is_taken_apart_as_it_was_sent(url: str, place: object) -> None:
+    """Else a rule for such a place would match while it plays, and not in the receipt."""
+    assert split_place(url) == place
