@@ -88,7 +88,10 @@ def accept_key(request: Request) -> bytes:
 
 
 def _values(headers: Headers, wanted: bytes) -> list[bytes]:
-    return [value.strip() for name, value in headers if name.lower() == wanted]
+    size = len(wanted)
+    return [
+        value.strip() for name, value in headers if len(name) == size and name.lower() == wanted
+    ]
 
 
 def _offers(request: Request) -> list[str]:

@@ -122,8 +122,10 @@ class Judge:
         effect = flight.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
             return self._judge_large(flight, session)
-        if known is None or effect:
+        if known is None:
             known, flight.effect_key = session.identify(request, flight.request_class)
+        elif effect:
+            flight.effect_key = session.effect_key(request)
         return self._look_up(flight, session, known)
 
     def _judge_leaving(self, flight: Flight, session: Session) -> Awaitable[None] | None:

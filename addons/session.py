@@ -13,7 +13,15 @@ from mitmproxy import connection
 
 from ..config import Config, Mode
 from ..store import RunInfo, Store
-from ..tape.canonical import Rules, canonical, compile_rules, effect_key, fingerprint, raw_key
+from ..tape.canonical import (
+    Canonical,
+    Rules,
+    canonical,
+    compile_rules,
+    effect_key,
+    fingerprint,
+    raw_key,
+)
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.index import reclassify
@@ -173,8 +181,7 @@ class Session:
 
     def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
         """Bring a request into canonical form and hash it. May run on any thread."""
-        secret = self.redactor.redacted_query(request)
-        return fingerprint(canonical(request, request_class, self.rules, secret))
+        return fingerprint(self._form(request, request_class))
 
     def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
         """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
@@ -194,10 +201,17 @@ class Session:
         self, request: Request, request_class: RequestClass
     ) -> tuple[Fingerprint, bytes | None]:
         """Give a request's fingerprint and, of an effect, its effect key. May run on any thread."""
-        secret = self.redactor.redacted_query(request)
-        form = canonical(request, request_class, self.rules, secret)
+        form = self._form(request, request_class)
         effect = request_class is RequestClass.EFFECT
         return fingerprint(form), effect_key(form) if effect else None
+
+    def effect_key(self, request: Request) -> bytes:
+        """Give the effect key of an effect. May run on any thread."""
+        return effect_key(self._form(request, RequestClass.EFFECT))
+
+    def _form(self, request: Request, request_class: RequestClass) -> Canonical:
+        secret = self.redactor.redacted_query(request)
+        return canonical(request, request_class, self.rules, secret)
 
     def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
         """Give the seqs of the tape by method and URL without query. Blocks when first asked."""

@@ -78,6 +78,28 @@ class _Linked(NamedTuple):
     link: bytes
 
 
+class _Reading:
+    """A read transaction, as `with` wants it: several a request, so without a generator."""
+
+    __slots__ = ("_environment", "_path", "_transaction")
+
+    def __init__(self, path: Path, environment: lmdb.Environment) -> None:
+        self._path = path
+        self._environment = environment
+
+    def __enter__(self) -> "lmdb.Transaction[bytes]":
+        try:
+            self._transaction = self._environment.begin()
+        except lmdb.Error as error:
+            raise _unreadable(self._path, error) from error
+        return self._transaction
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._transaction.abort()
+        if isinstance(error, lmdb.Error):
+            raise _unreadable(self._path, error) from error
+
+
 class Store:
     """One open store. Reads may come from any thread; writes go through `writer`."""
 
@@ -168,14 +190,9 @@ class Store:
         assert self._writer is not None, "the store was opened for reading"
         return self._writer
 
-    @contextlib.contextmanager
-    def _reading(self) -> "Iterator[lmdb.Transaction[bytes]]":
+    def _reading(self) -> "_Reading":
         """Give a read transaction; what LMDB says of it becomes an error that a person can act on."""
-        try:
-            with self._environment.begin() as transaction:
-                yield transaction
-        except lmdb.Error as error:
-            raise _unreadable(self.path, error) from error
+        return _Reading(self.path, self._environment)
 
     def _check_size(self) -> None:
         """Refuse a file that was cut short: touching what is missing would kill the process (SIGBUS).

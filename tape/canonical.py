@@ -258,14 +258,17 @@ def canonical(
 
 def fingerprint(form: Canonical) -> Fingerprint:
     """Give the 16 bytes that stand for a canonical form: BLAKE3 over its parts, each with its length."""
+    return _fingerprint(form, form.headers)
+
+
+def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
     parts = [form.method, form.scheme, form.authority, form.path, str(len(form.query)), *form.query]
     told = [part.encode("utf-8", "surrogatepass") for part in parts]
-    for name, value in form.headers:
+    for name, value in headers:
         told += (name, value)
     told.append(form.kind.encode())
     start = b"playhead canonical %d\n%d\n" % (CANONICAL_VERSION, len(told))
-    digest = blake3(start)
-    digest.update(b"".join([b"%d:%b" % (len(part), part) for part in told]))
+    digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
     digest.update(form.body)
     return Fingerprint(digest.digest(16))
 
@@ -275,7 +278,7 @@ def effect_key(form: Canonical) -> bytes:
 
     Header fields do not count, so an idempotency key never does, and neither does another `accept`.
     """
-    return fingerprint(form._replace(headers=()))
+    return _fingerprint(form, ())
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
@@ -293,8 +296,8 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
     ]
     for name, value in _head(request.headers):
         told += (name, value)
-    digest = blake3(b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told)))
-    digest.update(b"".join([b"%d:%b" % (len(part), part) for part in told]))
+    start = b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told))
+    digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
     digest.update(_compared(request))
     return digest.digest(16)
 

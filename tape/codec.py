@@ -348,7 +348,14 @@ def _sum(chunks: tuple[Chunk, ...]) -> int:
 
 
 def _pairs(value: Any) -> Headers:
-    return tuple((_bytes(name), _bytes(text)) for name, text in value)
+    """Check header fields: most of the values of an exchange."""
+    if type(value) is not tuple:
+        raise TypeError(f"expected pairs, found {value!r:.80}")
+    for pair in value:
+        name, text = pair
+        if type(pair) is not tuple or type(name) is not bytes or type(text) is not bytes:
+            raise TypeError(f"expected a pair of bytes, found {pair!r:.80}")
+    return value
 
 
 # A value of another type is told of here, not where somebody computes with it later. Never converted:

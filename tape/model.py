@@ -218,7 +218,16 @@ class Request:
 
     def header(self, name: bytes) -> bytes | None:
         """First value of a header field, by lower-case name, or None."""
-        return next((value for key, value in self.headers if key.lower() == name), None)
+        return find_header(self.headers, name)
+
+
+def find_header(headers: Headers, name: bytes) -> bytes | None:
+    """Find the first value of a header field, by lower-case name."""
+    size = len(name)
+    for key, value in headers:
+        if len(key) == size and key.lower() == name:
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +260,7 @@ class Response:
 
     def header(self, name: bytes) -> bytes | None:
         """First value of a header field, by lower-case name, or None."""
-        return next((value for key, value in self.headers if key.lower() == name), None)
+        return find_header(self.headers, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def script(
     if response is not None:
         unseen = gone if gone is not None and not gone.head else None
         head = _step(StepKind.HEAD, response.head_us, b"", pace, unseen)
-        yield head._replace(need=response.head_need or 0)
+        yield head._replace(need=response.head_need) if response.head_need else head
         pushed = _is_pushed(exchange, response)
         for index, (chunk, data) in enumerate(pieces or _pieces(response)):
             unseen = gone if gone is not None and index >= gone.chunks else None

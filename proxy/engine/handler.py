@@ -161,8 +161,9 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         await self.server_event(events.Wakeup(errand))
 
     async def _finish(self, hook: commands.StartHook, waiting: Awaitable[None]) -> None:
-        with self.timeout_watchdog.disarm():
-            await waiting
+        await waiting
+        # Its time is out of reach (`engine.py`), but for a connection that nothing is ever noted of.
+        self.timeout_watchdog.register_activity()
         if hook.blocking:
             await self.server_event(events.HookCompleted(hook))
 

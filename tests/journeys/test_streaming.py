@@ -519,6 +519,8 @@ class _Blocked:
         self.proxy = proxy
         self.origin = origin
         self.store = store
+        self.seen = threading.Event()
+        """Set once the client has read what it may have early; the origin may wait for it."""
 
     def ask(self, method: str, path: str) -> socket.socket:
         """Send a plain request through the proxy."""
@@ -571,9 +573,11 @@ def _is_silent(opened: socket.socket, for_s: float = 0.3) -> bool:
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nhello, world"
 CLOSING = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 DONE = b"data: [DONE]\n\n"
+HEAD = WHOLE.removesuffix(b"hello, world")
 HELD = {
     # (what the origin sends, what the client may have before it is durable)
-    "length": (WHOLE, WHOLE.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"),
+    "length": (WHOLE, b""),  # it came whole, and is passed on whole
+    "head-first": (WHOLE, HEAD),
     "chunks": (CLOSING + _chunk(b"all") + b"0\r\n\r\n", CLOSING + _chunk(b"all")),
     "terminal": (
         CLOSING + _chunk(b"data: 1\n\n") + _chunk(DONE) + b"0\r\n\r\n",
@@ -590,7 +594,12 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Blocked]:
 
     async def say(conversation: Conversation) -> None:
         name = conversation.path.rpartition("/")[2]
-        await conversation.say(HELD[name][0] if name in HELD else WHOLE)
+        if name == "head-first":
+            await conversation.say(HEAD)
+            await asyncio.to_thread(made.seen.wait, _LONG_S)
+            await conversation.say(WHOLE.removeprefix(HEAD))
+        else:
+            await conversation.say(HELD[name][0] if name in HELD else WHOLE)
 
     with (
         RawOrigin(say) as origin,
@@ -608,11 +617,13 @@ def test_an_answer_is_durable_before_its_last_byte_is_released(
 ) -> None:
     """While the store cannot commit, the client waits for the end; what came before has passed."""
     sent, before = HELD[name]
+    blocked.seen.clear()
     with blocked.no_commits():
         opened = blocked.ask("GET", f"/{name}")
         wait_until(lambda: any(f"/{name} ".encode() in head for head in blocked.origin.heads))
         early = _read(opened, lambda received: len(received) >= len(before))
         assert early == before
+        blocked.seen.set()
         assert _is_silent(opened)
     with opened:
         rest = _read(opened, lambda _: False)
