@@ -162,7 +162,7 @@ class Record:
         late = [
             flight
             for flight in session.flights
-            if flight.flow.client_conn is client and flight.keep_reading and flight.recording
+            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded
         ]
         for flight in late:
             if not flight.saved:

@@ -18,12 +18,24 @@ from typing import Any
 
 import msgspec
 
+from ..config.schema import Classes
 from . import graphql, json_rpc
 from .canonical import BodyKind, open_body
-from .model import Request
+from .classify import classify
+from .model import Request, RequestClass
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
+
+
+def class_now(request: Request, classes: Classes) -> RequestClass:
+    """Say what kind of call a whole request is, under these patterns."""
+    kind = classify(
+        request.method, request.scheme, request.host, request.port, request.target, classes
+    )
+    if kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request):
+        return RequestClass.READ
+    return kind.of
 
 
 def asks_to_read(request: Request) -> bool:

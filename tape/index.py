@@ -16,8 +16,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ..config.schema import Classes, RedactRule
+from .ask_body import class_now
 from .canonical import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
-from .classify import classify
 from .json_rpc import find_places
 from .model import Exchange, Fingerprint, RequestClass, Response, Seq
 from .redact import Redactor
@@ -73,10 +73,7 @@ def index_digest(
 
 def reclassify(exchange: Exchange, classes: Classes) -> Exchange:
     """Give an exchange with the class that its request has now: as it would be asked today."""
-    request = exchange.request
-    now = classify(
-        request.method, request.scheme, request.host, request.port, request.target, classes
-    )
+    now = class_now(exchange.request, classes)
     return exchange if now is exchange.request_class else replace(exchange, request_class=now)
 
 

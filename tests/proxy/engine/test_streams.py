@@ -23,7 +23,15 @@ from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, 
 from playhead.addons.session import Session
 from playhead.config import Config, Mode
 from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.model import Chunk, Exchange, Gone, RequestClass, Response
+from playhead.tape.model import (
+    Chunk,
+    Exchange,
+    FaultKind,
+    Gone,
+    Phase,
+    RequestClass,
+    Response,
+)
 from playhead.tape.redact import Redactor
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
@@ -116,8 +124,10 @@ async def test_who_leaves_while_an_intent_is_written_sends_nothing(store_dir: Pa
             await _until(lambda: not running.engine._proxyserver.connections)
             gate.open.set()
             (kept,) = (await _sealed(running)).values()
-    assert (kept.response, kept.fault, origin.heads) == (None, None, [])
+    assert (kept.response, origin.heads) == (None, [])
     assert kept.gone is not None
+    assert kept.fault is not None
+    assert (kept.fault.kind, kept.fault.phase) == (FaultKind.DENIED, Phase.CONNECT)
 
 
 async def test_who_leaves_while_an_outcome_is_written_loses_nothing_of_the_tape(
