@@ -19,6 +19,7 @@ from ..tape.divergence import (
 )
 from ..tape.model import Request, Seq, VerdictKind
 from ..tape.nearness import nearest
+from ..tape.patterns import slow
 from ..tape.policy import Drifted
 from ..tape.rule import note_on, propose_rule
 from .flight import Flight
@@ -127,7 +128,9 @@ def _changed(
         request.url,
         seq,
         found[:_SHOWN],
-        f"nearest on the tape is seq {seq}",
+        "; ".join(
+            [f"nearest on the tape is seq {seq}", *slow(session.rules.of(request).masks.regex)]
+        ),
         cause=_find_cause(session, flight, seq, recorded, request, found),
         rule=rule,
         note=note_on(kind) if rule else "",

@@ -33,6 +33,7 @@ from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRu
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
@@ -471,6 +472,7 @@ class Sessions:
             await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
+        _note_slow(session)
         if session.run is not None:
             run = await self._store.seal(
                 session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
@@ -514,6 +516,12 @@ def _note_rules(session: Session) -> None:
         ]
     if any(rules.values()):
         session.note(EventKind.NOTED, rules=rules)
+
+
+def _note_slow(session: Session) -> None:
+    """Say which patterns masked nothing any more because they took too long."""
+    for text in slow(session.rules.searched):
+        session.note(EventKind.NOTED, text=text)
 
 
 def _names(session: Session, name: str) -> bool:

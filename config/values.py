@@ -8,12 +8,12 @@ alone would also take `1_0`, `inf` and the digits of other scripts.
 import difflib
 import os.path
 import re
-import warnings
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 
 from .match import Match, parse_match
 from .schema import Listen, Mode, ModelDrift
@@ -342,7 +342,7 @@ def check_json_path(text: str) -> str:
 
 
 def check_regex(text: str) -> str:
-    """Give a regular expression as written once it has compiled: Python's, of at most 1000 characters.
+    """Give a regular expression as written once it has compiled: RE2's, of at most 1000 characters.
 
     Raises: ValueError, whose text says what would be right.
     """
@@ -353,17 +353,38 @@ def check_regex(text: str) -> str:
         what = "empty" if not text else f"longer than {_MAX_REGEX} characters"
         raise ValueError(f"{show(text)} is no regular expression: {what}; {expected}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of syntax that may once mean something else
-            re.compile(text)
-    except re.error as error:
-        place = "" if error.pos is None else f" at its character {error.pos + 1}"
-        raise ValueError(
-            f"{show(text)} is no regular expression: {error.msg}{place}; {expected}"
-        ) from None
-    except (OverflowError, RecursionError) as error:
+        compile_regex(text)
+    except ValueError as error:
         raise ValueError(f"{show(text)} is no regular expression: {error}; {expected}") from None
     return text
+
+
+_SINGLE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+_MANY = re.compile(r"(?<!\\)\{[0-9]*,?[0-9]{5,}")
+
+
+def compile_regex(text: str) -> Any:
+    """Compile a regular expression for UTF-8, as RE2 reads it: its time grows with the length of a text alone.
+
+    Raises: ValueError, whose text says what is wrong: RE2 knows neither looking around nor going back to a group.
+    """
+    import re2  # for those who have such rules: not for a start
+
+    if _SINGLE_BYTE.search(text):
+        raise ValueError(r"\C, a part of a character, is not allowed")
+    if _MANY.search(text):
+        # Which RE2 would read as characters.
+        raise ValueError("more than 1000 repetitions")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text.encode(), options)
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a character") from None
+    except re2.error as error:
+        told = error.args[0] if error.args else b""
+        what = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        raise ValueError(f"{what} (patterns are RE2's)") from None
 
 
 def _one_of(words: tuple[str, ...]) -> str:

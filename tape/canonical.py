@@ -15,7 +15,8 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`).
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`);
+version 4 reads patterns as RE2 does.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -42,7 +43,7 @@ from .json_rpc import volatile_places
 from .model import Fingerprint, Headers, Request, RequestClass
 from .redact import query_kind
 
-CANONICAL_VERSION = 3
+CANONICAL_VERSION = 4
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -147,6 +148,8 @@ class Rules:
     """By method, scheme, host, port and path; remembered for the endpoints asked last."""
     by_target: bool = field(compare=False, repr=False, default=False)
     """A rule looks at the query, so `endpoint` wants the target instead of the path."""
+    searched: patterns.Patterns = field(compare=False, repr=False, default=())
+    """All patterns; each notes when it ran out of time."""
 
     def of(self, request: Request) -> Endpoint:
         """Give what the rules say of a request."""
@@ -172,10 +175,10 @@ class Canonical(NamedTuple):
 def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
     """Give the shipped rules with a configuration's own.
 
-    Raises: ValueError for a JSON path that is none, re.error for a pattern that is none; a loaded configuration
-        holds only good ones.
+    Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
+    made = {text: patterns.Pattern(text) for rule in ignore for text in rule.regex}
     compiled = tuple(
         (
             rule.match,
@@ -184,7 +187,7 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
                 frozenset(name.lower().encode() for name in rule.header),
                 frozenset(rule.query),
                 frozenset(rule.form),
-                tuple(re.compile(pattern) for pattern in rule.regex),
+                tuple(made[text] for text in rule.regex),
             ),
         )
         for rule in ignore
@@ -213,7 +216,13 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
     digest = blake2b(
         f"{CANONICAL_VERSION} {told!r}".encode("utf-8", "surrogatepass"), digest_size=16
     )
-    return Rules(ignore, digest.digest(), endpoint, any("?" in rule.match.path for rule in ignore))
+    return Rules(
+        ignore,
+        digest.digest(),
+        endpoint,
+        any("?" in rule.match.path for rule in ignore),
+        tuple(made.values()),
+    )
 
 
 def canonical(
@@ -476,7 +485,8 @@ def _multipart(bare: bytes, masks: Masks) -> bytes:
         return bare
     # Between boundaries, so that no pattern takes one for content.
     parts = bare.split(BOUNDARY)
-    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex) for part in parts)
+    deadline = patterns.until()
+    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex, deadline) for part in parts)
 
 
 def _reading(tree: Any, exact: bool) -> Reduced:
@@ -506,6 +516,7 @@ def body_tree(request: Request, rules: Rules) -> object:
 
 def _form(body: bytes, masks: Masks) -> list[str]:
     parts, masked = [], masks.form
+    deadline = patterns.until() if masks.regex else 0.0
     for part in body.decode("latin-1").split("&"):
         name, eq, value = part.partition("=")
         # As Latin-1, so that bytes which are no UTF-8 stay what they are.
@@ -515,7 +526,7 @@ def _form(body: bytes, masks: Masks) -> list[str]:
             parts.append(f"{quote_plus(name, encoding='latin-1')}={MARK}*")
         elif masks.regex:
             told = patterns.what_is_left(
-                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex
+                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex, deadline
             )
             left = [quote_plus(piece, errors="surrogateescape") for piece in told]
             parts.append(quote_plus(name, encoding="latin-1") + eq + patterns.MASK.join(left))
@@ -530,6 +541,7 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
     parts, masked = _normal(text).split("&"), masks.query
     if not masked and not redacted and not masks.regex:
         return parts
+    deadline = patterns.until() if masks.regex else 0.0
     for index, part in enumerate(parts):
         name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name
@@ -539,7 +551,7 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
             parts[index] = f"{name}{eq}{MARK}{query_kind(plain)}"
         elif masks.regex and value:
             told = unquote_plus(value, errors="surrogateescape")
-            left = patterns.what_is_left(told, masks.regex)
+            left = patterns.what_is_left(told, masks.regex, deadline)
             if len(left) > 1:
                 quoted = [quote_plus(piece, errors="surrogateescape") for piece in left]
                 parts[index] = f"{name}={patterns.MASK.join(quoted)}"

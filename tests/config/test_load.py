@@ -336,8 +336,8 @@ FAULTS = [
     ),
     (
         "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
-        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
-        " at its character 5; expected one as",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ): req_("
+        " (patterns are RE2's); expected one as",
     ),
     ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
     ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
