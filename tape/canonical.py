@@ -4,7 +4,7 @@ Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
-2. What counts: method, scheme, host with its port, path, query as sorted pairs, a short list of header
+2. What counts: method, scheme, host with its port, path, query as pairs sorted by name, a short list of header
    fields, and the body by its type: JSON as a value (`json_form.py`), a form as its pairs in order,
    multipart without its boundary, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
@@ -16,7 +16,7 @@ Rules:
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`);
-version 4 reads patterns as RE2 does.
+version 4 reads patterns as RE2 does, and keeps the order of what has one name in a query.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -165,7 +165,7 @@ class Canonical(NamedTuple):
     authority: str
     path: str
     query: tuple[str, ...]
-    """`name=value` or `name`, sorted; a value that does not count is NUL and its kind."""
+    """`name=value` or `name`, sorted by name, of one name in their order; a value that does not count is NUL and its kind."""
     headers: tuple[tuple[bytes, bytes], ...]
     """Lower-case names of the short list, in its order."""
     kind: BodyKind
@@ -242,7 +242,7 @@ def canonical(
     if request_class is RequestClass.TELEMETRY:
         return Canonical(request.method, scheme, authority, path, (), (), BodyKind.NONE, b"")
     text = request.target.partition("?")[2]
-    query = tuple(sorted(_query(text, masks, redacted_query))) if text else ()
+    query = tuple(sorted(_query(text, masks, redacted_query), key=_name)) if text else ()
     head = _head(request.headers)
     if request.spilled is not None:
         # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
@@ -414,6 +414,10 @@ def _unquote(text: bytes) -> bytes:
     if len(text) < 2 or text[:1] != b'"' or text[-1:] != b'"':
         return text
     return re.sub(rb"\\(.)", rb"\1", text[1:-1], flags=re.DOTALL)
+
+
+def _name(pair: str) -> str:
+    return pair.partition("=")[0]
 
 
 def _place(item: tuple[int, bytes, bytes]) -> int:

@@ -71,6 +71,7 @@ PLACES = [
     (ask(target="/?limit=1&a=2"), ask(target="/?a=2&limit=5"), "query limit", "1", "5"),
     (ask(target="/?a=2"), ask(target="/?a=2&limit=5"), "query limit", ABSENT, "5"),
     (ask(target="/?a=2&a=1"), ask(target="/?a=1"), "query a", "2", ABSENT),
+    (ask(target="/?a=1&a=2"), ask(target="/?a=1&a=3&a=2"), "query a", ABSENT, "3"),
     (ask(target="/?a="), ask(target="/?a"), "query a", "", "(no value)"),
     (ask(target="/?token=a"), ask(target="/"), "query token", "(token)", ABSENT),
     (
