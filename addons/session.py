@@ -67,7 +67,7 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
-        self.rules: Rules = compile_rules(config.ignore)
+        self.rules: Rules = compile_rules(config.ignore, time.thread_time)
         self.redactor = redactor
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""

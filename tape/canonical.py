@@ -71,8 +71,9 @@ _SHORT_LIST = {
     b"upgrade": 7,
 }
 """Header fields that count, and their order in the canonical form; `upgrade` where it is to a WebSocket."""
-_READ = frozenset({*_SHORT_LIST, b"content-encoding"})
-_READ_LENGTHS = frozenset(map(len, _READ))
+COUNTED_HEADERS = frozenset({*_SHORT_LIST, b"content-encoding"})
+"""Lower-case header fields that may count."""
+_READ_LENGTHS = frozenset(map(len, COUNTED_HEADERS))
 _NONE: frozenset[str] = frozenset()
 
 _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
@@ -172,13 +173,16 @@ class Canonical(NamedTuple):
     body: bytes
 
 
-def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
+def compile_rules(
+    config_ignore: tuple[IgnoreRule, ...] = (), clock: patterns.Clock | None = None
+) -> Rules:
     """Give the shipped rules with a configuration's own.
 
+    clock: limits how long patterns look at one request.
     Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
-    made = {text: patterns.Pattern(text) for rule in ignore for text in rule.regex}
+    made = {text: patterns.Pattern(text, clock) for rule in ignore for text in rule.regex}
     compiled = tuple(
         (
             rule.match,
@@ -430,7 +434,7 @@ def _head(headers: Headers) -> Headers:
     for name, value in headers:
         if len(name) in _READ_LENGTHS:
             lower = name.lower()
-            if lower in _READ:
+            if lower in COUNTED_HEADERS:
                 if lower == b"upgrade":
                     # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
                     value = value.strip().lower()
@@ -489,7 +493,7 @@ def _multipart(bare: bytes, masks: Masks) -> bytes:
         return bare
     # Between boundaries, so that no pattern takes one for content.
     parts = bare.split(BOUNDARY)
-    deadline = patterns.until()
+    deadline = patterns.until(masks.regex)
     return BOUNDARY.join(patterns.mask_bytes(part, masks.regex, deadline) for part in parts)
 
 
@@ -520,7 +524,7 @@ def body_tree(request: Request, rules: Rules) -> object:
 
 def _form(body: bytes, masks: Masks) -> list[str]:
     parts, masked = [], masks.form
-    deadline = patterns.until() if masks.regex else 0.0
+    deadline = patterns.until(masks.regex)
     for part in body.decode("latin-1").split("&"):
         name, eq, value = part.partition("=")
         # As Latin-1, so that bytes which are no UTF-8 stay what they are.
@@ -545,7 +549,7 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
     parts, masked = _normal(text).split("&"), masks.query
     if not masked and not redacted and not masks.regex:
         return parts
-    deadline = patterns.until() if masks.regex else 0.0
+    deadline = patterns.until(masks.regex)
     for index, part in enumerate(parts):
         name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name

@@ -12,7 +12,6 @@ each thing it finds. A pattern that takes more than `LIMIT_S` of one request mas
 rest of the run: requests then differ that would have been the same, and the run says why.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,20 +22,26 @@ LIMIT_S = 1.0
 """Longest that the patterns look at one request, in seconds of their thread: how busy the machine is does not count."""
 
 Clock = Callable[[], float]
+"""Seconds; `time.thread_time` where what is asked now is compared. Without one there is no limit."""
+
+
+def _no_clock() -> float:
+    return 0.0
 
 
 class Pattern:
     """One pattern of a run."""
 
-    __slots__ = ("find", "group", "ran_out", "text")
+    __slots__ = ("clock", "find", "group", "ran_out", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, clock: Clock | None = None) -> None:
         """Compile it.
 
         Raises: ValueError for one that is none.
         """
         compiled = compile_regex(text)
         self.text = text
+        self.clock = clock or _no_clock
         self.find = compiled.finditer
         self.group = min(1, compiled.groups)
         self.ran_out = False
@@ -59,29 +64,24 @@ MASK = "\x00*"
 """Stands for what was masked where a text is one; a NUL of the text itself stands twice then."""
 
 
-def until(clock: Clock = time.thread_time) -> float:
-    """Give when the patterns have looked at one request for long enough."""
-    return clock() + LIMIT_S
+def until(patterns: Patterns) -> float:
+    """Give when the patterns have looked at one request for long enough, by their clock."""
+    return patterns[0].clock() + LIMIT_S if patterns else 0.0
 
 
-def what_is_left(
-    text: str,
-    patterns: Patterns,
-    deadline: float | None = None,
-    clock: Clock = time.thread_time,
-) -> tuple[str, ...]:
+def what_is_left(text: str, patterns: Patterns, deadline: float | None = None) -> tuple[str, ...]:
     """Give the pieces of a text between its masked parts: the text alone where there is none.
 
     deadline: from `until`, where several texts are one request's.
     """
     if deadline is None:
-        deadline = until(clock)
+        deadline = until(patterns)
     # Halves of surrogate pairs are no characters, so no pattern matches one, or a part of one.
     told = text.encode("utf-8", "surrogatepass")
     spans: list[tuple[int, int]] = []
     for pattern in patterns:
         if not pattern.ran_out:
-            spans += _spans(told, pattern, deadline, clock)
+            spans += _spans(told, pattern, deadline)
     if not spans:
         return (text,)
     spans.sort()
@@ -95,13 +95,13 @@ def what_is_left(
     return tuple(piece.decode("utf-8", "surrogatepass") for piece in pieces)
 
 
-def _spans(text: bytes, pattern: Pattern, deadline: float, clock: Clock) -> list[tuple[int, int]]:
+def _spans(text: bytes, pattern: Pattern, deadline: float) -> list[tuple[int, int]]:
     spans = []
     for found in pattern.find(text):
         start, end = found.span(pattern.group)
         if start < end:
             spans.append((start, end))
-        if clock() > deadline:
+        if pattern.clock() > deadline:
             pattern.ran_out = True
             return []
     return spans
@@ -129,7 +129,7 @@ def find_swaps(
     """
     known = {(id(swap.holder), swap.key): swap.value for swap in before}
     found = dict(zip(known, before, strict=True))
-    deadline = until()
+    deadline = until(patterns)
     left_out = frozenset(place for place, value in known.items() if value is None)
     for holder, key, value in _strings(tree, exact, left_out):
         text = known.get((id(holder), key), value)

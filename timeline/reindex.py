@@ -3,6 +3,7 @@
 Nothing here writes; `Store.replace_index` does.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,7 @@ def plan(
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(ignore)
+    rules = compile_rules(ignore, time.thread_time)
     entries, answers = [], {}
     for recorded in store.exchanges(run):
         exchange = reclassify(recorded, classes)
