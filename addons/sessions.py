@@ -515,7 +515,16 @@ def _note_rules(session: Session) -> None:
             (rule.match.text, only and only.value) for rule, only in session.policy.live
         ]
     if any(rules.values()):
-        session.note(EventKind.NOTED, rules=rules)
+        session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Give the pattern of each rule with its places by key."""
+    keys = ("json", "header", "query", "form", "regex")
+    return [
+        (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
+        for rule in config.ignore
+    ]
 
 
 def _note_slow(session: Session) -> None:

@@ -111,7 +111,7 @@ class Receipt:
     unfinished: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
-    """Rules of the configuration that no request matched."""
+    """Rules of the configuration that no request matched, and places in them that none had."""
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
@@ -288,7 +288,7 @@ class _Fold:
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
-                self.hints.rules(data.get("rules", {}))
+                self.hints.rules(data.get("rules", {}), data.get("ignored", ()))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -424,7 +424,14 @@ class _Fold:
             receipt.followed[receipt.root["kind"]] -= 1
             receipt.followed = +receipt.followed
         if receipt.requests:
-            receipt.hints = self.hints.to_json()[:_LISTED]
+            receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_told(self, data: Mapping[str, Any]) -> Exchange | None:
+        """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
+        if "tape_seq" in data:
+            tape = self.tape
+            return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
+        return self.store.find_exchange(self.info, data["seq"])
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
