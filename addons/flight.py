@@ -101,6 +101,10 @@ class Flight:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.recorded: Exchange | None = None
+        """What is to be served, read before the cursor moved past it."""
+        self.unreadable = False
+        """What is to be served cannot be read."""
         self.held: Held | None = None
         """The gate that holds it, or held it."""
         self.left = False

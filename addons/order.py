@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ..config import Classes
-from ..store import RunInfo, Store
+from ..store import LogCorrupt, RunInfo, Store
 from ..tape.classify import classify
 from ..tape.dependence import (
     core,
@@ -258,7 +258,11 @@ def find_needs(
     if not earlier:
         return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(seq, earlier, request, untraced, served)
+    try:
+        return order.find(seq, earlier, request, untraced, served)
+    except LogCorrupt:
+        # An answer that cannot be read cannot have been seen; whoever asks for it is told.
+        return None
 
 
 def reorder_reason(seq: Seq, needs: Dependence) -> str:

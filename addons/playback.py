@@ -33,7 +33,7 @@ class Playback:
         assert session.tape is not None
         assert decision.seq is not None
         assert request is not None
-        exchange = session.store.find_exchange(session.tape, decision.seq)
+        exchange = flight.recorded or session.store.find_exchange(session.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
