@@ -22,6 +22,7 @@ from ..tape.dependence import (
     seen_values,
 )
 from ..tape.divergence import Dependence
+from ..tape.index import reclassify
 from ..tape.model import (
     Exchange,
     Redaction,
@@ -159,7 +160,9 @@ class Order:
         known = self._answers.get(one)
         if known is not None and known[0] < before:
             return known[1]
-        exchange = self._store.find_exchange(self._tape, one)
+        recorded = self._store.find_exchange(self._tape, one)
+        # Its class of now: that may be another than when it was recorded.
+        exchange = recorded and reclassify(recorded, self._classes)
         if exchange is None or exchange.response is None or self._is_idle(exchange):
             self.take(one)
             return {}
