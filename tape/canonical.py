@@ -6,7 +6,7 @@ Rules:
    request can be explained, a stale answer cannot be noticed.
 2. What counts: method, scheme, host with its port, path, query as pairs sorted by name, a short list of header
    fields, and the body by its type: JSON as a value (`json_form.py`), a form as its pairs in order,
-   multipart without its boundary, anything else as bytes. A request of class `telemetry` counts by method
+   multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
 3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or
    secret place counts by being there.
@@ -16,7 +16,8 @@ Rules:
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`);
-version 4 reads patterns as RE2 does, and keeps the order of what has one name in a query.
+version 4 reads patterns as RE2 does, keeps the order of what has one name in a query,
+and leaves out boundaries inside others and the signatures of `aws-chunked` uploads.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -41,6 +42,7 @@ from .coding import undo_coding
 from .json_form import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .model import Fingerprint, Headers, Request, RequestClass
+from .nested import without_inner, without_signatures
 from .redact import query_kind
 
 CANONICAL_VERSION = 4
@@ -50,6 +52,9 @@ MAX_PARSED = 16 * 1024 * 1024
 
 MAX_PAIRS = 20_000
 """Pairs of a form beyond which it is not parsed."""
+
+_LONG_PLACE = 1000
+"""Characters of a path beyond which what the rules say of it is not remembered."""
 
 MARK = "\x00"
 """Begins what stands in a canonical form for a value that does not count; no URL or form holds NUL."""
@@ -197,8 +202,7 @@ def compile_rules(
         for rule in ignore
     )
 
-    @lru_cache(maxsize=4096)
-    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+    def look_up(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
         found = [
             masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
         ]
@@ -215,6 +219,13 @@ def compile_rules(
                 regex,
             ),
         )
+
+    remembered = lru_cache(maxsize=4096)(look_up)
+
+    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+        # A long path is seldom asked for twice, and thousands of them are much to hold.
+        find = remembered if len(place) <= _LONG_PLACE else look_up
+        return find(method, scheme, host, port, place)
 
     told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
     digest = blake2b(
@@ -389,7 +400,7 @@ def parse_content_type(value: bytes) -> ContentType:
             if not (kind is BodyKind.JSON and text == b"utf-8"):
                 parameters.append(b"charset=" + text)
         elif name:
-            parameters.append(name + b"=" + text)
+            parameters.append(name + b"=" + _quote(text))
     return ContentType(b";".join([media, *sorted(parameters)]), kind, boundary)
 
 
@@ -422,6 +433,13 @@ def _unquote(text: bytes) -> bytes:
 
 def _name(pair: str) -> str:
     return pair.partition("=")[0]
+
+
+def _quote(text: bytes) -> bytes:
+    """Write a parameter so that it ends where it did: `p="a;q=b"` is one."""
+    if b";" not in text and b'"' not in text:
+        return text
+    return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def _place(item: tuple[int, bytes, bytes]) -> int:
@@ -459,6 +477,10 @@ def _body(
     body, coded = _plain(raw, head)
     if not body:
         return BodyKind.NONE, b"", coded
+    if coded and any(
+        name == b"content-encoding" and b"aws-chunked" in value for name, value in head
+    ):
+        return BodyKind.BYTES, without_signatures(body), coded
     if content is None or coded:
         return BodyKind.BYTES, body, coded
     kind = content.kind
@@ -467,6 +489,8 @@ def _body(
         bare = without_boundary(body, content.boundary)
         if bare is None:
             return *_bytes(body, masks), False
+        if len(bare) <= MAX_PARSED:
+            bare = without_inner(bare, BOUNDARY, _boundary_of)
         return kind, _multipart(bare, masks), False
     if len(body) > MAX_PARSED:
         return BodyKind.BYTES, body, False
@@ -480,6 +504,12 @@ def _body(
             return *_bytes(body, masks), False
         return kind, "&".join(_form(body, masks)).encode(), False
     return *_bytes(body, masks), False
+
+
+def _boundary_of(value: bytes) -> tuple[bytes, bytes]:
+    # Not remembered: boundaries are drawn anew each time.
+    content = parse_content_type.__wrapped__(value)
+    return content.form.partition(b";")[0], content.boundary
 
 
 def _bytes(body: bytes, masks: Masks) -> tuple[BodyKind, bytes]:

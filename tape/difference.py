@@ -204,6 +204,8 @@ def _body_differences(
     elif recorded.spilled is not None or asked.spilled is not None:
         # Neither is at hand; told is what says that they are two.
         yield Difference("body", _show_whole(recorded, old), _show_whole(asked, new))
+    elif old.kind is new.kind is BodyKind.BYTES:
+        yield from _byte_difference(old.body, new.body, "body byte ")
     else:
         first, second = open_body(recorded)[0], open_body(asked)[0]
         if not first or not second:
