@@ -26,7 +26,6 @@ LEAKED = 123
 DIVERGED = 121
 UNUSED = 122
 
-_PAGE = 1000
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -224,18 +223,10 @@ def build(store: Store, info: RunInfo) -> Receipt:
     """
     receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
     fold = _Fold(receipt, store, info)
-    for event in _log(store, info):
+    for event in store.log(info):
         fold.take(event)
     fold.close()
     return receipt
-
-
-def _log(store: Store, info: RunInfo) -> Iterator[Event]:
-    """Read a log page by page, so that memory does not grow with it."""
-    page = store.events(info, 0, _PAGE)
-    while page:
-        yield from page
-        page = store.events(info, page[-1].number, _PAGE)
 
 
 class _Fold:
@@ -451,7 +442,7 @@ class _Fold:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
         begun: dict[int, Mapping[str, Any]] = {}
-        for event in _log(self.store, tape):
+        for event in self.store.log(tape):
             if event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
