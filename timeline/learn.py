@@ -22,16 +22,17 @@ from ..config import IgnoreRule, parse_match
 from ..config.schema import Classes
 from ..config.values import parse_header_name, parse_json_path, parse_parameter
 from ..store import RunInfo, Store
-from ..tape.align import Item, align, path_shape, scrub, scrubbed_key
+from ..tape.align import Item, align, scrub, scrubbed_key
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint, open_body
 from ..tape.coding import undo_coding
 from ..tape.conversation import as_request, message_differences
-from ..tape.difference import differences
+from ..tape.difference import differences, json_step
 from ..tape.divergence import ABSENT, Difference, one_line
 from ..tape.index import reclassify
 from ..tape.json_form import json_tree, show_json
 from ..tape.model import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ..tape.nearness import distance
+from ..tape.path_shape import path_shape
 from ..tape.redact import Redactor
 from ..tape.volatile import Seen, ValueClass, classify_values, is_whole
 from .learn_messages import Pair, Said, find_strays
@@ -516,7 +517,7 @@ def _with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
         elif step is None:
             text += "[*]"
         else:
-            text += f".{step}" if re.fullmatch(r"[\w-]+", step) else f"['{step}']"
+            text += json_step(step)
     return f"body ${text}"
 
 
