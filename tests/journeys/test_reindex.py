@@ -250,3 +250,33 @@ async def test_an_exchange_that_cannot_be_read_is_named_each_time_it_is_asked_fo
     assert other["divergence"]["nearest_seq"] == 1
     assert [row["seq"] for row in receipt.unused] == [2]
     assert receipt.counts["refused"] == 3
+
+
+async def test_what_is_telemetry_by_now_is_not_named_as_what_was_meant(tmp_path: Path) -> None:
+    """Nobody wrote it, whatever it was taken for when it was recorded."""
+    tape(tmp_path, b'{"id": 1}')
+    other = {"url": "http://api.test/v1/other"}
+    for classes, near in (
+        (Classes(), 1),
+        (Classes(telemetry=(parse_match("*://api.test/v1/runs"),)), None),
+    ):
+        async with running_engine(config(tmp_path, classes=classes)) as running:
+            connection = await Connection.open(str(running.address))
+            answer = await connection.ask(other["url"], body=b'{"id": 1}', credentials="tape:x")
+            connection.writer.close()
+        assert json.loads(answer.body)["playhead"]["divergence"]["nearest_seq"] == near
+
+
+async def test_a_pattern_that_ran_out_of_time_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the refusal, and as a warning of the receipt: what it would have masked counted."""
+    tape(tmp_path, b'{"id": "%b1"}' % (b"a" * 100_000), b'{"id": "x"}')
+    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.001)
+    slow = (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|[a1]",)),)
+    async with running_engine(config(tmp_path, ignore=slow)) as running:
+        said, receipt = await play(running, b'{"id": "%b2"}' % (b"a" * 100_000), b'{"id": "x"}')
+    why = "the ignore pattern '(?s)a.*b|[a1]' took longer than"
+    assert why in json.loads(said[0])["playhead"]["divergence"]["text"]
+    assert said[1] == b"answer 2"
+    assert [why in text for text in receipt.warnings] == [True]
