@@ -155,7 +155,7 @@ class Rules:
     by_target: bool = field(compare=False, repr=False, default=False)
     """A rule looks at the query, so `endpoint` wants the target instead of the path."""
     searched: patterns.Patterns = field(compare=False, repr=False, default=())
-    """All patterns; each notes when it ran out of time."""
+    """All patterns; each has the rules' clock, and notes when it ran out of time."""
 
     def of(self, request: Request) -> Endpoint:
         """Give what the rules say of a request."""
