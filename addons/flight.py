@@ -237,8 +237,8 @@ class Flight:
         return self.announced >= 0 and self.size >= self.announced
 
     def client_left(self) -> None:
-        """Note that the client left, and what it had been sent by then."""
-        if self.gone is None:
+        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
+        if self.gone is None and not self.saved:
             self.gone = Gone(self.now_us(), self.taken, self.head_sent)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:

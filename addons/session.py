@@ -27,6 +27,7 @@ from .order import Order
 if TYPE_CHECKING:
     from .drift import Drifts
     from .flight import Flight
+    from .stop import Stopped
 
 _PAGE = 500
 """Events read at a time."""
@@ -100,6 +101,8 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
+        self.stopped: Stopped | None = None
+        """Who stopped it; nothing more is asked of anybody then."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()

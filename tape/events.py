@@ -14,6 +14,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     diverged  seq, and a divergence as JSON types
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
+    stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
@@ -48,6 +49,7 @@ class EventKind(StrEnum):
     DIVERGED = "diverged"
     EGRESS = "egress"
     FOREIGN = "foreign"
+    STOPPED = "stopped"
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"

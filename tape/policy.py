@@ -101,6 +101,8 @@ class Policy:
     drift: tuple[ModelDrift, ...] = ()
     """What may be served although it drifted."""
     reads: tuple[ReadRule, ...] = ()
+    stopped: str = ""
+    """Who stopped the run and why, or empty; set while it is open (`addons/stop.py`)."""
 
     @classmethod
     def of(cls, config: Config) -> "Policy":
@@ -152,6 +154,8 @@ def decide(facts: Facts, mode: Mode, policy: Policy, found: Found | None) -> Dec
     """
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself")
+    if policy.stopped:
+        return Decision(Action.REFUSE, policy.stopped)
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough")
     if mode is Mode.RECORD:

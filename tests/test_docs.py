@@ -249,6 +249,7 @@ def _receipt() -> Receipt:
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
     made.model_drift.append(OptIn("m=n", 1, [1]))
+    made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     return made

@@ -198,6 +198,10 @@ class Engine:
         if self._is_us(address):
             self._deny(session, address, "it is the proxy itself")
             return False
+        if session.stopped is not None:
+            # No event: who made it was under way when the run was stopped, and tried nothing.
+            logger.info("denied: %s:%s (its run is stopped)", address[0], address[1])
+            return False
         if session.mode in (Mode.RECORD, Mode.PASSTHROUGH):
             return True
         target = (address[0], address[1])
