@@ -23,6 +23,7 @@ from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
 from .effects import Effects
 from .order import Order
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .drift import Drifts
@@ -101,6 +102,8 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
+        self.tally = Tally()
+        """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
         self.last_seq = Seq(0)
@@ -129,6 +132,7 @@ class Session:
         """Note that a request is done."""
         self.flights.discard(flight)
         self.permits.pop(flight, None)
+        self.tally.add(flight)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
         if not self.flights:

@@ -35,6 +35,7 @@ from ..tape.events import EventKind
 from ..tape.index import index_digest
 from ..tape.redact import Redactor
 from .session import Session
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -112,6 +113,7 @@ class Sessions:
         """
         self.config = config
         self.sole_session: Session | None = None
+        self.tally = Tally()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
@@ -333,6 +335,8 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        session.tally = self.tally
+        self.tally.runs[session.mode.value] += 1
         session.keys.add(key)
         self._by_key[key] = session
         return session

@@ -56,6 +56,7 @@ async def stop_run(
         return session.stopped
     stopped = session.stopped = Stopped(by, pid, reason, time.time_ns())
     session.policy = replace(session.policy, stopped=str(stopped))
+    sessions.tally.stopped += 1
     broken = _break_off(sessions, session, str(stopped))
     told = {"by": by, "pid": pid, "reason": reason}
     event = Event(EventKind.STOPPED, stopped.at_ns, told)

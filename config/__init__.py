@@ -12,6 +12,7 @@ from .schema import (
     Classes,
     ClassLive,
     Config,
+    Control,
     EffectRule,
     IgnoreRule,
     Listen,
@@ -23,6 +24,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Tls,
     UpstreamEncoding,
 )
 from .values import parse_run_name
@@ -34,6 +36,7 @@ __all__ = [
     "Classes",
     "Config",
     "ConfigError",
+    "Control",
     "EffectRule",
     "Fault",
     "IgnoreRule",
@@ -47,6 +50,7 @@ __all__ = [
     "RedactRule",
     "Retention",
     "Runs",
+    "Tls",
     "UpstreamEncoding",
     "Watcher",
     "load",
