@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from ...config import Config
 from ...store import RunStatus, Store, StoreError
+from ...tape.divergence import one_line
 from ..errors import NotAnswered
 from .address import Address, find_addresses, read_token, token_path
 
@@ -30,7 +31,8 @@ def stop_run(config: Config, name: str, reason: str) -> str:
     told = ask(config, address, "POST", f"/v1/runs/{quote(name, safe='')}/stop", {"reason": reason})
     stopped = told["stopped"]
     who = stopped["by"] + (f" (pid {stopped['pid']})" if stopped["pid"] else "")
-    why = f": {stopped['reason']}" if stopped["reason"] else ""
+    # Somebody else's words, where it was stopped before.
+    why = f": {one_line(stopped['reason'])}" if stopped["reason"] else ""
     return (
         f"run {told['id']}: stopped by {who}{why}\n"
         f"Whatever it asks is refused until it is sealed; playhead seal {told['id']} ends it."

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import __version__
-from .routes import Answer, Call, Route, Text
+from .routes import ONE_LINE, Answer, Call, Route, Text
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
@@ -129,7 +129,12 @@ def _body(fields: Mapping[str, Text]) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            name: {"type": "string", "maxLength": field.most, "description": field.about}
+            name: {
+                "type": "string",
+                "maxLength": field.most,
+                "pattern": ONE_LINE,
+                "description": field.about,
+            }
             for name, field in fields.items()
         },
     }

@@ -4,6 +4,7 @@ The server looks requests up in it and `openapi.py` describes it, so neither can
 new route is a row in `ROUTES`, a handler in a file of its own, and the schemas that it names.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,10 @@ from .problem import ControlError
 JSON = "application/json"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus' text format."""
+ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+"""No control character and no end of a line; a pattern of JSON Schema too."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can say it, and no file can hold it."""
 _SHOWN = 100
 
 
@@ -54,11 +59,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A field of a body: printable text on one line."""
+    """A field of a body: text on one line, which can be written down."""
 
     most: int
     """Characters."""
     about: str
+
+    def fits(self, value: object) -> bool:
+        """Say whether this may stand there."""
+        if not isinstance(value, str) or len(value) > self.most:
+            return False
+        return re.fullmatch(ONE_LINE, value) is not None and _HALF.search(value) is None
 
 
 @dataclass(frozen=True, slots=True)

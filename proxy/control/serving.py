@@ -133,11 +133,9 @@ def check_body(value: Any, fields: Mapping[str, Text]) -> Mapping[str, Any]:
         field = fields.get(name)
         if field is None:
             raise _unfit(f"only {', '.join(fields) or 'an empty object'}", repr(name)[:100])
-        # What is printable can be written down: half of a surrogate pair cannot.
-        good = isinstance(given, str) and len(given) <= field.most and given.isprintable()
-        if not good:
-            found = repr(given)[:100].encode("ascii", "backslashreplace").decode()
-            raise _unfit(f"{name}: printable text of at most {field.most} characters", found)
+        if not field.fits(given):
+            expected = f"{name}: text on one line, of at most {field.most} characters"
+            raise _unfit(expected, repr(given)[:100])
     return value
 
 
