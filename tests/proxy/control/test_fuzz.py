@@ -17,14 +17,15 @@ from schemathesis import Case, GenerationMode
 
 from playhead.config import Config
 from playhead.proxy.control.address import find_addresses, open_token
+from playhead.proxy.control.client import ask
 from playhead.proxy.control.openapi import document
 from playhead.proxy.control.routes import Route
 from playhead.proxy.control.table import make_table
-from playhead.tests.support.process import Serve, curl, playhead
+from playhead.tests.support.process import Serve, curl
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 TRIES = settings(
-    max_examples=400 if FULL else 6,
+    max_examples=200 if FULL else 6,
     deadline=None,
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
@@ -54,14 +55,13 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with Serve("--store", store, "--listen", "127.0.0.1:0") as proxy:
         for run in RUNS:
             curl("http://playhead.internal/", proxy=proxy.url_for(run), ca=store)
-        for command, run in (("stop", "stopped"), ("seal", "sealed")):
-            assert playhead(command, run, "--store", store).returncode == 0
         (address,) = find_addresses(store)
+        config = Config(store=store)
+        for what, run in (("stop", "stopped"), ("seal", "sealed")):
+            ask(config, address, "POST", f"/v1/runs/{run}/{what}")
         served = requests.get(f"{address.url}/openapi.json", timeout=TIMEOUT_S).json()
         assert served == document(ROUTES)
-        yield Api(
-            address.url, open_token(Config(store=store)), schemathesis.openapi.from_dict(served)
-        )
+        yield Api(address.url, open_token(config), schemathesis.openapi.from_dict(served))
         assert requests.get(f"{address.url}/healthz", timeout=TIMEOUT_S).json() == {"status": "ok"}
         code, _, err = proxy.stop()
     assert (code, err) == (0, "")

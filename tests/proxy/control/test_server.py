@@ -19,6 +19,7 @@ import pytest
 from aiohttp import web
 
 from playhead.config import Config, Control, Listen, Tls
+from playhead.proxy.control import server
 from playhead.proxy.control.address import (
     Address,
     find_addresses,
@@ -29,14 +30,15 @@ from playhead.proxy.control.address import (
 )
 from playhead.proxy.control.client import ask, stop_run
 from playhead.proxy.control.routes import House
-from playhead.proxy.control.server import ControlServer
+from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
-from playhead.store import StoreError, UnknownRun
+from playhead.store import Store, StoreError, UnknownRun
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.control import controlled
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.process import COMMAND, Serve, curl, playhead, read_json, wait_until
+from playhead.tests.support.process import COMMAND, Serve, curl, playhead, wait_until
+from playhead.timeline import build
 
 
 @pytest.fixture
@@ -135,10 +137,10 @@ async def test_it_can_be_switched_off(store_dir: Path) -> None:
     """Then there is no port, no file and no token."""
     config = Config(store=store_dir, control=Control(listen=None))
     async with running_engine(config) as running:
-        server = ControlServer(config, House(running.store, running.sessions, running.engine))
-        server.open()
-        assert server.url == ""
-        await server.close()
+        made = ControlServer(config, House(running.store, running.sessions, running.engine))
+        made.open()
+        assert made.url == ""
+        await made.close()
     assert not token_path(config).exists()
 
 
@@ -163,34 +165,40 @@ def test_a_command_that_asks_reads_no_proxy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(tmp_path: Path) -> None:
-    """The default would only be warned of: nobody counts on it."""
+async def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(
+    store_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default is only warned of, since nobody counts on it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        file = tmp_path / "playhead.yaml"
-        file.write_text(f"control: {{listen: '127.0.0.1:{port}'}}\n")
-        done = playhead("serve", "-c", file, "--listen", "127.0.0.1:0")
-        assert done.returncode == 2
-        assert f"the control API cannot listen on 127.0.0.1:{port}" in done.stderr
-        assert "Traceback" not in done.stderr
-        # A command of its own beside it takes a free one.
-        beside = playhead("record", "-c", file, "-q", "--", "true")
-        assert beside.returncode == 0, beside.stderr
+        listen = Listen(*taken.getsockname())
+        with pytest.raises(EngineError, match=f"cannot listen on {listen}") as caught:
+            async with controlled(Config(store=store_dir, control=Control(listen))):
+                pytest.fail("it was opened")
+        assert "control.listen" in caught.value.hint
+        monkeypatch.setattr(server, "_bind", lambda _: _bind(listen))
+        async with controlled(Config(store=store_dir)) as api:
+            assert api.server.url == ""
+        assert "no control API: the control API cannot listen on" in capfd.readouterr().err
+    assert find_addresses(store_dir) == []
+
+
+async def test_a_certificate_that_cannot_be_read_stops_the_start(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """Also one without its key."""
+    for tls in (Tls(Path("none.pem"), Path("none.pem")), Tls(certificates.root, certificates.root)):
+        with pytest.raises(EngineError, match=r"control\.tls cannot be used"):
+            async with controlled(Config(store=store_dir, control=Control(tls=tls))):
+                pytest.fail("it was opened")
 
 
 def test_what_others_can_reach_needs_tls_or_a_word(tmp_path: Path) -> None:
-    """`replay` ends with 125, everything else with 2."""
+    """Nothing starts: for `replay` that is 125."""
     file = tmp_path / "playhead.yaml"
     file.write_text("control: {listen: '0.0.0.0:0'}\n")
-    assert playhead("serve", "-c", file).returncode == 2
     done = playhead("replay", "-c", file, "latest", "--", "true")
     assert done.returncode == 125
     assert "control.listen: 0.0.0.0:0 can be reached from other machines" in done.stderr
-    missing = tmp_path / "none.pem"
-    file.write_text(f"control: {{tls: {{cert: {missing}, key: {missing}}}}}\n")
-    done = playhead("serve", "-c", file, "--listen", "127.0.0.1:0")
-    assert done.returncode == 2
-    assert "control.tls cannot be used: No such file" in done.stderr
 
 
 async def test_over_tls_it_is_known_by_its_certificate(
@@ -249,33 +257,53 @@ def test_a_run_is_stopped_from_another_process(tmp_path: Path, origin: Origin) -
         assert "first" in unknown.value.hint
     with pytest.raises(StoreError, match="is sealed already"):
         stop_run(config, "first", "")
-    stopped = read_json("receipt", "a/b", "--store", store)["stopped"]
+    with Store.open(store, readonly=True) as opened:
+        stopped = build(opened, opened.get_run("a/b")).stopped
+    assert stopped is not None
     assert stopped["reason"] == "it loops"
     assert stopped["pid"] > 0
     assert find_addresses(store) == []
 
 
 def test_a_recorded_command_goes_on_when_its_run_is_stopped(tmp_path: Path, origin: Origin) -> None:
-    """It is refused, and its own exit code is the command's."""
-    store, told = tmp_path / "store", tmp_path / "told"
+    """It is refused, and its own exit code is the command's. A port in the file is left to `serve`."""
+    store, told, file = tmp_path / "store", tmp_path / "told", tmp_path / "playhead.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        taken = free.getsockname()[1]
+    file.write_text(f"control: {{listen: '127.0.0.1:{taken}'}}\n")
     script = f"curl -s {origin.url}/; echo; read line < {told}; curl -s {origin.url}/; exit 7"
     os.mkfifo(told)
     recording = subprocess.Popen(
-        [*COMMAND, "record", "--run", "mine", "--store", store, "--", "sh", "-c", script],
+        [
+            *COMMAND,
+            "record",
+            "-c",
+            file,
+            "--run",
+            "mine",
+            "--store",
+            store,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert recording.stdout is not None
     assert recording.stdout.readline() == "ok\n"
-    done = playhead("stop", "mine", "--reason", "enough", "--store", store)
-    assert done.returncode == 0, done.stderr
+    (address,) = find_addresses(store)
+    assert not address.url.endswith(f":{taken}")
+    assert "mine: stopped by " in stop_run(Config(store=store), "mine", "enough")
     told.write_text("go on\n")
     out, err = recording.communicate(timeout=30)
     assert recording.returncode == 7
     assert '"code": "stopped"' in out
     assert "STOPPED by " in err
-    assert read_json("receipt", "mine", "--store", store)["counts"]["refused"] == 1
+    with Store.open(store, readonly=True) as opened:
+        assert build(opened, opened.get_run("mine")).counts["refused"] == 1
 
 
 def test_a_run_whose_process_has_no_control_api_says_what_to_do(
@@ -286,15 +314,13 @@ def test_a_run_whose_process_has_no_control_api_says_what_to_do(
     file.write_text("control: {listen: off}\n")
     with Serve("-c", file, "--store", store, "--listen", "127.0.0.1:0") as proxy:
         curl(origin.url, proxy=proxy.url_for("mine"), ca=store)
-        done = playhead("stop", "mine", "--store", store)
-        assert done.returncode == 2
-        assert "has no control API" in done.stderr
-        assert f"kill {proxy.process.pid}" in done.stderr
+        with pytest.raises(StoreError, match="has no control API") as caught:
+            stop_run(Config(store=store), "mine", "")
+        assert f"kill {proxy.process.pid}" in caught.value.hint
         proxy.process.send_signal(signal.SIGKILL)
         proxy.process.wait(10)
-        done = playhead("stop", "mine", "--store", store)
-        assert done.returncode == 2
-        assert "recovered already" in done.stderr or "has died" in done.stderr
+        with pytest.raises(StoreError, match=r"recovered already|has died"):
+            stop_run(Config(store=store), "mine", "")
 
 
 def test_it_ends_with_the_proxy_while_it_is_asked(tmp_path: Path) -> None:
