@@ -144,6 +144,7 @@ class Flight:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
             self.session.finish(self)
+            self.session.tally.add(self)
 
     @property
     def finished(self) -> bool:

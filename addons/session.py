@@ -132,7 +132,6 @@ class Session:
         """Note that a request is done."""
         self.flights.discard(flight)
         self.permits.pop(flight, None)
-        self.tally.add(flight)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
         if not self.flights:
