@@ -156,6 +156,7 @@ class Flight:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
             self.session.finish(self)
+            self.session.tally.add(self)
 
     @property
     def finished(self) -> bool:
@@ -249,11 +250,11 @@ class Flight:
         return self.announced >= 0 and self.size >= self.announced
 
     def client_left(self) -> None:
-        """Note that the client left, and what it had been sent by then."""
+        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
         self.left = True
         if self.held is not None:
             self.held.rule_on(Ruled(Ruling.LEFT))
-        if self.gone is None:
+        if self.gone is None and not self.saved:
             self.gone = Gone(self.now_us(), self.taken, self.head_sent)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:

@@ -13,11 +13,14 @@ from ..config import Mode
 from ..store import Record as StoredRecord
 from ..tape.canonical import raw_key
 from ..tape.conversation import ABRUPT
+from ..tape.divergence import one_line
 from ..tape.events import Event, EventKind
 from ..tape.model import (
     Chunk,
     Ending,
     Exchange,
+    Fault,
+    FaultKind,
     Headers,
     Phase,
     Request,
@@ -50,6 +53,7 @@ class Record:
         """Record for the runs in `sessions`."""
         self._sessions = sessions
         sessions.on_unfinished = self.give_up
+        sessions.on_broken = self.break_off
 
     # ---- hooks ---------------------------------------------------------------------------------
 
@@ -195,6 +199,28 @@ class Record:
             answer = flight.flow.response if flight.head_us else None
             await self._save(flight, answer, complete=flight.conversation is not None)
         flight.finish()
+
+    def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
+        """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
+
+        Gives what is still to be written; whatever comes of the exchange from now on is not.
+        """
+        if flight.recording and not flight.saved:
+            if isinstance(flight.conversation, Kept):
+                flight.conversation.end(ABRUPT, "", by_client=False)
+            begun = bool(flight.taken) or flight.head_sent
+            kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
+            flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
+            flight.recording, flight.saved = False, True
+            answer = flight.flow.response if flight.head_us else None
+            return self._save(flight, answer, complete=False)
+        waiting = None
+        if flight.request is not None and not flight.finished:
+            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            if isinstance(flight.conversation, Played):
+                waiting = flight.conversation.end()
+        flight.finish()
+        return waiting
 
     # ---- inside --------------------------------------------------------------------------------
 

@@ -33,10 +33,12 @@ from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
 from .effects import Effects
 from .order import Order
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .drift import Drifts
     from .flight import Flight
+    from .stop import Stopped
 
 _PAGE = 500
 """Events read at a time."""
@@ -116,6 +118,10 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
+        self.tally = Tally()
+        """Where requests are counted; the process's own for runs that it opened."""
+        self.stopped: Stopped | None = None
+        """Who stopped it; nothing more is asked of anybody then."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()

@@ -36,6 +36,7 @@ from ..tape.index import index_digest
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -115,9 +116,12 @@ class Sessions:
         self.gates = Gates()
         """What is held, over all runs."""
         self.sole_session: Session | None = None
+        self.tally = Tally()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
+        self.on_broken: Callable[[Flight, str], Awaitable[None] | None] | None = None
+        """Asked to keep an exchange that is broken off by us, with why."""
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
         self.on_ending: Callable[[Session], Awaitable[None]] | None = None
@@ -334,6 +338,8 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        session.tally = self.tally
+        self.tally.runs[session.mode.value] += 1
         session.keys.add(key)
         self._by_key[key] = session
         return session

@@ -12,6 +12,7 @@ from .schema import (
     Classes,
     ClassLive,
     Config,
+    Control,
     EffectRule,
     Gate,
     IgnoreRule,
@@ -24,6 +25,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Tls,
     UpstreamEncoding,
 )
 from .values import parse_run_name
@@ -35,6 +37,7 @@ __all__ = [
     "Classes",
     "Config",
     "ConfigError",
+    "Control",
     "EffectRule",
     "Fault",
     "Gate",
@@ -49,6 +52,7 @@ __all__ = [
     "RedactRule",
     "Retention",
     "Runs",
+    "Tls",
     "UpstreamEncoding",
     "Watcher",
     "load",

@@ -8,7 +8,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from .schema import (
     Classes,
     ClassLive,
     Config,
+    Control,
     EffectRule,
     Gate,
     IgnoreRule,
@@ -31,6 +32,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Tls,
     UpstreamEncoding,
 )
 from .values import (
@@ -40,6 +42,7 @@ from .values import (
     integer,
     is_loopback,
     parse_base64,
+    parse_control_listen,
     parse_duration,
     parse_header_name,
     parse_header_value,
@@ -243,7 +246,7 @@ def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
         *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
-        "retention",
+        *("retention", "control"),
     )
     default = Config()
 
@@ -267,6 +270,7 @@ def _config(value: Value, base: Path | None) -> Config:
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         retention=fields.section("retention", _retention, default.retention),
+        control=fields.section("control", lambda given: _control(given, place), default.control),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)
@@ -516,3 +520,36 @@ def _retention(value: Value) -> Retention:
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
     return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+
+
+def _control(value: Value, place: Callable[[str], Path]) -> Control:
+    fields = value.fields("listen", "token_file", "tls", "hosts", "public")
+    default = Control()
+    control = Control(
+        listen=fields.parsed("listen", parse_control_listen, default.listen),
+        token_file=fields.optional("token_file", place),
+        tls=fields.section("tls", lambda given: _tls(given, place), None),
+        hosts=fields.texts("hosts", parse_host, ""),
+        public=fields.parsed("public", lambda text: choice("true", "false")(text) == "true", False),
+    )
+    listen = control.listen
+    open_to_others = listen is not None and not is_loopback(listen.host)
+    if open_to_others and control.tls is None and not control.public:
+        fields.given["listen"].fault(
+            f"{listen} can be reached from other machines, which would read the token on the way; give"
+            " control.tls, or listen on 127.0.0.1, or say control.public: true where something else"
+            " protects it"
+        )
+    return control
+
+
+def _tls(value: Value, place: Callable[[str], Path]) -> Tls:
+    fields = value.fields("cert", "key")
+    return Tls(
+        cert=fields.required(
+            "cert", place, "missing; expected a PEM file: the certificate", Path()
+        ),
+        key=fields.required(
+            "key", place, "missing; expected a PEM file: the certificate's key", Path()
+        ),
+    )

@@ -176,6 +176,29 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """What a server proves itself with: PEM files."""
+
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control API: where it listens, and who may ask it."""
+
+    listen: Listen | None = field(default_factory=lambda: Listen("127.0.0.1", 0))
+    """None: there is none."""
+    token_file: Path | None = None
+    """None: `<store>/private/control-token`."""
+    tls: Tls | None = None
+    hosts: tuple[str, ...] = ()
+    """Further names under which it is reached."""
+    public: bool = False
+    """Whether it may be reached from other machines without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a process of Playhead is told."""
 
@@ -197,6 +220,7 @@ class Config:
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     retention: Retention = field(default_factory=Retention)
+    control: Control = field(default_factory=Control)
 
     @property
     def public_ca_dir(self) -> Path:

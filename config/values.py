@@ -174,6 +174,19 @@ def parse_listen(text: str) -> Listen:
     return Listen(host, port)
 
 
+def parse_control_listen(text: str) -> Listen | None:
+    """Parse `HOST:PORT` of the control API, or `off`, which gives None.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text == "off":
+        return None
+    try:
+        return parse_listen(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or off") from None
+
+
 def parse_host(text: str) -> str:
     """Parse one host, a name or an IP address, without scheme, port or path; gives it in lower case.
 

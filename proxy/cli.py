@@ -296,6 +296,18 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
 
 
 @cli.command()
+@_options("config", "store")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.argument("run")
+def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
+    """Have everything that a run asks refused from now on, and break off what is under way."""
+    from .control.client import stop_run
+
+    click.echo(stop_run(_reading(config_file, store), run, reason))
+    return 0
+
+
+@cli.command()
 @_options("config", "store", "json")
 @click.argument("first")
 @click.argument("second")

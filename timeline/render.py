@@ -224,6 +224,8 @@ def render_receipt(receipt: Receipt) -> str:
         )
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+    if receipt.stopped is not None:
+        lines.append(_stopped(receipt.stopped))
     lines += _rows(
         "model drift allowed",
         [_opt_in(one) for one in receipt.model_drift],
@@ -294,9 +296,16 @@ def render_receipt(receipt: Receipt) -> str:
 _CODES = {
     125: "nothing was tested: the agent made no request through the proxy",
     123: "something tried to leave past the tape",
-    121: "the run diverged from the tape",
+    121: "the run diverged from the tape, or was stopped",
     122: "the tape was not used up",
 }
+
+
+def _stopped(told: Mapping[str, Any]) -> str:
+    who = told["by"] + (f" (pid {told['pid']})" if told["pid"] else "")
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at_ns"] / 1e9))
+    why = f": {told['reason']}" if told["reason"] else ""
+    return plain(f"STOPPED by {who} at {at}{why}", 2 * _WIDTH)
 
 
 def _opt_in(one: OptIn) -> str:

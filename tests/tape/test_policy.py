@@ -3,6 +3,7 @@
 A row: mode, request, class, rules, what the cursor found, action, and a word of the reason.
 """
 
+import dataclasses
 import itertools
 
 import pytest
@@ -200,3 +201,18 @@ def facts(what: str, kind: RequestClass) -> Facts:
     request = make_request(what)
     host = what.split("/")[2].partition(":")[0]  # as written: urlsplit would lower it
     return Facts(request.method, request.scheme, host, request.port, request.target, kind)
+
+
+@pytest.mark.parametrize("mode", [RECORD, PLAYBACK])
+@pytest.mark.parametrize("found", [ON_TAPE, NEVER, NO_TAPE])
+@pytest.mark.parametrize(("what", "kind"), [(EMIT, EFFECT), (CHAT, INFERENCE), (REFUND, EFFECT)])
+def test_a_stopped_run_is_refused_everything(
+    mode: Mode, found: Found | None, what: str, kind: RequestClass
+) -> None:
+    """Live rules, stubs and the tape count for nothing; the control host answers."""
+    for rules in RULES.values():
+        policy = dataclasses.replace(Policy.of(rules), stopped="stopped by alice")
+        asked = facts(what, kind)
+        assert decide(asked, mode, policy, found) == Decision(REFUSE, "stopped by alice", "stopped")
+        control = facts("GET http://playhead.internal/run", READ)
+        assert decide(control, mode, policy, found).action is CONTROL
