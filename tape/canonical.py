@@ -78,8 +78,12 @@ _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-
 _SIGNED_V2 = ("AWSAccessKeyId", "Signature", "Expires")
 
 DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
-    # openai-agents makes a new one for every run.
+    # openai-agents makes a new one for every run, at OpenAI's own host.
     IgnoreRule(parse_match("*://*/*v1/responses"), json=("$.prompt_cache_key",)),
+    IgnoreRule(parse_match("*://*/*chat/completions"), json=("$.prompt_cache_key",)),
+    # What a realtime client calls its event: random, or a count that depends on which came first.
+    IgnoreRule(parse_match("*://*/*v1/realtime"), json=("$.event_id",)),
+    IgnoreRule(parse_match("*://*/openai/realtime"), json=("$.event_id",)),
     # Signatures in a URL, and the dates they are made with.
     IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
     IgnoreRule(

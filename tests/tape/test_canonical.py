@@ -107,6 +107,17 @@ SAME = [
         ask(b'{"prompt_cache_key": "a", "model": "m"}', target="/v1/responses"),
         ask(b'{"prompt_cache_key": "b", "model": "m"}', target="/v1/responses"),
     ),
+    (
+        ask(b'{"prompt_cache_key": "a", "model": "m"}', target="/v1/chat/completions"),
+        ask(b'{"prompt_cache_key": "b", "model": "m"}', target="/v1/chat/completions"),
+    ),
+    *(
+        (
+            ask(b'{"event_id": "evt_1", "type": "response.create"}', target=target),
+            ask(b'{"event_id": "evt_2", "type": "response.create"}', target=target),
+        )
+        for target in ("/v1/realtime?model=m", "/openai/realtime?deployment=d")
+    ),
 ]
 
 DIFFERENT = [
@@ -163,6 +174,15 @@ DIFFERENT = [
     (
         ask(b'{"prompt_cache_key": "a"}', target="/v1/chat"),
         ask(b'{"prompt_cache_key": "b"}', target="/v1/chat"),
+    ),
+    (
+        ask(b'{"event_id": "a"}', target="/v1/realtime/sessions"),
+        ask(b'{"event_id": "b"}', target="/v1/realtime/sessions"),
+    ),
+    # ... and where it is meant alone
+    (
+        ask(b'{"item": {"event_id": "a"}}', target="/v1/realtime"),
+        ask(b'{"item": {"event_id": "b"}}', target="/v1/realtime"),
     ),
 ]
 
