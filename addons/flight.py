@@ -88,6 +88,8 @@ class Flight:
         self.request: Request | None = None
         """As it is compared and stored: redacted, before anything is changed for the upstream."""
         self.redactions: tuple[Redaction, ...] = ()
+        self.searched = False
+        """Whether its body has been redacted too."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
         self.exact = False

@@ -80,7 +80,7 @@ class Judge:
         decision = decide(flight.facts, session.mode, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, flight.fields)
-            flight.request, flight.redactions = session.redactor.request(request)
+            flight.request, flight.redactions = session.redactor.head(request)
             flight.decision = decision
 
     async def playhead_uploaded(self, flight: Flight) -> None:
@@ -96,9 +96,13 @@ class Judge:
         session = flight.session
         flight.request_ended = True
         asked = read_request(flow, flight.fields, flight.uploaded)
-        request, flight.redactions = session.redactor.request(asked)
+        # The body of what is recorded is searched where it is written, off the loop.
+        recording = session.mode is not Mode.PLAYBACK
+        redact = session.redactor.head if recording else session.redactor.request
+        request, flight.redactions = redact(asked)
         flight.request = request
-        if session.mode is not Mode.PLAYBACK:
+        flight.searched = not recording
+        if recording:
             flight.decision = decide(flight.facts, session.mode, session.policy, None)
             return None
         if session.tape is None:

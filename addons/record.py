@@ -257,6 +257,11 @@ def _identified(flight: Flight) -> Request:
     assert request is not None
     if flight.sent and not request.body:
         request = flight.request = replace(request, body=b"".join(flight.sent))
+    if not flight.searched and request.body:
+        flight.searched = True
+        request, more = flight.session.redactor.request_body(request)
+        flight.request = request
+        flight.redactions = (*flight.redactions, *more)
     if flight.fingerprint is None:
         flight.fingerprint, key = flight.session.identify(request, flight.request_class)
         if key is not None:
@@ -305,17 +310,15 @@ class _Maker:
         flight = self.flight
         request = _identified(flight)
         session = flight.session
-        redactions = flight.redactions
+        redactions, warnings = flight.redactions, tuple(flight.warnings)
         response = None
         if self.head is not None:
             status, reason, version, fields, trailers = self.head
-            headers, more = session.redactor.response_headers(fields)
-            redactions = (*redactions, *more)
             response = Response(
                 status=status,
                 reason=reason,
                 http_version=version.decode("latin-1"),
-                headers=headers,
+                headers=fields,
                 body=b"".join(self.pieces),
                 head_us=flight.head_us,
                 chunks=self.chunks,
@@ -325,6 +328,8 @@ class _Maker:
                 head_need=flight.head_need,
                 ragged=flight.ragged,
             )
+            response, more, changed = session.redactor.response(response)
+            redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
         assert decision is not None
@@ -343,7 +348,7 @@ class _Maker:
             fault=flight.fault,
             gone=flight.gone,
             redactions=redactions,
-            warnings=(*flight.warnings, *noted(flight.flow)),
+            warnings=(*warnings, *noted(flight.flow)),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=flight.repeat,

@@ -163,7 +163,8 @@ class Session:
         """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
         if self.reindexed is None:
             return recorded.fingerprint
-        return self.fingerprint(recorded.request, recorded.request_class)
+        request = self.redactor.recorded(recorded.request)
+        return self.fingerprint(request, recorded.request_class)
 
     def identify(
         self, request: Request, request_class: RequestClass
@@ -231,6 +232,7 @@ class Session:
         assert self.tape is not None
         found: dict[Fingerprint, list[Seq]] = {}
         for exchange in self.store.exchanges(self.tape):
-            key = self.fingerprint(exchange.request, exchange.request_class)
+            request = self.redactor.recorded(exchange.request)
+            key = self.fingerprint(request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
         self.reindexed = found

@@ -694,14 +694,22 @@ class Store:
         """
         return read_pieces(self._bodies, spilled)
 
-    def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
+    def append_message(
+        self,
+        run: int,
+        seq: int,
+        number: int,
+        message: Message,
+        redact: Callable[[Message], Message] = lambda message: message,
+    ) -> None:
         """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
 
         number: its place in the conversation, from 0.
+        redact: takes its secrets out; called on the writer's thread, in order.
         """
 
         def make() -> Operation:
-            value = bodies.pack(encode_message(message))
+            value = bodies.pack(encode_message(redact(message)))
             key = message_key(run, seq, number)
 
             def put(transaction: lmdb.Transaction) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..config.schema import RedactRule
+from ..config.schema import KeepRule, RedactRule
 from .canonical import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
 from .model import Exchange, Fingerprint, RequestClass, Seq
 from .redact import Redactor
@@ -52,9 +52,13 @@ class Change:
     collisions: tuple[tuple[Seq, ...], ...]
 
 
-def index_digest(rules: Rules, redact: Iterable[RedactRule] = ()) -> bytes:
+def index_digest(
+    rules: Rules, redact: Iterable[RedactRule] = (), kept: Iterable[KeepRule] = ()
+) -> bytes:
     """Give the 16 bytes that say under which rules an index was made."""
-    names = sorted({rule.query.lower() for rule in redact if rule.query})
+    # Header fields that hold a secret are not compared.
+    rules_told: list[RedactRule | KeepRule] = [*redact, *kept]
+    names = sorted(repr(rule) for rule in rules_told if not rule.header)
     if not names:
         return rules.digest
     return blake2b(rules.digest + repr(names).encode(), digest_size=16).digest()
@@ -62,7 +66,7 @@ def index_digest(rules: Rules, redact: Iterable[RedactRule] = ()) -> bytes:
 
 def index_entry(exchange: Exchange, rules: Rules, redactor: Redactor) -> Entry:
     """Give the keys of an exchange under some rules."""
-    request, kind = exchange.request, exchange.request_class
+    request, kind = redactor.recorded(exchange.request), exchange.request_class
     secret = redactor.redacted_query(request)
     found = fingerprint(canonical(request, kind, rules, secret))
     return Entry(exchange.seq, found, raw_key(request, kind))

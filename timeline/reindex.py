@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import IgnoreRule
-from ..config.schema import RedactRule
+from ..config.schema import KeepRule, RedactRule
 from ..store import RunInfo, Store
 from ..tape.canonical import compile_rules
 from ..tape.difference import differences
@@ -79,6 +79,7 @@ def plan(
     redact: tuple[RedactRule, ...],
     redactor: Redactor,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
+    kept: tuple[KeepRule, ...] = (),
 ) -> Plan:
     """Make a new index of a sealed recording. Blocking; reads all of it, some exchanges twice.
 
@@ -90,7 +91,7 @@ def plan(
         entries.append(index_entry(exchange, rules, redactor))
         answers[exchange.seq] = answer_hash(exchange)
         progress(exchange.seq, run.exchanges)
-    index = Index(tuple(entries), index_digest(rules, redact))
+    index = Index(tuple(entries), index_digest(rules, redact, kept))
     change = compare(store.fingerprints(run), index, answers)
     raws = {entry.seq: entry.raw for entry in entries}
     collisions = []
@@ -114,7 +115,8 @@ def _differences(
         return ()
     secret = redactor.redacted_query(one.request) | redactor.redacted_query(other.request)
     kind = one.request_class
-    return differences(one.request, other.request, compile_rules(), kind, secret)
+    first, second = redactor.recorded(one.request), redactor.recorded(other.request)
+    return differences(first, second, compile_rules(), kind, secret)
 
 
 def render_plan(made: Plan, *, written: bool) -> str:
