@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .redact_places import field_kind, is_credential, is_one, is_prose
+from .redact_places import SECRET, field_kind, is_credential, is_one, is_prose
 
 
 class Found(NamedTuple):
@@ -192,7 +192,7 @@ def find_userinfo(context: Context) -> list[Found]:
         found = _USERINFO.match(data, start, at + _LONGEST_USER) if start >= 0 else None
         if found is not None and found.lastindex and is_one(found[found.lastindex]):
             first, last = found.span(found.lastindex)
-            founds.append(Found(first, last, "secret", learn=True))
+            founds.append(Found(first, last, SECRET, learn=True))
             at = last
     return founds
 
@@ -209,16 +209,16 @@ def _look_for(one: Format) -> Handler:
             group = found.lastindex or 0
             first, last = found.span(group)
             if (check is None or check(found[group])) and name not in context.kept:
-                return Found(first, last, "secret", learn=name != "pem")
+                return Found(first, last, SECRET, learn=name != "pem")
             if context.final or last < len(data):
                 return None
         if not context.final and name not in context.kept and len(data) - start < _MAX_VALUE:
             if name == "pem":
                 whole = b"PRIVATE" in data[start:] or len(data) - end < 30
-                return Found(end, len(data), "secret", learn=False) if whole else None
+                return Found(end, len(data), SECRET, learn=False) if whole else None
             first = start if one.check is None or bounded else end
             if first < len(data) and _TAIL.match(data, end):
-                return Found(first, len(data), "secret", learn=False)
+                return Found(first, len(data), SECRET, learn=False)
         return None
 
     return handler
@@ -265,7 +265,7 @@ def _find_field(context: Context, start: int, end: int) -> Found | None:
     value = loose[1].rstrip(b".,:")
     if not is_credential(value, 12 if least == 1 else 16):
         return None
-    return Found(loose.start(1), loose.start(1) + len(value), kind, learn=True)
+    return Found(loose.start(1), loose.start(1) + len(value), SECRET, learn=True)
 
 
 def _find_string(context: Context, start: int, depth: int, quote: bytes) -> tuple[int, int] | None:
@@ -298,4 +298,6 @@ def _judge(context: Context, span: tuple[int, int], kind: str, least: int) -> Fo
     scheme, space, rest = value.partition(b" ")
     if space and scheme.lower() in (b"bearer", b"basic", b"token") and rest:
         start += len(scheme) + 1
-    return Found(start, end, kind, learn=not cut, declared=True)
+    # What its look has to say counts as what is found anywhere.
+    declared = least == 1
+    return Found(start, end, kind if declared else SECRET, not cut, declared)

@@ -184,7 +184,8 @@ class Search:
                 continue
             plain = unescape(value)
             if is_one(plain) if told[1] == 1 else is_credential(plain, told[1]):
-                founds.append(Found(start, start + len(value), told[0], learn=True, declared=True))
+                kind = told[0] if told[1] == 1 else SECRET
+                founds.append(Found(start, start + len(value), kind, True, told[1] == 1))
         return founds
 
     def _take(self, data: bytes, found: Found, edits: list[_Edit]) -> None:
