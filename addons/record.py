@@ -282,6 +282,7 @@ class _Maker:
         "head",
         "outcome",
         "pieces",
+        "places",
         "spilled",
     )
 
@@ -295,6 +296,7 @@ class _Maker:
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
         self.spilled = flight.downloaded
+        self.places = flight.download.secrets if flight.download is not None else ()
         talk = flight.conversation
         self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
@@ -327,6 +329,7 @@ class _Maker:
                 spilled=self.spilled,
                 head_need=flight.head_need,
                 ragged=flight.ragged,
+                secrets=self.places,
             )
             response, more, changed = session.redactor.response(response)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)

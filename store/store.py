@@ -31,6 +31,7 @@ from ..tape.codec import (
 from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
 from ..tape.index import Index
 from ..tape.model import Chunk, Exchange, Fingerprint, Message, RunId, Seq, Spilled
+from ..tape.redact_stream import Stream
 from . import bodies
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .layout import (
@@ -679,13 +680,20 @@ class Store:
     def _bodies(self) -> Path:
         return self.path / "bodies"
 
-    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+    def spool(
+        self,
+        boundary: bytes = b"",
+        *,
+        pieces: bool = True,
+        redact: Callable[[], Stream | None] = lambda: None,
+    ) -> Spool:
         """Begin a body that is too large to be held.
 
         boundary: of a multipart body, so that it can be compared without.
+        redact: makes what takes its secrets out; see `Spool`.
         Raises: StoreUnwritable.
         """
-        return Spool(self._bodies, boundary, pieces=pieces)
+        return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
 
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.

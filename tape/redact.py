@@ -30,6 +30,7 @@ from .redact_learned import Learned
 from .redact_placeholder import Placeholders
 from .redact_places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
 from .redact_search import Kind, Search, Searched
+from .redact_stream import Stream
 
 __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
 
@@ -181,9 +182,15 @@ class Redactor:
         )
         return response, (*found, *_places("response.body", searched)), warnings
 
+    def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
+        """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
+        if any(name.lower() == _CODING for name, _ in headers):
+            return None
+        return Stream(self._search, _kind(headers)._replace(answer=answer))
+
     def learn(self, response: Response) -> None:
         """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back."""
-        for secret in response.secrets:
+        for secret in response.secrets if response.body else ():
             self._learned.add(response.body[secret.at : secret.at + secret.size])
 
     # ---- the rest ------------------------------------------------------------------------------
