@@ -37,6 +37,7 @@ from ..tape.model import (
     VerdictKind,
 )
 from ..tape.policy import Decision, Facts, Found
+from ..tape.redact_stream import Stream
 from ..tape.script import Steps
 from .effects import Effect
 from .failure import find_fault
@@ -92,6 +93,8 @@ class Flight:
         self.request: Request | None = None
         """As it is compared and stored: redacted, before anything is changed for the upstream."""
         self.redactions: tuple[Redaction, ...] = ()
+        self.searched = False
+        """Whether its body has been redacted too."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
         self.exact = False
@@ -227,8 +230,15 @@ class Flight:
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
             self.request = replace(self.request, spilled=self.uploaded)
+            self._note_places("request.body", self.upload)
         if self.download is not None:
             self.downloaded = await self.download.keep()
+            self._note_places("response.body", self.download)
+
+    def _note_places(self, place: str, spool: Spool) -> None:
+        kinds = dict.fromkeys(secret.kind for secret in spool.secrets)
+        found = [Redaction(place, kind) for kind in kinds]
+        self.redactions += tuple(one for one in found if one not in self.redactions)
 
     def begin_upload(self, data: bytes) -> None:
         """Go on with the request's body in a file; `data` is what has come of it.
@@ -240,7 +250,14 @@ class Flight:
 
     def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
-        made = self.session.store.spool(boundary, pieces=pieces)
+        redactor = self.session.redactor
+        answer = self.flow.response
+        fields = self.fields if not pieces or answer is None else answer.data.headers.fields
+
+        def redact() -> Stream | None:
+            return redactor.stream(fields, answer=pieces)
+
+        made = self.session.store.spool(boundary, pieces=pieces, redact=redact)
         spools_of(self.flow.client_conn).add(made)
         return made
 

@@ -291,6 +291,11 @@ def _identified(flight: Flight) -> Request:
     assert request is not None
     if flight.sent and not request.body:
         request = flight.request = replace(request, body=b"".join(flight.sent))
+    if not flight.searched and request.body:
+        flight.searched = True
+        request, more = flight.session.redactor.request_body(request)
+        flight.request = request
+        flight.redactions = (*flight.redactions, *more)
     if flight.fingerprint is None:
         found = flight.session.identify(request, flight.request_class)
         flight.fingerprint, flight.effect_key = found
@@ -312,6 +317,7 @@ class _Maker:
         "head",
         "outcome",
         "pieces",
+        "places",
         "spilled",
     )
 
@@ -325,6 +331,7 @@ class _Maker:
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
         self.spilled = flight.downloaded
+        self.places = flight.download.secrets if flight.download is not None else ()
         talk = flight.conversation
         self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
@@ -340,17 +347,15 @@ class _Maker:
         flight = self.flight
         request = _identified(flight)
         session = flight.session
-        redactions = flight.redactions
+        redactions, warnings = flight.redactions, tuple(flight.warnings)
         response = None
         if self.head is not None:
             status, reason, version, fields, trailers = self.head
-            headers, more = session.redactor.response_headers(fields)
-            redactions = (*redactions, *more)
             response = Response(
                 status=status,
                 reason=reason,
                 http_version=version.decode("latin-1"),
-                headers=headers,
+                headers=fields,
                 body=b"".join(self.pieces),
                 head_us=flight.head_us,
                 chunks=self.chunks,
@@ -359,7 +364,10 @@ class _Maker:
                 spilled=self.spilled,
                 head_need=flight.head_need,
                 ragged=flight.ragged,
+                secrets=self.places,
             )
+            response, more, changed = session.redactor.response(response)
+            redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
         assert decision is not None
@@ -378,7 +386,7 @@ class _Maker:
             fault=flight.fault,
             gone=flight.gone,
             redactions=redactions,
-            warnings=(*flight.warnings, *noted(flight.flow)),
+            warnings=(*warnings, *noted(flight.flow)),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=flight.repeat,

@@ -194,8 +194,8 @@ class Session:
         assert self.tape is not None
         if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
-        recorded = reclassify(recorded, self.config.classes)
-        return self.fingerprint(recorded.request, recorded.request_class)
+        now = reclassify(recorded, self.config.classes)
+        return self.fingerprint(self.redactor.recorded(now.request), now.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
         """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
@@ -282,7 +282,8 @@ class Session:
         found: dict[Fingerprint, list[Seq]] = {}
         for recorded in self.store.exchanges(self.tape):
             exchange = reclassify(recorded, self.config.classes)
-            key = self.fingerprint(exchange.request, exchange.request_class)
+            request = self.redactor.recorded(exchange.request)
+            key = self.fingerprint(request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
-            self._raws[raw_key(exchange.request, exchange.request_class)] = key
+            self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found

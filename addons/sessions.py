@@ -320,8 +320,8 @@ class Sessions:
 
     async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> Session:
         config = self.config
-        agent = group.command if group else ""
         redactor = self._redactor(config)
+        agent = redactor.words(group.command) if group else ""
         if config.mode is Mode.PASSTHROUGH:
             session = Session(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:
@@ -330,7 +330,7 @@ class Sessions:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=index_digest(compile_rules(config.ignore), config.redact, config.classes),
+                rules=index_digest(compile_rules(config.ignore), config),
                 canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
@@ -375,7 +375,7 @@ class Sessions:
         for one in session.policy.drift:
             session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         _note_rules(session)
-        if tape.rules != index_digest(session.rules, config.redact, config.classes):
+        if tape.rules != index_digest(session.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
                 text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)

@@ -25,6 +25,7 @@ from .schema import (
     EffectRule,
     Gate,
     IgnoreRule,
+    KeepRule,
     LiveRule,
     ModelDrift,
     Playback,
@@ -38,6 +39,7 @@ from .schema import (
 from .values import (
     check_json_path,
     check_regex,
+    check_secret_regex,
     choice,
     integer,
     is_loopback,
@@ -56,6 +58,7 @@ from .values import (
     parse_place,
     parse_reason,
     parse_run_name,
+    parse_secret_format,
     parse_token,
     show,
 )
@@ -245,7 +248,17 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
-        *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
+        *(
+            "playback",
+            "classes",
+            "live_max",
+            "live",
+            "effects",
+            "reads",
+            "ignore",
+            "redact",
+            "redact_off",
+        ),
         *("retention", "control"),
     )
     default = Config()
@@ -269,6 +282,7 @@ def _config(value: Value, base: Path | None) -> Config:
         reads=fields.each("reads", _read_rule),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
+        redact_off=fields.each("redact_off", _keep_rule),
         retention=fields.section("retention", _retention, default.retention),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
@@ -501,12 +515,29 @@ def _ignore_rule(value: Value) -> IgnoreRule:
 
 
 def _redact_rule(value: Value) -> RedactRule:
-    fields = value.fields("header", "query")
+    fields = value.fields("header", "query", "json", "form", "pattern", "path")
     if value.is_mapping and len(fields.given) != 1:
-        value.fault("expected exactly one of header, query")
+        value.fault("expected exactly one of header, query, json, form, pattern, path")
     return RedactRule(
         header=fields.parsed("header", _lower_header_name, ""),
         query=fields.parsed("query", parse_parameter, ""),
+        json=fields.parsed("json", parse_parameter, ""),
+        form=fields.parsed("form", parse_parameter, ""),
+        pattern=fields.parsed("pattern", check_secret_regex, ""),
+        path=fields.parsed("path", check_secret_regex, ""),
+    )
+
+
+def _keep_rule(value: Value) -> KeepRule:
+    fields = value.fields("header", "query", "json", "form", "format")
+    if value.is_mapping and len(fields.given) != 1:
+        value.fault("expected exactly one of header, query, json, form, format")
+    return KeepRule(
+        header=fields.parsed("header", _lower_header_name, ""),
+        query=fields.parsed("query", parse_parameter, ""),
+        json=fields.parsed("json", parse_parameter, ""),
+        form=fields.parsed("form", parse_parameter, ""),
+        format=fields.parsed("format", parse_secret_format, ""),
     )
 
 

@@ -160,10 +160,28 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class RedactRule:
-    """A further place that holds a secret: exactly one of the two is set."""
+    """A further place that holds a secret: exactly one of these is set."""
 
     header: str = ""
     query: str = ""
+    json: str = ""
+    """Name of a field of JSON, wherever it stands."""
+    form: str = ""
+    pattern: str = ""
+    """What it matches in any text, or its group, is a secret."""
+    path: str = ""
+    """The same in paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """A shipped place or format that is not redacted: exactly one of these is set."""
+
+    header: str = ""
+    query: str = ""
+    json: str = ""
+    form: str = ""
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +237,7 @@ class Config:
     reads: tuple[ReadRule, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
+    redact_off: tuple[KeepRule, ...] = ()
     retention: Retention = field(default_factory=Retention)
     control: Control = field(default_factory=Control)
 

@@ -81,7 +81,7 @@ class Runtime:
             self.sessions = Sessions(
                 self.store,
                 self.config,
-                lambda config: Redactor(key, config.redact),
+                lambda config: Redactor(key, config.redact, config.redact_off),
                 Processes(finder.find, group_alive),
                 sole=self._sole,
                 refresh=self._poll,

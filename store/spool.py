@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +19,8 @@ import psutil
 
 from ..tape.boundary import Digest
 from ..tape.codec import PIECE_BYTES, BadRecord, pack_piece, unpack_pieces
-from ..tape.model import Chunk, Spilled
+from ..tape.model import Chunk, Secret, Spilled
+from ..tape.redact_stream import Stream
 from .errors import LogCorrupt, StoreUnwritable
 
 _WRITE_BYTES = 1 << 20
@@ -33,14 +34,28 @@ _numbers = itertools.count(1)
 class Spool:
     """One body on its way into a file. Belongs to a running loop."""
 
-    def __init__(self, folder: Path, boundary: bytes = b"", *, pieces: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        boundary: bytes = b"",
+        *,
+        pieces: bool = True,
+        redact: Callable[[], Stream | None] = lambda: None,
+    ) -> None:
         """Begin an empty body in a store's folder of bodies.
 
         pieces: whether a list of its pieces is kept.
+        redact: makes what takes its secrets out, or gives None. With `pieces` that is done while it is written;
+            without, what was taken can be read as it came, from a file without a name, until it is kept.
         Raises: StoreUnwritable.
         """
         self._folder = folder
-        self._body = _Partial(folder, Digest(boundary))
+        self._boundary = boundary
+        self._redact = redact
+        stream = redact()
+        self._stream = stream if pieces else None
+        self._later = stream is not None and not pieces
+        self._body = _Partial(folder, Digest(boundary), named=not self._later)
         self._list = _Partial(folder, Digest()) if pieces else None
         self._pending: list[bytes] = []
         self._pieces: list[bytes] = []
@@ -48,6 +63,8 @@ class Spool:
         self._size = 0
         self._writing: asyncio.Future[None] | None = None
         self._kept: Spilled | None = None
+        self.secrets: tuple[Secret, ...] = ()
+        """Where placeholders stand, once it was kept or measured."""
         self._failed: StoreUnwritable | None = None
 
     @property
@@ -105,6 +122,8 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
+        if self._later:
+            return await asyncio.to_thread(self._pass, None)
         digest, match = self._body.finish()
         return Spilled(digest, self._size, match)
 
@@ -139,6 +158,8 @@ class Spool:
         self._writing.add_done_callback(lambda done: self._written(done, size))
 
     def _write(self, data: list[bytes], pieces: list[bytes]) -> None:
+        if self._stream is not None:
+            data = [self._stream.feed(b"".join(data)).data]
         self._body.write(data)
         if self._list is not None and pieces:
             self._list.write(pieces)
@@ -152,17 +173,55 @@ class Spool:
 
     def _keep(self) -> Spilled:
         try:
+            if self._later:
+                return self._keep_later()
+            if self._stream is not None:
+                self._body.write([self._stream.finish().data])
+                self.secrets = tuple(self._stream.secrets)
             digest, match = self._body.keep()
             pieces = self._list.keep()[0] if self._list is not None else b""
         except OSError as error:
             raise _unwritable(self._folder, error) from error
         return Spilled(digest, self._size, match, pieces)
 
+    def _keep_later(self) -> Spilled:
+        clean = _Partial(self._folder, Digest(self._boundary, apart=True))
+        try:
+            self._pass(clean)
+            digest, match = clean.keep()
+        finally:
+            clean.drop()
+        self._body.drop()
+        return Spilled(digest, self._size, match)
+
+    def _pass(self, clean: "_Partial | None") -> Spilled:
+        """Go through what was taken without its secrets; write it, or measure it alone."""
+        stream = self._redact()
+        assert stream is not None
+        digest = Digest(self._boundary, apart=True)
+        at = 0
+        while at < self._size:
+            data = self._body.read(at, _WRITE_BYTES)
+            if not data:
+                break  # dropped meanwhile
+            at += len(data)
+            piece = stream.feed(data)
+            (clean.take if clean is not None else digest.update)(*piece)
+        piece = stream.finish()
+        (clean.take if clean is not None else digest.update)(*piece)
+        self.secrets = tuple(stream.secrets)
+        return Spilled(*_in_order(digest, self._size))
+
+
+def _in_order(digest: Digest, size: int) -> tuple[bytes, int, bytes]:
+    plain, match = digest.finish()
+    return plain, size, match
+
 
 class _Partial:
     """A file on its way to its name."""
 
-    def __init__(self, folder: Path, digest: Digest) -> None:
+    def __init__(self, folder: Path, digest: Digest, *, named: bool = True) -> None:
         self._folder = folder
         self._digest = digest
         self._finished: tuple[bytes, bytes] | None = None
@@ -174,6 +233,9 @@ class _Partial:
             )
         except OSError as error:
             raise _unwritable(folder, error) from error
+        if not named:
+            # It has none from now on: should we die, the file goes with us.
+            self._path.unlink()
         self._file: BinaryIO | None = os.fdopen(descriptor, "r+b", buffering=0)
 
     def write(self, data: list[bytes]) -> None:
@@ -181,7 +243,16 @@ class _Partial:
             return
         for piece in data:
             self._digest.update(piece)
-        left = memoryview(b"".join(data))
+        self._put(b"".join(data))
+
+    def take(self, data: bytes, compared: bytes) -> None:
+        """Write a piece that is compared as something else."""
+        self._digest.update(data, compared)
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
+        assert self._file is not None
+        left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]
 
