@@ -46,6 +46,18 @@ def plain(text: str, limit: int = _WIDTH) -> str:
     return shown if len(shown) <= limit and len(text) <= limit * 2 else shown[: limit - 1] + "…"
 
 
+MAX_SHOWN_BYTES = 64 * 1024
+
+
+def show_text(body: bytes) -> str:
+    """Give the beginning of a body as text that is safe to show: no control characters but line ends and tabs."""
+    text = body[:MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 def plain_lines(text: str) -> str:
     """Give a text of several lines that is safe to print."""
     return "\n".join(plain(line, 2000) for line in text.splitlines())

@@ -21,6 +21,25 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 _STOPPED = _object(by=_TEXT, pid=_COUNT, reason=_TEXT, at_ns=_COUNT)
 
+_GATE = {
+    "id": _TEXT,
+    "run": _TEXT,
+    "seq": _COUNT,
+    "method": _TEXT,
+    "url": _TEXT,
+    "digest": _TEXT,
+    "reason": _TEXT,
+    "rule": _TEXT,
+    "repeats": {"type": ["integer", "null"], "description": "Seq of the effect it may repeat."},
+    "headers": {"type": "array", "items": {"type": "array", "items": _TEXT}},
+    "body": _TEXT,
+    "body_bytes": _COUNT,
+    "whole": {"type": "boolean", "description": "Whether `body` is all of it."},
+    "since_ns": _COUNT,
+    "deadline_ns": _COUNT,
+    "now_ns": _COUNT,
+}
+
 SCHEMAS: dict[str, Any] = {
     "Run": _object(
         id=_TEXT,
@@ -34,6 +53,8 @@ SCHEMAS: dict[str, Any] = {
         stopped={"oneOf": [_STOPPED, {"type": "null"}]},
     ),
     "Runs": _object(runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}}),
+    "Gates": _object(gates={"type": "array", "items": _object(**_GATE)}),
+    "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Health": _object(status={"const": "ok"}),
     "Ready": _object(
         status={"enum": ["ready", "not ready"]},
@@ -43,6 +64,9 @@ SCHEMAS: dict[str, Any] = {
     "Problem": _object(error=_TEXT, expected=_TEXT, found=_TEXT, hint=_TEXT),
 }
 
+_MEDIA = {"text": "text/plain", "page": "text/html"}
+"""What is no JSON."""
+
 _ABOUT = {
     200: "As asked.",
     202: "It has begun.",
@@ -51,7 +75,7 @@ _ABOUT = {
     403: "Asked by another name, or from another site.",
     404: "There is no such run.",
     405: "Asked with another method.",
-    409: "The run has ended, or is another process's.",
+    409: "The run has ended, or is another process's; the request is not held, or is another.",
     413: "The body is too long.",
     415: "The body is no JSON.",
     422: "The body says something else than it may.",
@@ -69,7 +93,7 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
         "info": {
             "title": "Playhead control API",
             "version": __version__,
-            "description": "Look at the runs of a proxy, stop them, and ask how it is.",
+            "description": "Look at the runs of a proxy, stop them, rule on what its gates hold, and ask how it is.",
         },
         "paths": paths,
         "security": [{"token": []}],
@@ -129,21 +153,20 @@ def _body(fields: Mapping[str, Text]) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            name: {
-                "type": "string",
-                "maxLength": field.most,
-                "pattern": ONE_LINE,
-                "description": field.about,
-            }
-            for name, field in fields.items()
+            name: {"description": field.about, **_field(field)} for name, field in fields.items()
         },
     }
 
 
+def _field(field: Text) -> dict[str, Any]:
+    if field.words:
+        return {"enum": list(field.words)}
+    return {"type": "string", "maxLength": field.most, "pattern": ONE_LINE}
+
+
 def _response(status: int, schema: str) -> dict[str, Any]:
-    content = (
-        {"text/plain": {"schema": _TEXT}}
-        if schema == "text"
-        else {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    )
+    if schema in _MEDIA:
+        content: dict[str, Any] = {_MEDIA[schema]: {"schema": _TEXT}}
+    else:
+        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
     return {"description": _ABOUT[status], "content": content}

@@ -17,6 +17,7 @@ from .caller import Caller
 from .problem import ControlError
 
 JSON = "application/json"
+HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus' text format."""
 ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
@@ -55,6 +56,8 @@ class Answer:
     """JSON types; text where `kind` is no JSON."""
     status: int = 200
     kind: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further header fields, or in place of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,15 @@ class Text:
     most: int
     """Characters."""
     about: str
+    words: tuple[str, ...] = ()
+    """What it may be; empty for anything."""
 
     def fits(self, value: object) -> bool:
         """Say whether this may stand there."""
         if not isinstance(value, str) or len(value) > self.most:
             return False
+        if self.words:
+            return value in self.words
         return re.fullmatch(ONE_LINE, value) is not None and _HALF.search(value) is None
 
 
@@ -83,7 +90,7 @@ class Route:
     about: str
     handler: Callable[[Call], Awaitable[Answer]]
     answers: Mapping[int, str]
-    """Schema of the body by status, or `text`."""
+    """Schema of the body by status, or `text`, or `page`."""
     body: Mapping[str, Text] = field(default_factory=dict)
     """Fields of the body, each of which may be left out; what is not here is refused."""
     open: bool = False

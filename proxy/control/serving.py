@@ -135,6 +135,8 @@ def check_body(value: Any, fields: Mapping[str, Text]) -> Mapping[str, Any]:
             raise _unfit(f"only {', '.join(fields) or 'an empty object'}", repr(name)[:100])
         if not field.fits(given):
             expected = f"{name}: text on one line, of at most {field.most} characters"
+            if field.words:
+                expected = f"{name}: {' or '.join(field.words)}"
             raise _unfit(expected, repr(given)[:100])
     return value
 
@@ -153,7 +155,7 @@ def _response(answer: Answer, more: Mapping[str, str] | None = None) -> web.Resp
     return web.Response(
         body=text.encode(),
         status=answer.status,
-        headers={**_FIELDS, "content-type": answer.kind, **(more or {})},
+        headers={**_FIELDS, "content-type": answer.kind, **answer.headers, **(more or {})},
     )
 
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from . import health, metrics, runs
+from . import gates, health, metrics, pages, runs
 from .openapi import Describe
 from .routes import Route
 
 _RUN = "/v1/runs/{id}"
+_GATE = "/v1/gates/{id}"
 _OF_A_RUN = {404: "Problem"}
 _OF_AN_OPEN_RUN = {404: "Problem", 409: "Problem", 503: "Problem"}
 
@@ -31,7 +32,41 @@ _ROUTES = (
         {200: "Run", 202: "Run", **_OF_AN_OPEN_RUN},
         body={"reason": runs.REASON},
     ),
-    # Gates stand here: GET /v1/gates, POST /v1/gates/{id}/approve and /deny.
+    Route(
+        "GET",
+        "/v1/gates",
+        "listGates",
+        "The requests that wait for a ruling, oldest first.",
+        gates.list_gates,
+        {200: "Gates"},
+    ),
+    Route(
+        "POST",
+        f"{_GATE}/approve",
+        "approve",
+        "Let a held request go; its digest says that it is the one that was looked at.",
+        gates.approve,
+        {200: "Ruled", 409: "Problem"},
+        body={"digest": gates.DIGEST, "reason": gates.REASON, "via": gates.VIA},
+    ),
+    Route(
+        "POST",
+        f"{_GATE}/deny",
+        "deny",
+        "Refuse a held request.",
+        gates.deny,
+        {200: "Ruled", 409: "Problem"},
+        body={"digest": gates.DIGEST, "reason": gates.REASON, "via": gates.VIA},
+    ),
+    Route(
+        "GET",
+        "/gates",
+        "gatesPage",
+        "The page on which held requests are ruled on; it holds nothing itself.",
+        pages.gates,
+        {200: "page"},
+        open=True,
+    ),
     Route("GET", "/metrics", "metrics", "Measures for Prometheus.", metrics.metrics, {200: "text"}),
     Route(
         "GET",
