@@ -15,7 +15,7 @@ from aiohttp import web
 from playhead.addons.stop import Stopped, stop_run
 from playhead.config import Config, Mode
 from playhead.proxy.engine import guard
-from playhead.store import RunStatus
+from playhead.store import RunStatus, StoreUnwritable
 from playhead.tape.events import EventKind
 from playhead.tape.model import Ending, Exchange, FaultKind, VerdictKind
 from playhead.tape.refusal import REFUSAL_STATUS
@@ -263,6 +263,27 @@ async def test_an_effect_that_was_not_sent_is_not_sent_any_more(
     assert kept.fault is not None
     assert kept.fault.text == TEXT
     assert kept.response is None
+
+
+async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
+    running: Running, origin: Origin, house: House
+) -> None:
+    """The disk is full: who stops it is told, and every client is cut all the same."""
+    asking = [
+        asyncio.ensure_future(_ask(running, f"{origin.url}/wait?{number}")) for number in range(3)
+    ]
+    for _ in asking:
+        await _arrived(house)
+    running.store.writer.failed = StoreUnwritable("the disk is full", "free space")
+    with pytest.raises(StoreUnwritable, match="the disk is full"):
+        await _stop(running)
+    for one in asking:
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(one, 10)
+    session = running.session("mine")
+    await _until(lambda: not session.flights)
+    assert (await _ask(running, f"{origin.url}/now"))[0] == REFUSAL_STATUS
+    running.store.writer.failed = None
 
 
 async def test_an_effect_whose_intent_is_being_written_is_not_sent(
