@@ -109,7 +109,7 @@ FORMATS: tuple[Format, ...] = (
         "pem",
         "-----BEGIN",
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----((?:[^-]|-(?!----)){16,16000})",
-        None,
+        is_one,
     ),
     _word("bearer", "earer ", r"earer +([A-Za-z0-9._~+/=:|-]{8,})", lambda v: is_credential(v, 8)),
     _word("basic", "asic ", r"asic +([A-Za-z0-9+/]{8,}={0,2})", _is_basic),
