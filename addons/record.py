@@ -4,6 +4,7 @@ Only an effect's intent is waited for; every outcome is. Everything that costs t
 answer, canonical form, packing, happens on the store's writer thread.
 """
 
+import contextlib
 from collections.abc import Awaitable
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import Record as StoredRecord
+from ..store import StoreError
 from ..tape.canonical import raw_key
 from ..tape.conversation import ABRUPT
 from ..tape.divergence import one_line
@@ -216,7 +218,9 @@ class Record:
             return self._save(flight, answer, complete=False)
         waiting = None
         if flight.request is not None and not flight.finished:
-            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            # Where nothing can be written, whoever breaks it off has more to say than this.
+            with contextlib.suppress(StoreError):
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
             if isinstance(flight.conversation, Played):
                 waiting = flight.conversation.end()
         flight.finish()

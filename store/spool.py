@@ -159,8 +159,12 @@ class Spool:
 
     def _write(self, data: list[bytes], pieces: list[bytes]) -> None:
         if self._stream is not None:
-            data = [self._stream.feed(b"".join(data)).data]
-        self._body.write(data)
+            for piece in data:
+                given = self._stream.feed(piece).data
+                if given:
+                    self._body.write([given])
+        else:
+            self._body.write(data)
         if self._list is not None and pieces:
             self._list.write(pieces)
 

@@ -23,6 +23,7 @@ from playhead.store import Store
 from playhead.tape.model import Exchange, Message
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Handler, Origin
+from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
@@ -389,3 +390,10 @@ def test_a_token_that_was_given_is_the_same_wherever_it_is_used(story: Story) ->
     access = json.loads(given.response.body)["access_token"]
     assert json.loads(used.request.body)["session"] == access
     assert used.request.header(b"authorization") == f"Bearer {access}".encode()
+
+
+def test_verify_finds_nothing_where_all_was_redacted(story: Story) -> None:
+    """Placeholders are passed over, whatever they read like."""
+    done = playhead("verify", "--secrets", "--store", story.folder)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == "no secrets in 2 runs\n"
