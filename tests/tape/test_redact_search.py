@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -150,7 +151,7 @@ def test_a_private_key_is_hidden_between_its_lines() -> None:
     assert "MIIEp" not in inside
 
 
-CODINGS = {
+CODINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "json": lambda s: json.dumps(s)[1:-1],
     "slashes": lambda s: s.replace("/", "\\/"),
