@@ -145,6 +145,8 @@ class Flight:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.broken = False
+        """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()
         session.begin(self)
 
@@ -193,6 +195,8 @@ class Flight:
 
         Raises: StoreError, where it is too large to be held and cannot be written.
         """
+        if self.broken:
+            return
         need = 0 if self.request_ended else self.sent_bytes
         chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
         self.taken += 1

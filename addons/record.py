@@ -107,14 +107,14 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and flight.session.run is not None:
+        elif flight.recording and not flight.broken and flight.session.run is not None:
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
         """Correct an exchange whose client left before it was sent the end."""
         session, gone = flight.session, flight.gone
-        if session.run is None or gone is None:
+        if session.run is None or gone is None or flight.broken:
             return
         made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
         session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
@@ -130,8 +130,8 @@ class Record:
                 self._begin(flight)  # its outcome is its end
                 return
             await self._save(flight, flow.response, complete=True)
-        elif flight.decision.action is Action.FORWARD:
-            flight.finish()
+        elif not flight.recording and flight.decision.action is Action.FORWARD:
+            flight.finish()  # else whoever saves it does so, once its bodies are kept
 
     async def playhead_talked(self, flight: Flight) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
@@ -213,7 +213,7 @@ class Record:
             begun = bool(flight.taken) or flight.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
             flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
-            flight.recording, flight.saved = False, True
+            flight.broken = flight.saved = True
             answer = flight.flow.response if flight.head_us else None
             return self._save(flight, answer, complete=False)
         waiting = None

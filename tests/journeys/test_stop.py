@@ -69,6 +69,14 @@ class House:
             self.left.set()
         return answer
 
+    async def flood(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while not self.go.is_set():
+                await answer.write(bytes(256 * 1024))
+        return answer
+
     async def talk(self, request: web.Request) -> web.WebSocketResponse:
         talk = web.WebSocketResponse()
         await talk.prepare(request)
@@ -92,6 +100,7 @@ def origin(house: House) -> Iterator[Origin]:
     routes: dict[str, Any] = {
         "/now": house.answer,
         "/wait": house.wait,
+        "/flood": house.flood,
         "/v1/chat/completions": house.stream,
         "/talk": house.talk,
     }
@@ -211,6 +220,36 @@ async def test_a_stream_of_a_model_is_broken_off(
     assert kept.gone is None
     assert kept.response is not None
     assert not session.flights
+
+
+async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
+    running: Running, origin: Origin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the middle of being written to its file; what had come is kept."""
+    connection = await Connection.open(str(running.address))
+    connection.writer.write(
+        f"GET {origin.url}/flood HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic bWluZTp4\r\n\r\n".encode()
+    )
+    for _ in range(12):
+        await connection.reader.readexactly(1 << 20)
+    session = running.session("mine")
+    stopping = asyncio.ensure_future(_stop(running))
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(_read_on(connection), 10)
+    await stopping
+    await connection.close()
+    await _until(lambda: not session.clients and not session.flights)
+    (kept,) = _kept(running)
+    assert kept.fault is not None
+    assert kept.fault.text == TEXT
+    assert kept.response is not None
+    assert kept.response.body_bytes >= 12 << 20
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def _read_on(connection: Connection) -> None:
+    while True:
+        await connection.reader.readexactly(1 << 20)
 
 
 async def _ended(asking: "asyncio.Future[Any]", connection: Connection) -> None:
