@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from playhead.addons.gates import CannotRule, Held
+from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
@@ -67,11 +68,11 @@ async def held(running: Running, count: int = 1) -> list[Held]:
     return running.sessions.gates.listed()
 
 
-async def ask(running: Running, url: str, amount: int = 1) -> httpx.Response:
+async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> httpx.Response:
     """Post, on a connection of its own, in a thread."""
 
     def post() -> httpx.Response:
-        proxy = running.url_for("tape")
+        proxy = running.url_for(run)
         with httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False) as client:
             return client.post(url, json={"amount": amount})
 
@@ -261,6 +262,23 @@ async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
             (await asking).raise_for_status()
         assert not said.counts
         assert not running.sessions.gates.listed()
+
+
+async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) -> None:
+    """It is refused, also where it was approved at that very moment."""
+    async with gated(tmp_path, Gate()) as (running, origin, said):
+        for approved in (False, True):
+            run = f"tape-{approved}"
+            asking = asyncio.create_task(ask(running, f"{origin.url}/wires", run=run))
+            (waiting,) = await held(running)
+            session = running.session(run)
+            if approved:
+                running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+            await stop_run(running.sessions, session, by="ann", pid=1, reason="enough")
+            refused = await asking
+            assert refused.status_code == 424
+            assert "enough" in refused.json()["error"]["message"]
+        assert not said.counts
 
 
 class Refunds:
