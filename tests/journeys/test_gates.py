@@ -21,8 +21,12 @@ from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
 from playhead.tape.model import FaultKind, VerdictKind
+from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
+from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import build
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
@@ -250,6 +254,49 @@ async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:
             )
             assert said.counts[path] == (0 if unsent else 1), repr(exchange)
         assert gone_first
+
+
+async def test_a_stream_that_is_reset_takes_its_request_with_it(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """Over HTTP/2 the others on the connection go on; nothing is sent for it, however shortly before it left."""
+    asked: Counter[str] = Counter()
+
+    def answer(stream: Stream) -> bool:
+        asked[stream.path] += 1
+        stream.head(("content-length", "4"))
+        stream.data(b"done", end=True)
+        return False
+
+    chance = random.Random(7)
+    with FramesOrigin(answer, certificates) as origin:
+        rule = EffectRule(parse_match("POST *://*/wires/*"), gate=Gate())
+        config = Config(store=tmp_path / "store", effects=(rule,), upstream_ca=certificates.root)
+        async with running_engine(config) as running:
+
+            def connect() -> Any:
+                return open_tunnel(running.url_for("tape"), origin.url, running.ca, alpn="h2")
+
+            with await asyncio.to_thread(connect) as tunnel:
+                # Else what it sends waits for an acknowledgement, and it has not left yet.
+                tunnel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client = Http2Client(tunnel)
+                for number in range(RACES // 4):
+                    url = f"{origin.url}/wires/{number}"
+                    stream = await asyncio.to_thread(client.ask, "POST", url, b"{}")
+                    (waiting,) = await held(running)
+                    leaves = chance.random() < 0.7
+                    if leaves:
+                        client.cancel(stream)
+                    for _ in range(chance.randrange(3)):
+                        await asyncio.sleep(0)
+                    if not waiting.ruled.done():
+                        running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+                    if not leaves:
+                        got = client.got[stream]
+                        await asyncio.to_thread(client.read_until, lambda: got[-1:] == ["end"])  # noqa: B023
+                    await running.session("tape").settled(_LONG_S)
+                    assert asked[f"/wires/{number}"] == (0 if leaves else 1)
 
 
 async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
