@@ -35,10 +35,6 @@ Detect = Callable[[str], set[str]]
 """Gives the names of what a text holds."""
 
 
-class NoDetector(PlayheadError):
-    """detect-secrets is not installed: what it would have found cannot be said."""
-
-
 class Finding(NamedTuple):
     """A place that holds what reads like a secret."""
 
@@ -193,12 +189,12 @@ def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 def open_detectors() -> Detect:
     """Give the detectors of detect-secrets.
 
-    Raises: NoDetector, where it is not installed.
+    Raises: PlayheadError, where it is not installed.
     """
     try:
         from detect_secrets.settings import default_settings, get_plugins
     except ImportError as error:
-        raise NoDetector(
+        raise PlayheadError(
             "detect-secrets is not installed, and is half of this check",
             "install it: pip install 'playhead[secrets]'",
         ) from error
