@@ -37,10 +37,12 @@ from ..tape.renaming import Renaming
 from ..timeline.hints import split_place
 from .effects import Effects
 from .order import Order
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .drift import Drifts
     from .flight import Flight
+    from .stop import Stopped
 
 _PAGE = 500
 """Events read at a time."""
@@ -120,6 +122,10 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
+        self.tally = Tally()
+        """Where requests are counted; the process's own for runs that it opened."""
+        self.stopped: Stopped | None = None
+        """Who stopped it; nothing more is asked of anybody then."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
@@ -192,8 +198,8 @@ class Session:
         assert self.tape is not None
         if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
-        recorded = reclassify(recorded, self.config.classes)
-        return self.fingerprint(recorded.request, recorded.request_class)
+        now = reclassify(recorded, self.config.classes)
+        return self.fingerprint(self.redactor.recorded(now.request), now.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
         """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
@@ -288,7 +294,8 @@ class Session:
         found: dict[Fingerprint, list[Seq]] = {}
         for recorded in self.store.exchanges(self.tape):
             exchange = reclassify(recorded, self.config.classes)
-            key = self.fingerprint(exchange.request, exchange.request_class)
+            request = self.redactor.recorded(exchange.request)
+            key = self.fingerprint(request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
-            self._raws[raw_key(exchange.request, exchange.request_class)] = key
+            self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found

@@ -108,6 +108,8 @@ class Receipt:
     live: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    stopped: dict[str, Any] | None = None
+    """Who stopped the run, why and when; what was asked after that was refused."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched, and places in them that none had."""
@@ -196,6 +198,7 @@ class Receipt:
             "refused": self.refused,
             "faults": self.faults,
             "unfinished": self.unfinished,
+            "stopped": self.stopped,
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -211,7 +214,7 @@ def exit_code(receipt: Receipt) -> int:
         return UNTESTABLE
     if receipt.egress or receipt.foreign:
         return LEAKED
-    if receipt.divergences or receipt.refused or receipt.counts["stubbed"]:
+    if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
     return UNUSED if receipt.counts["unused"] else 0
 
@@ -272,6 +275,9 @@ class _Fold:
             case EventKind.FOREIGN:
                 for item in data["sockets"]:
                     _bounded(receipt.foreign, dict(item))
+            case EventKind.STOPPED:
+                told = {key: data[key] for key in ("by", "pid", "reason")}
+                receipt.stopped = {**told, "at_ns": event.at_ns}
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
