@@ -313,6 +313,7 @@ class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
     __slots__ = (
+        "charged",
         "chunks",
         "complete",
         "conversation",
@@ -331,6 +332,12 @@ class _Maker:
         self.flight = flight
         self.complete = complete
         self.outcome = outcome
+        meter = flight.session.meter
+        model = flight.request_class is RequestClass.INFERENCE
+        final = outcome or not flight.saved
+        self.charged = (
+            meter if meter is not None and meter.reads_answers and model and final else None
+        )
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
@@ -370,6 +377,9 @@ class _Maker:
                 ragged=flight.ragged,
                 secrets=self.places,
             )
+        if self.charged is not None:
+            self.charged.charge(flight, request, response)
+        if response is not None:
             response, more, changed = session.redactor.response(response)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
@@ -397,7 +407,7 @@ class _Maker:
             tunnel=flight.tunnel,
             conversation=self.conversation,
         )
-        outcome = outcome_event(exchange, live=live) if self.outcome else None
+        outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 
 
