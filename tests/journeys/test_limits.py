@@ -1,6 +1,7 @@
 """Limits of a run: what would be one too many is refused, and the receipt says what was used."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,7 @@ from playhead.tape.model import VerdictKind
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
 
 CHAT = "/v1/chat/completions"
@@ -191,6 +193,39 @@ async def test_the_next_model_call_after_the_limit_is_refused(
     else:
         assert (used["usd"], used["without_price"]) == (None, None)
     assert [one["seq"] for one in shown["reached"]] == [3]
+
+
+async def test_a_client_that_acts_before_the_end_of_a_stream_finds_the_limit(
+    store_dir: Path,
+) -> None:
+    """Tokens count before the piece is released that says that nothing more will come."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    chunk = json.dumps({"id": "x", "model": "gpt-4o", "choices": [], "usage": usage}).encode()
+
+    async def hang(conversation: Conversation) -> None:
+        await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        await conversation.say(b"data: " + chunk + b"\n\ndata: [DONE]\n\n")
+        await conversation.left()
+
+    config = Config(store=store_dir, limits=Limits(tokens=1000))
+    with RawOrigin(hang) as origin:
+        async with running_engine(config) as running:
+            url, body = origin.url + CHAT, b'{"model": "gpt-4o", "messages": []}'
+            first = await Connection.open(str(running.address))
+            head = f"POST {url} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+            proof = base64.b64encode(b"tape:x").decode()
+            head += f"proxy-authorization: Basic {proof}\r\n\r\n"
+            first.writer.write(head.encode() + body)
+            async with asyncio.timeout(_LONG_S):
+                await first.reader.readuntil(b"[DONE]")
+            second = await Connection.open(str(running.address))
+            answer = await second.ask(url, body=body, credentials="tape:x")
+            assert answer.status == 424
+            assert b"limit_reached" in answer.body
+            await first.close()
+            await second.close()
+            used = _shown(await _receipt(running))["used"]
+    assert (used["calls"], used["input_tokens"], used["without_usage"]) == (1, 1000, 0)
 
 
 async def test_what_is_not_known_is_counted_as_unknown(store_dir: Path) -> None:
