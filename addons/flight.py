@@ -18,6 +18,7 @@ from ..tape.divergence import Dependence
 from ..tape.events import EventKind
 from ..tape.gate import Ruled, Ruling
 from ..tape.limits import Charge
+from ..tape.marks import TARGET
 from ..tape.model import (
     NO_TUNNEL,
     Chunk,
@@ -236,7 +237,10 @@ class Flight:
         """
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
-            self.request = replace(self.request, spilled=self.uploaded)
+            told = (one for one in self.request.secrets if one.part == TARGET)
+            self.request = replace(
+                self.request, spilled=self.uploaded, secrets=(*told, *self.upload.secrets)
+            )
             self._note_places("request.body", self.upload)
         if self.download is not None:
             self.downloaded = await self.download.keep()

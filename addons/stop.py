@@ -20,6 +20,7 @@ from mitmproxy import flow as mflow
 
 from ..store import StoreError
 from ..tape.events import Event, EventKind
+from ..tape.gate import Ruled, Ruling
 from ..tape.model import VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import STOPPED
@@ -80,6 +81,8 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
     for flight in list(session.flights):
+        if flight.held is not None:
+            flight.held.rule_on(Ruled(Ruling.ENDED, reason=text))
         if flight.recording:
             if flight.saved or flight.gone is not None:
                 continue  # it is over, or only its late answer is waited for

@@ -10,7 +10,7 @@ from .tapes import redactor_of
 def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]:
     """Give what reads like a secret in a run, or in all; and how many runs were looked at.
 
-    Raises: UnknownRun, LogCorrupt; NoDetector.
+    Raises: UnknownRun, LogCorrupt; PlayheadError, without detect-secrets.
     """
     detect = open_detectors()
     with Store.open(config.store, readonly=True) as store, ProgressBar("reading") as progress:

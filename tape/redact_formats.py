@@ -184,16 +184,16 @@ def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] |
 
 def find_userinfo(context: Context) -> list[Found]:
     """Find the passwords of URLs."""
-    data, founds, at = context.data, [], -1
-    if "userinfo" in context.kept:
-        return []
-    while (at := data.find(b"@", at + 1)) >= 0:
-        start = data.rfind(b"://", max(0, at - _LONGEST_USER), at)
-        found = _USERINFO.match(data, start, at + _LONGEST_USER) if start >= 0 else None
+    data, founds, at = context.data, list[Found](), -1
+    if "userinfo" in context.kept or b"@" not in data:
+        return founds
+    while (at := data.find(b"://", at + 1)) >= 0:
+        end = at + _LONGEST_USER
+        if data.find(b"@", at, end) < 0:
+            continue
+        found = _USERINFO.match(data, at, end)
         if found is not None and found.lastindex and is_one(found[found.lastindex]):
-            first, last = found.span(found.lastindex)
-            founds.append(Found(first, last, SECRET, learn=True))
-            at = last
+            founds.append(Found(*found.span(found.lastindex), SECRET, learn=True))
     return founds
 
 

@@ -35,10 +35,6 @@ Detect = Callable[[str], set[str]]
 """Gives the names of what a text holds."""
 
 
-class NoDetector(PlayheadError):
-    """detect-secrets is not installed: what it would have found cannot be said."""
-
-
 class Finding(NamedTuple):
     """A place that holds what reads like a secret."""
 
@@ -124,7 +120,7 @@ def _exchange(
                 yield "response.body", kind
     if request.spilled is not None:
         pieces = (data for _, data in store.read_body(request.spilled))
-        yield from (("request.body", kind) for kind in _spilled(look, pieces, ()))
+        yield from (("request.body", kind) for kind in _spilled(look, pieces, request.secrets))
     if exchange.conversation is not None:
         for number, message in enumerate(store.messages(run, exchange.seq)):
             for kind in look.text(_blanked(message.data, message.secrets)):
@@ -148,7 +144,7 @@ def _spilled(look: _Look, pieces: Iterable[bytes], secrets: tuple[Secret, ...]) 
 
 
 def _body(request: Request) -> bytes:
-    if any(secret.part == BODY for secret in request.secrets):
+    if request.body and any(secret.part == BODY for secret in request.secrets):
         return _blanked(request.body, request.secrets)
     return open_body(request)[0]
 
@@ -193,12 +189,12 @@ def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 def open_detectors() -> Detect:
     """Give the detectors of detect-secrets.
 
-    Raises: NoDetector, where it is not installed.
+    Raises: PlayheadError, where it is not installed.
     """
     try:
         from detect_secrets.settings import default_settings, get_plugins
     except ImportError as error:
-        raise NoDetector(
+        raise PlayheadError(
             "detect-secrets is not installed, and is half of this check",
             "install it: pip install 'playhead[secrets]'",
         ) from error
@@ -207,7 +203,7 @@ def open_detectors() -> Detect:
 
     def detect(text: str) -> set[str]:
         found: set[str] = set()
-        for line in _lines(text):
+        for line in _lines(_RUN.sub(_shorter, text)):
             for plugin in plugins:
                 for secret in plugin.analyze_line(filename="", line=line, line_number=1):
                     value = secret.secret_value or ""
@@ -217,6 +213,14 @@ def open_detectors() -> Detect:
         return found
 
     return detect
+
+
+_RUN = re.compile(r"(.)\1{40,}")
+"""Some detectors take a time that grows with the square of such a run."""
+
+
+def _shorter(run: re.Match[str]) -> str:
+    return run[1] * 40
 
 
 _BREAK = re.compile(r"\n|\\n|(?<=,)(?=\")")

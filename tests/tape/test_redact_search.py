@@ -267,7 +267,7 @@ def form_of(redactor: Redactor, request: Request) -> tuple[object, bytes]:
     return canonical(stored, kind, RULES, secret), raw_key(stored, kind)
 
 
-SAME = [
+SAME: list[Callable[[str], Request]] = [
     lambda key: ask(json.dumps({"a": f"use {key} now", "n": 1}).encode(), JSON),
     lambda key: ask(f"a=1&client_secret={quote_plus(key)}".encode(), FORM),
     lambda key: ask(f"a=1&note={quote_plus(key)}&b=2".encode(), FORM),
@@ -283,9 +283,8 @@ SAME = [
 
 
 @pytest.mark.parametrize("make", SAME)
-def test_a_secret_counts_by_its_kind_under_other_keys(make: object) -> None:
+def test_a_secret_counts_by_its_kind_under_other_keys(make: Callable[[str], Request]) -> None:
     """Under another credential of another length, in a store with another key; anything else still counts."""
-    assert callable(make)
     dummy = "dummy-key-1"
     form, raw = form_of(knowing(KEY), make(KEY))
     other, _ = form_of(knowing(dummy, b"another"), make(dummy))
