@@ -82,7 +82,8 @@ class Judge:
         session = flight.session
         flight.duplex = True
         flight.request_ended = False
-        policy = _NO_RULES if session.tape is None else session.policy
+        lost = session.mode is Mode.PLAYBACK and session.tape is None
+        policy = _NO_RULES if lost else session.policy
         decision = decide_leaving(flight, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, flight.fields)
