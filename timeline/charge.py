@@ -7,6 +7,7 @@ it is never guessed from one with a like name elsewhere.
 Slow to import, for who has set a limit alone.
 """
 
+import contextlib
 import datetime
 from dataclasses import replace
 from decimal import Decimal
@@ -75,8 +76,11 @@ def _find_price(
 ) -> Decimal | None:
     if not model:
         return None
-    from genai_prices import Usage as Priced  # an extra, and a second of importing
-    from genai_prices.data_snapshot import get_snapshot
+    try:
+        from genai_prices import Usage as Priced  # an extra, and a second of importing
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
 
     table = get_snapshot()
     url = f"{request.scheme}://{request.authority}{request.path}"
@@ -103,6 +107,7 @@ def _find_price(
 
 def load_prices() -> None:
     """Read the table, so that the first answer need not wait for it. Any thread; takes about a second."""
-    from genai_prices.data_snapshot import get_snapshot
+    with contextlib.suppress(ImportError):
+        from genai_prices.data_snapshot import get_snapshot
 
-    get_snapshot()
+        get_snapshot()

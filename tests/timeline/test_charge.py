@@ -1,6 +1,7 @@
 """What a model call has used, read from its answer: tokens as stated, money where the model has a price."""
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ def test_tokens_and_money_of_an_answer(
 def test_an_answer_that_states_no_tokens_is_unknown(response: Response) -> None:
     """It is not counted as nothing."""
     assert read_charge(_request(OPENAI), response, NOW, priced=True) == Charge()
+
+
+def test_without_a_table_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are counted all the same."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    found = read_charge(_request(OPENAI), _chat("gpt-4o", **TOKENS), NOW, priced=True)
+    assert found == Charge(True, 1000, 100, 0, None)
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
