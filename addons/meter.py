@@ -7,6 +7,9 @@ thread, reads tokens and money before the last byte of an answer is released, so
 import asyncio
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+from mitmproxy import http
+
 from ..config import Limits
 from ..tape.events import EventKind
 from ..tape.limits import Charge, Row, Spent, Used, find_spent
@@ -81,6 +84,19 @@ class Meter:
             tokens=used.tokens,
             usd=str(used.usd),
         )
+
+    def heard(self, flight: "Flight", answer: http.Response | None) -> None:
+        """Note what a read was answered, where its repeats are counted. Loop; before the last byte is released."""
+        if flight.request_class is not RequestClass.READ or flight.fingerprint is None:
+            return
+        if not self.asks_for_repeats(flight):
+            return
+        told = blake3(b"%d " % (0 if answer is None else answer.status_code))
+        if flight.downloaded is not None:
+            told.update(flight.downloaded.digest)
+        else:
+            told.update(b"".join(flight.pieces))
+        self._row.heard(flight.facts, flight.fingerprint, told.digest(16))
 
     def charge(self, flight: "Flight", request: Request, response: Response | None) -> None:
         """Charge what a model's answer states, in place of what was charged for it before. The writer's thread."""

@@ -258,6 +258,8 @@ class Record:
         settle_gated(flight, answer.status_code if answer is not None else 0)
         try:
             await flight.keep_bodies()
+            if flight.session.meter is not None:
+                flight.session.meter.heard(flight, answer)
             made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
             if complete and flight.gone is None:

@@ -134,21 +134,46 @@ def _unknown(count: int, what: str) -> str:
 
 
 @dataclass(slots=True)
+class _Last:
+    """What was asked last at an endpoint."""
+
+    fingerprint: Fingerprint
+    times: int = 0
+    """In a row."""
+    answer: bytes | None = None
+    """Of the last that was answered, its hash."""
+
+
+Place = tuple[str, str, str, int, str]
+
+
+@dataclass(slots=True)
 class Row:
     """How often the same request came in a row at its endpoint: method, origin and path."""
 
-    _last: "OrderedDict[tuple[str, str, str, int, str], tuple[Fingerprint, int]]" = field(
-        default_factory=OrderedDict
-    )
+    _last: "OrderedDict[Place, _Last]" = field(default_factory=OrderedDict)
 
     def note(self, facts: Facts, fingerprint: Fingerprint) -> int:
         """Note a request; give how often it has come, this time among them."""
-        path = facts.target.partition("?")[0]
-        place = (facts.method, facts.scheme, facts.host, facts.port, path)
-        before, times = self._last.get(place, (fingerprint, 0))
-        times = times + 1 if before == fingerprint else 1
-        self._last[place] = fingerprint, times
+        place = _place(facts)
+        last = self._last.get(place)
+        if last is None or last.fingerprint != fingerprint:
+            last = self._last[place] = _Last(fingerprint)
+        last.times += 1
         self._last.move_to_end(place)
         if len(self._last) > _MOST_ENDPOINTS:
             self._last.popitem(last=False)
-        return times
+        return last.times
+
+    def heard(self, facts: Facts, fingerprint: Fingerprint, answer: bytes) -> None:
+        """Note what a read was answered: something new begins the row anew, since who polls makes no loop."""
+        last = self._last.get(_place(facts))
+        if last is not None and last.fingerprint == fingerprint:
+            if last.answer not in (None, answer):
+                last.times = 1
+            last.answer = answer
+
+
+def _place(facts: Facts) -> Place:
+    path = facts.target.partition("?")[0]
+    return facts.method, facts.scheme, facts.host, facts.port, path

@@ -275,6 +275,20 @@ async def test_a_request_in_a_row_is_a_loop(store_dir: Path) -> None:
     assert (row["limit"], row["seq"]) == ("repeats", 5)
 
 
+async def test_a_poll_with_new_answers_is_no_loop(store_dir: Path) -> None:
+    """It is one from the answer on that stays the same."""
+    answers = iter(["1 %", "2 %", "3 %", *["stuck"] * 9])
+
+    async def job(_: web.Request) -> web.Response:
+        return web.Response(text=next(answers))
+
+    with Origin({"/job": job}) as origin:
+        config = Config(store=store_dir, limits=Limits(repeats=2))
+        async with running_engine(config) as running, Agent(running, origin) as agent:
+            got = [await agent.get("/job") for _ in range(7)]
+    assert [one.status_code for one in got] == [200] * 5 + [424] * 2
+
+
 async def test_a_poll_that_a_rule_allows_is_no_loop(store_dir: Path) -> None:
     """`repeat: last` says that it will be asked again and again."""
     reads = (ReadRule(parse_match("GET *://*/x"), "last"),)

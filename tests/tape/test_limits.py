@@ -126,6 +126,18 @@ def test_the_same_in_a_row_is_counted_by_endpoint() -> None:
     assert row.note(asked, one) == 1
 
 
+def test_a_new_answer_begins_the_row_anew() -> None:
+    """The same one does not, nor that to another request, or one at a place that nobody knows."""
+    row, one, two, asked = Row(), Fingerprint(b"1"), Fingerprint(b"2"), _asked("/job")
+    row.heard(asked, one, b"nobody asked")
+    for answer, times in ((b"wait", 1), (b"wait", 2), (b"wait", 3), (b"half", 4), (b"half", 2)):
+        assert row.note(asked, one) == times
+        row.heard(asked, one, answer)
+        row.heard(asked, two, b"else")
+        row.heard(_asked("/other"), one, b"else")
+    assert row.note(asked, one) == 3
+
+
 def test_no_more_endpoints_are_remembered_than_there_is_room_for() -> None:
     """Those asked longest ago go first."""
     row, one = Row(), Fingerprint(b"1")
