@@ -17,6 +17,7 @@ from ..tape.boundary import find_boundary
 from ..tape.divergence import Dependence
 from ..tape.events import EventKind
 from ..tape.gate import Ruled, Ruling
+from ..tape.limits import Charge
 from ..tape.marks import TARGET
 from ..tape.model import (
     NO_TUNNEL,
@@ -150,6 +151,8 @@ class Flight:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.charge: Charge | None = None
+        """What it used, where limits have it read."""
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()

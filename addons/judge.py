@@ -20,14 +20,14 @@ from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
 from ..tape.divergence import Dependence
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
-from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, decide
+from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
-from .standing import asks_for_repeats, standing
+from .standing import asks_for_repeats, decide_leaving
 from .tunnels import find_missed, take_missed
 from .wire import read_request
 
@@ -85,8 +85,9 @@ class Judge:
         session = flight.session
         flight.duplex = True
         flight.request_ended = False
-        policy = _NO_RULES if session.tape is None else session.policy
-        decision = decide(flight.facts, session.mode, policy, None)
+        lost = session.mode is Mode.PLAYBACK and session.tape is None
+        policy = _NO_RULES if lost else session.policy
+        decision = decide_leaving(flight, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, flight.fields)
             flight.request, flight.redactions = session.redactor.head(request)
@@ -138,7 +139,7 @@ class Judge:
     def _judge_leaving(self, flight: Flight, session: Session) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert flight.request is not None
-        if session.mode is Mode.RECORD and session.policy.find_gate(flight.facts) is not None:
+        if _needs_look(flight, session):
             if len(flight.request.body) > _LARGE_BYTES:
                 return self._judge_held(flight, session)
             _look_closely(flight, session)
@@ -150,8 +151,7 @@ class Judge:
         self._let_out(flight, session)
 
     def _let_out(self, flight: Flight, session: Session) -> None:
-        now = standing(flight)
-        flight.decision = decide(flight.facts, session.mode, session.policy, None, now)
+        flight.decision = decide_leaving(flight, session.policy, None)
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
@@ -212,8 +212,10 @@ class Judge:
     def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
         """Decide; True where a recorded exchange is to be served, unless it comes too early."""
         live = session.policy.find_live(flight.facts) is not None
-        now = standing(flight) if live else CALM
-        flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
+        if live:
+            flight.decision = decide_leaving(flight, session.policy, found)
+        else:
+            flight.decision = decide(flight.facts, session.mode, session.policy, found)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return False
@@ -282,14 +284,26 @@ class Judge:
         return await asyncio.to_thread(find_needs, session, seq, request, flight.redactions)
 
 
+def _needs_look(flight: Flight, session: Session) -> bool:
+    """Say whether a request has to be compared with others before it leaves."""
+    if session.mode is not Mode.RECORD:
+        return False
+    meter = session.meter
+    if meter is not None and meter.asks_for_repeats(flight):
+        return True
+    return session.policy.find_gate(flight.facts) is not None
+
+
 def _look_closely(flight: Flight, session: Session) -> None:
-    """Make what a gate needs: the request as it is shown to people, and its effect key. Any thread."""
+    """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     assert flight.request is not None
     flight.request, more = session.redactor.request_body(flight.request)
     flight.redactions += more
     flight.searched = True
-    if asks_for_repeats(flight):
-        _, flight.effect_key = session.identify(flight.request, flight.request_class)
+    counted = session.meter is not None and session.meter.asks_for_repeats(flight)
+    if counted or asks_for_repeats(flight):
+        found = session.identify(flight.request, flight.request_class)
+        flight.fingerprint, flight.effect_key = found
 
 
 def _make_drifts(session: Session) -> "Drifts":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
-from ..config import Config, Mode
+from ..config import Config, Limits, Mode
 from ..store import RunInfo, Store
 from ..tape.canonical import (
     Canonical,
@@ -36,6 +36,7 @@ from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
 from ..timeline.hints import split_place
 from .effects import Effects
+from .meter import Meter
 from .order import Order
 from .tally import Tally
 
@@ -126,6 +127,9 @@ class Session:
         """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
+        limited = run is not None and config.limits != Limits()
+        self.meter = Meter(config.limits) if limited else None
+        """What it has used up, where it has limits."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()

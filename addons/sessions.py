@@ -512,6 +512,8 @@ class Sessions:
 def _note_rules(session: Session) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
     config = session.config
+    if session.meter is not None:
+        session.meter.begin(session)
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
     if session.mode is Mode.PLAYBACK:

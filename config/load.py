@@ -10,6 +10,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions
@@ -26,6 +27,7 @@ from .schema import (
     Gate,
     IgnoreRule,
     KeepRule,
+    Limits,
     LiveRule,
     ModelDrift,
     Playback,
@@ -60,6 +62,7 @@ from .values import (
     parse_run_name,
     parse_secret_format,
     parse_token,
+    parse_usd,
     show,
 )
 
@@ -78,6 +81,8 @@ _COMPUTED = ("content-length", "transfer-encoding", "connection")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
+_MOST = 999_999_999
+"""Of what is counted."""
 
 
 def load(path: Path) -> Config:
@@ -259,7 +264,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("retention", "control"),
+        *("limits", "retention", "control"),
     )
     default = Config()
 
@@ -283,6 +288,7 @@ def _config(value: Value, base: Path | None) -> Config:
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
+        limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
@@ -539,6 +545,21 @@ def _keep_rule(value: Value) -> KeepRule:
         form=fields.parsed("form", parse_parameter, ""),
         format=fields.parsed("format", parse_secret_format, ""),
     )
+
+
+def _limits(value: Value) -> Limits:
+    fields = value.fields("calls", "tokens", "usd", "repeats")
+    limits = Limits(
+        calls=fields.optional("calls", integer(1, _MOST)),
+        tokens=fields.optional("tokens", integer(1, _MOST)),
+        usd=fields.optional("usd", parse_usd),
+        repeats=fields.optional("repeats", integer(1, _MOST)),
+    )
+    if limits.usd is not None and find_spec("genai_prices") is None:
+        fields.given["usd"].fault(
+            "the prices of models are not installed; install playhead[prices], or limit tokens"
+        )
+    return limits
 
 
 def _retention(value: Value) -> Retention:

@@ -6,6 +6,7 @@ Units stand in names (`grace_s`). What a key means for a person is written besid
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
@@ -185,6 +186,19 @@ class KeepRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use up of the world; None is no limit."""
+
+    calls: int | None = None
+    """Requests that leave."""
+    tokens: int | None = None
+    """Of model calls, asked and answered."""
+    usd: Decimal | None = None
+    repeats: int | None = None
+    """The same request in a row."""
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
 
@@ -238,6 +252,7 @@ class Config:
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()
+    limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     control: Control = field(default_factory=Control)
 

@@ -11,6 +11,7 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _MAX_JSON_PATH = 1000
 _MAX_REGEX = 1000
 
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?", re.ASCII)
+_USD = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 _DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern}) ?(?P<unit>ms|s|m|h|d)?", re.ASCII)
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -79,6 +81,17 @@ def integer(low: int, high: int) -> Callable[[str], int]:
         raise ValueError(f"{show(text)} is not a whole number between {low} and {high}")
 
     return parse
+
+
+def parse_usd(text: str) -> Decimal:
+    """Parse an amount of money above zero, as `5.00`: at most 6 digits behind the point.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    amount = Decimal(text) if _USD.fullmatch(text) else Decimal(0)
+    if amount > 0:
+        return amount
+    raise ValueError(f"{show(text)} is no amount of US dollars above 0; expected one as 5.00")
 
 
 def parse_mode(text: str) -> Mode:

@@ -18,6 +18,7 @@ from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
+from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 from .hints import Hints, split_place
 
@@ -78,6 +79,35 @@ class GateRow:
 
 
 @dataclass(slots=True)
+class LimitsRow:
+    """The limits that were in force, what was used of them, and which were used up."""
+
+    limits: dict[str, int | float | None]
+    """By key; null where there was none."""
+    used: Used = field(default_factory=Used)
+    reached: list[dict[str, Any]] = field(default_factory=list)
+    """Each at the first request that it refused."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types; null for what was not looked for."""
+        used, priced = self.used, self.limits["usd"] is not None
+        read = priced or self.limits["tokens"] is not None
+        return {
+            "limits": self.limits,
+            "used": {
+                "calls": used.calls,
+                "input_tokens": used.input_tokens if read else None,
+                "output_tokens": used.output_tokens if read else None,
+                "cached_tokens": used.cached_tokens if read else None,
+                "usd": used.nano_usd / NANO if priced else None,
+                "without_usage": used.unstated if read else None,
+                "without_price": used.unpriced if priced else None,
+            },
+            "reached": self.reached,
+        }
+
+
+@dataclass(slots=True)
 class Receipt:
     """The account of one run."""
 
@@ -110,6 +140,8 @@ class Receipt:
     unfinished: list[int] = field(default_factory=list)
     stopped: dict[str, Any] | None = None
     """Who stopped the run, why and when; what was asked after that was refused."""
+    limits: LimitsRow | None = None
+    """None where the run had none."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched, and places in them that none had."""
@@ -199,6 +231,7 @@ class Receipt:
             "faults": self.faults,
             "unfinished": self.unfinished,
             "stopped": self.stopped,
+            "limits": None if self.limits is None else self.limits.to_json(),
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -246,6 +279,7 @@ class _Fold:
         self.effects: dict[int, Effect] = {}
         self.held: dict[int, tuple[GateRow, int]] = {}
         """What waits, with the time since when, in nanoseconds."""
+        self.used = Used()
         self.opt_ins: dict[str, OptIn] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
@@ -278,6 +312,10 @@ class _Fold:
             case EventKind.STOPPED:
                 told = {key: data[key] for key in ("by", "pid", "reason")}
                 receipt.stopped = {**told, "at_ns": event.at_ns}
+            case EventKind.LIMITED:
+                if receipt.limits is not None:
+                    told = {key: data[key] for key in ("limit", "seq", "reason")}
+                    receipt.limits.reached.append({**told, "at_ns": event.at_ns})
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
@@ -286,6 +324,10 @@ class _Fold:
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
                 self.hints.rules(data.get("rules", {}), data.get("ignored", ()))
+                if "limits" in data:
+                    limits = data["limits"]
+                    usd = None if limits["usd"] is None else float(limits["usd"])
+                    receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -306,6 +348,7 @@ class _Fold:
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.hints.request(data)
         self.receipt.requests += 1
+        self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
         if live:
@@ -400,6 +443,8 @@ class _Fold:
         receipt = self.receipt
         for warning in data.get("warnings", ()):
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
+        if "usage" in data:
+            self.used.add(Charge.from_row(data["usage"]))
         if "fault" in data:
             kind, phase, text = data["fault"]
             row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}

@@ -9,11 +9,13 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
 from ..tape.divergence import DivergenceKind
+from ..tape.limits import show_usd
 from ..tape.model import (
     Conversation,
     Exchange,
@@ -23,7 +25,7 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import GateRow, OptIn, Receipt, describe_outcome, exit_code
+from .receipt import GateRow, LimitsRow, OptIn, Receipt, describe_outcome, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -238,6 +240,8 @@ def render_receipt(receipt: Receipt) -> str:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
+    if receipt.limits is not None:
+        lines += _limits(receipt.limits)
     lines += _rows(
         "model drift allowed",
         [_opt_in(one) for one in receipt.model_drift],
@@ -318,6 +322,33 @@ def _stopped(told: Mapping[str, Any]) -> str:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at_ns"] / 1e9))
     why = f": {told['reason']}" if told["reason"] else ""
     return plain(f"STOPPED by {who} at {at}{why}", 2 * _WIDTH)
+
+
+def _limits(row: LimitsRow) -> list[str]:
+    """Show each limit with what was used of it."""
+    limits, used = row.limits, row.used
+    texts = []
+    if limits["calls"] is not None:
+        texts.append(f"{used.calls} of {limits['calls']} calls")
+    if limits["tokens"] is not None:
+        texts.append(f"{used.tokens} of {limits['tokens']} tokens")
+    if limits["usd"] is not None:
+        most = show_usd(Decimal(str(limits["usd"])))
+        texts.append(f"{show_usd(used.usd)} of {most} USD")
+    if limits["repeats"] is not None:
+        texts.append(f"at most {limits['repeats']} times the same in a row")
+    lines = ["limits: " + ", ".join(texts)]
+    if limits["calls"] is None:
+        lines.append(f"  calls: {used.calls}")
+    if limits["tokens"] is not None or limits["usd"] is not None:
+        tokens = f"{used.input_tokens} in ({used.cached_tokens} cached), {used.output_tokens} out"
+        unstated = f"; {used.unstated} model calls stated none" if used.unstated else ""
+        lines.append(f"  tokens: {tokens}{unstated}")
+    if limits["usd"] is not None and used.unpriced:
+        lines.append(f"  price unknown of {used.unpriced} model calls: not in the sum")
+    for one in row.reached:
+        lines.append(f"  REACHED at seq {one['seq']}: {plain(one['reason'])}")
+    return lines
 
 
 def _opt_in(one: OptIn) -> str:

@@ -1,6 +1,8 @@
 """Reading a configuration: a YAML file, and flags of a command laid over it."""
 
+import sys
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from playhead.config import (
     EffectRule,
     Gate,
     IgnoreRule,
+    Limits,
     Listen,
     LiveRule,
     Mode,
@@ -143,6 +146,11 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        ("limits: {calls: null, usd: ~}", Config()),
+        ("limits: {calls: 500, repeats: 1}", Config(limits=Limits(calls=500, repeats=1))),
+        ("limits: {tokens: 999999999}", Config(limits=Limits(tokens=999_999_999))),
+        ("limits: {usd: 5.00}", Config(limits=Limits(usd=Decimal("5.00")))),
+        ("limits: {usd: 0.000001}", Config(limits=Limits(usd=Decimal("0.000001")))),
     ],
 )
 def test_a_text_says_what_is_not_the_default(text: str, config: Config) -> None:
@@ -365,6 +373,16 @@ FAULTS = [
     ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{header: a b}]", "1:19: redact[0].header: 'a b' is no header name"),
+    ("limits: 5", "1:9: limits: expected a mapping"),
+    ("limits: {call: 5}", "1:10: limits.call: unknown key"),
+    ("limits: {calls: 0}", "1:17: limits.calls: '0' is not a whole number between 1 and 999999999"),
+    ("limits: {tokens: 2e6}", "1:18: limits.tokens: '2e6' is not a whole number between 1 and"),
+    ("limits: {repeats: -1}", "1:19: limits.repeats: '-1' is not a whole number between 1 and"),
+    ("limits: {usd: 0}", "1:15: limits.usd: '0' is no amount of US dollars above 0; expected one"),
+    ("limits: {usd: 0.000}", "1:15: limits.usd: '0.000' is no amount of US dollars above 0"),
+    ("limits: {usd: $5}", "1:15: limits.usd: '$5' is no amount of US dollars above 0"),
+    ("limits: {usd: .5}", "1:15: limits.usd: '.5' is no amount of US dollars above 0"),
+    ("limits:\n  usd: 1.1234567", "2:8: limits.usd: '1.1234567' is no amount of US dollars"),
     ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
@@ -415,6 +433,14 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
         loads(text, "f")
     assert [str(fault)[2:][: len(begins)] for fault in caught.value.faults] == [begins]
     assert str(caught.value).startswith("f:")
+
+
+def test_a_limit_on_money_needs_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are not installed it is told at load, and how to get them."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert loads("limits: {tokens: 1}").limits == Limits(tokens=1)
+    with pytest.raises(ConfigError, match=r"1:15: limits.usd: .* install playhead\[prices\]"):
+        loads("limits: {usd: 5}")
 
 
 def test_all_faults_come_at_once_in_file_order() -> None:
@@ -502,6 +528,7 @@ _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
+    limits calls tokens usd repeats
     control token_file tls cert key public""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
