@@ -87,7 +87,7 @@ class Record:
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
         flight = find_flight(flow)
-        if flight is None or flow.response is None:
+        if flight is None or flow.response is None or flight.steps is not None:
             return
         if flight.decision is None or flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return
@@ -150,7 +150,7 @@ class Record:
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
-                if flight.keep_reading and not flight.head_us:
+                if flight.keep_reading and not flight.head_us and flight.steps is None:
                     # Once it has been sent, an effect's answer is waited for.
                     flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             await self._save(flight, flow.response if flight.head_us else None, complete=False)
@@ -187,6 +187,10 @@ class Record:
             elif flight.steps is not None and flight.request is not None:
                 note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
             flight.finish()
+
+    async def keep_failed(self, flight: Flight) -> None:
+        """Keep an exchange that failed before any answer, before its client is told."""
+        await self._save(flight, None, complete=False)
 
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""
