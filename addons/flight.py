@@ -18,6 +18,7 @@ from ..tape.divergence import Dependence
 from ..tape.events import EventKind
 from ..tape.faults import Injection
 from ..tape.gate import Ruled, Ruling
+from ..tape.marks import TARGET
 from ..tape.model import (
     NO_TUNNEL,
     Chunk,
@@ -152,6 +153,8 @@ class Flight:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.broken = False
+        """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()
         session.begin(self)
 
@@ -202,6 +205,8 @@ class Flight:
 
         Raises: StoreError, where it is too large to be held and cannot be written.
         """
+        if self.broken:
+            return
         need = 0 if self.request_ended else self.sent_bytes
         chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
         self.taken += 1
@@ -238,7 +243,10 @@ class Flight:
         """
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
-            self.request = replace(self.request, spilled=self.uploaded)
+            told = (one for one in self.request.secrets if one.part == TARGET)
+            self.request = replace(
+                self.request, spilled=self.uploaded, secrets=(*told, *self.upload.secrets)
+            )
             self._note_places("request.body", self.upload)
         if self.download is not None:
             self.downloaded = await self.download.keep()

@@ -4,6 +4,7 @@ Only an effect's intent is waited for; every outcome is. Everything that costs t
 answer, canonical form, packing, happens on the store's writer thread.
 """
 
+import contextlib
 from collections.abc import Awaitable
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import Record as StoredRecord
+from ..store import StoreError
 from ..tape.canonical import raw_key
 from ..tape.conversation import ABRUPT
 from ..tape.divergence import one_line
@@ -105,14 +107,14 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and flight.session.run is not None:
+        elif flight.recording and not flight.broken and flight.session.run is not None:
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
         """Correct an exchange whose client left before it was sent the end."""
         session, gone = flight.session, flight.gone
-        if session.run is None or gone is None:
+        if session.run is None or gone is None or flight.broken:
             return
         made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
         session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
@@ -128,8 +130,8 @@ class Record:
                 self._begin(flight)  # its outcome is its end
                 return
             await self._save(flight, flow.response, complete=True)
-        elif flight.decision.action is Action.FORWARD:
-            flight.finish()
+        elif not flight.recording and flight.decision.action is Action.FORWARD:
+            flight.finish()  # else whoever saves it does so, once its bodies are kept
 
     async def playhead_talked(self, flight: Flight) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
@@ -201,7 +203,8 @@ class Record:
                 flight.client_left()
             flight.warnings.append("its run ended before the answer did")
             answer = flight.flow.response if flight.head_us else None
-            await self._save(flight, answer, complete=flight.conversation is not None)
+            whole = flight.conversation is not None or (flight.muted and flight.whole)
+            await self._save(flight, answer, complete=whole)
         flight.finish()
 
     def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
@@ -212,15 +215,19 @@ class Record:
         if flight.recording and not flight.saved:
             if isinstance(flight.conversation, Kept):
                 flight.conversation.end(ABRUPT, "", by_client=False)
+            if flight.muted:
+                flight.client_left()  # it has heard nothing of what came
             begun = bool(flight.taken) or flight.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
             flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
-            flight.recording, flight.saved = False, True
+            flight.broken = flight.saved = True
             answer = flight.flow.response if flight.head_us else None
             return self._save(flight, answer, complete=False)
         waiting = None
         if flight.request is not None and not flight.finished:
-            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            # Where nothing can be written, whoever breaks it off has more to say than this.
+            with contextlib.suppress(StoreError):
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
             if isinstance(flight.conversation, Played):
                 waiting = flight.conversation.end()
         flight.finish()

@@ -162,7 +162,8 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     if flight is None:
         return
     facts = flight.facts
-    path = facts.target.partition("?")[0]  # its query may hold what was to be redacted
+    # Its query may hold what was to be redacted.
+    path = flight.session.redactor.words(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):

@@ -10,6 +10,7 @@
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
@@ -17,7 +18,9 @@ from dataclasses import dataclass, replace
 from mitmproxy import connection
 from mitmproxy import flow as mflow
 
+from ..store import StoreError
 from ..tape.events import Event, EventKind
+from ..tape.gate import Ruled, Ruling
 from ..tape.model import VerdictKind
 from ..tape.policy import Action
 from ..tape.refusal import STOPPED
@@ -60,9 +63,17 @@ async def stop_run(
     broken = _break_off(sessions, session, str(stopped))
     told = {"by": by, "pid": pid, "reason": reason}
     event = Event(EventKind.STOPPED, stopped.at_ns, told)
-    await session.store.append_durably(session.run.number, event)
-    await asyncio.gather(*broken)
+    # All of them to their end, also where one cannot be written: else the rest would stay under way.
+    done = await asyncio.gather(_note(session, event), *broken, return_exceptions=True)
+    for failure in done:
+        if isinstance(failure, BaseException):
+            raise failure
     return stopped
+
+
+async def _note(session: Session, event: Event) -> None:
+    assert session.run is not None
+    await session.store.append_durably(session.run.number, event)
 
 
 def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitable[None]]:
@@ -70,6 +81,8 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
     for flight in list(session.flights):
+        if flight.held is not None:
+            flight.held.rule_on(Ruled(Ruling.ENDED, reason=text))
         if flight.recording:
             if flight.saved or flight.gone is not None:
                 continue  # it is over, or only its late answer is waited for
@@ -113,5 +126,7 @@ def _refuse(flight: Flight, text: str) -> None:
     flight.flow.response = refusal(flight.request, None, text, STOPPED)
     detach(flight.flow)
     if flight.request is not None:
-        note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+        # Where nothing can be written whoever asked for the stop is told by the event.
+        with contextlib.suppress(StoreError):
+            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
     flight.finish()

@@ -344,6 +344,27 @@ def gates(
 
 @cli.command()
 @_options("config", "store", "json")
+@click.option("--secrets", is_flag=True, help="Look for what reads like a secret.")
+@click.argument("run", required=False)
+def verify(
+    config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
+) -> int:
+    """Check what a store holds; 1 where something is found."""
+    from ..timeline.secrets import render_findings
+    from .verify import verify_secrets
+
+    if not secrets:
+        raise click.UsageError("say what to check: --secrets")
+    found, runs = verify_secrets(_reading(config_file, store), run)
+    if as_json:
+        _print_json({"runs": runs, "found": [one.to_json() for one in found]})
+    else:
+        click.echo(render_findings(found, runs))
+    return 1 if found else 0
+
+
+@cli.command()
+@_options("config", "store", "json")
 @click.argument("first")
 @click.argument("second")
 def learn(
@@ -374,6 +395,31 @@ def reindex(
         _print_json(made.to_json(written=not dry_run))
     else:
         click.echo(render_plan(made, written=not dry_run))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Configuration file whose rules are tried.",
+)
+@click.argument("runs", nargs=-1)
+def policy(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
+) -> int:
+    """Judge runs again under the rules of another file, and list what would change."""
+    from ..timeline.render_rejudge import render_rejudged
+    from .policy import rejudge_runs
+
+    made = rejudge_runs(_reading(config_file, store), runs, rules)
+    if as_json:
+        _print_json([one.to_json() for one in made])
+    else:
+        click.echo("\n".join(map(render_rejudged, made)))
     return 0
 
 

@@ -20,7 +20,7 @@ import psutil
 from ..tape.boundary import Digest
 from ..tape.codec import PIECE_BYTES, BadRecord, pack_piece, unpack_pieces
 from ..tape.model import Chunk, Secret, Spilled
-from ..tape.redact_stream import Stream
+from ..tape.redact_stream import WINDOW_BYTES, Stream
 from .errors import LogCorrupt, StoreUnwritable
 
 _WRITE_BYTES = 1 << 20
@@ -50,12 +50,9 @@ class Spool:
         Raises: StoreUnwritable.
         """
         self._folder = folder
-        self._boundary = boundary
-        self._redact = redact
-        stream = redact()
-        self._stream = stream if pieces else None
-        self._later = stream is not None and not pieces
-        self._body = _Partial(folder, Digest(boundary), named=not self._later)
+        self._stream = redact()
+        self._body = _Partial(folder, Digest(boundary, apart=self._stream is not None))
+        self._raw = None if pieces or self._stream is None else _Partial(folder, named=False)
         self._list = _Partial(folder, Digest()) if pieces else None
         self._pending: list[bytes] = []
         self._pieces: list[bytes] = []
@@ -122,8 +119,7 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
-        if self._later:
-            return await asyncio.to_thread(self._pass, None)
+        await asyncio.to_thread(self._finish)
         digest, match = self._body.finish()
         return Spilled(digest, self._size, match)
 
@@ -133,11 +129,11 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
-        return await asyncio.to_thread(self._body.read, start, size)
+        return await asyncio.to_thread((self._raw or self._body).read, start, size)
 
     def drop(self) -> None:
         """Let go of the file; what was kept stays. Twice is once."""
-        for partial in (self._body, self._list):
+        for partial in (self._body, self._raw, self._list):
             if partial is not None:
                 partial.drop()
 
@@ -158,9 +154,15 @@ class Spool:
         self._writing.add_done_callback(lambda done: self._written(done, size))
 
     def _write(self, data: list[bytes], pieces: list[bytes]) -> None:
-        if self._stream is not None:
-            data = [self._stream.feed(b"".join(data)).data]
-        self._body.write(data)
+        if self._raw is not None:
+            for piece in data:
+                self._raw.put(piece)
+        if self._stream is None:
+            self._body.write(data)
+        else:
+            for piece in data:
+                for at in range(0, len(piece), WINDOW_BYTES):
+                    self._body.take(*self._stream.feed(piece[at : at + WINDOW_BYTES]))
         if self._list is not None and pieces:
             self._list.write(pieces)
 
@@ -173,57 +175,27 @@ class Spool:
 
     def _keep(self) -> Spilled:
         try:
-            if self._later:
-                return self._keep_later()
-            if self._stream is not None:
-                self._body.write([self._stream.finish().data])
-                self.secrets = tuple(self._stream.secrets)
+            self._finish()
             digest, match = self._body.keep()
             pieces = self._list.keep()[0] if self._list is not None else b""
         except OSError as error:
             raise _unwritable(self._folder, error) from error
         return Spilled(digest, self._size, match, pieces)
 
-    def _keep_later(self) -> Spilled:
-        clean = _Partial(self._folder, Digest(self._boundary, apart=True))
-        try:
-            self._pass(clean)
-            digest, match = clean.keep()
-        finally:
-            clean.drop()
-        self._body.drop()
-        return Spilled(digest, self._size, match)
-
-    def _pass(self, clean: "_Partial | None") -> Spilled:
-        """Go through what was taken without its secrets; write it, or measure it alone."""
-        stream = self._redact()
-        assert stream is not None
-        digest = Digest(self._boundary, apart=True)
-        at = 0
-        while at < self._size:
-            data = self._body.read(at, _WRITE_BYTES)
-            if not data:
-                break  # dropped meanwhile
-            at += len(data)
-            piece = stream.feed(data)
-            (clean.take if clean is not None else digest.update)(*piece)
-        piece = stream.finish()
-        (clean.take if clean is not None else digest.update)(*piece)
-        self.secrets = tuple(stream.secrets)
-        return Spilled(*_in_order(digest, self._size))
-
-
-def _in_order(digest: Digest, size: int) -> tuple[bytes, int, bytes]:
-    plain, match = digest.finish()
-    return plain, size, match
+    def _finish(self) -> None:
+        """Write what waited to be seen whole."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            self._body.take(*stream.finish())
+            self.secrets = tuple(stream.secrets)
 
 
 class _Partial:
     """A file on its way to its name."""
 
-    def __init__(self, folder: Path, digest: Digest, *, named: bool = True) -> None:
+    def __init__(self, folder: Path, digest: Digest | None = None, *, named: bool = True) -> None:
         self._folder = folder
-        self._digest = digest
+        self._digest = digest or Digest()
         self._finished: tuple[bytes, bytes] | None = None
         self._path = folder / f"partial-{os.getpid()}-{next(_numbers)}"
         try:
@@ -243,15 +215,18 @@ class _Partial:
             return
         for piece in data:
             self._digest.update(piece)
-        self._put(b"".join(data))
+        self.put(b"".join(data))
 
     def take(self, data: bytes, compared: bytes) -> None:
         """Write a piece that is compared as something else."""
-        self._digest.update(data, compared)
-        self._put(data)
+        if data:
+            self._digest.update(data, compared)
+            self.put(data)
 
-    def _put(self, data: bytes) -> None:
-        assert self._file is not None
+    def put(self, data: bytes) -> None:
+        """Write a piece without a hash."""
+        if self._file is None:
+            return
         left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]

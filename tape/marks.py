@@ -32,7 +32,7 @@ def mark_request(request: Request, *, json: bool) -> Request:
     """
     body = request.body
     inside = [secret for secret in request.secrets if secret.part == BODY]
-    if inside:
+    if inside and body:  # else it lies in a file, and its hash was taken of what is compared
         body = mark_text(body, inside, json=json)
     parts: list[str] = []
     at = 0

@@ -207,6 +207,10 @@ class Redactor:
         searched = self._search.search(data)
         return data if searched is None else searched.data
 
+    def without_declared(self, url: bytes) -> bytes:
+        """Give a URL with nothing in the place of the values of declared query keys."""
+        return _blank(url, self._heads.pairs(url))
+
     def words(self, text: str) -> str:
         """Give a text for people, as a command line, without its secrets."""
         return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")

@@ -109,7 +109,7 @@ FORMATS: tuple[Format, ...] = (
         "pem",
         "-----BEGIN",
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----((?:[^-]|-(?!----)){16,16000})",
-        None,
+        is_one,
     ),
     _word("bearer", "earer ", r"earer +([A-Za-z0-9._~+/=:|-]{8,})", lambda v: is_credential(v, 8)),
     _word("basic", "asic ", r"asic +([A-Za-z0-9+/]{8,}={0,2})", _is_basic),
@@ -184,16 +184,16 @@ def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] |
 
 def find_userinfo(context: Context) -> list[Found]:
     """Find the passwords of URLs."""
-    data, founds, at = context.data, [], -1
-    if "userinfo" in context.kept:
-        return []
-    while (at := data.find(b"@", at + 1)) >= 0:
-        start = data.rfind(b"://", max(0, at - _LONGEST_USER), at)
-        found = _USERINFO.match(data, start, at + _LONGEST_USER) if start >= 0 else None
+    data, founds, at = context.data, list[Found](), -1
+    if "userinfo" in context.kept or b"@" not in data:
+        return founds
+    while (at := data.find(b"://", at + 1)) >= 0:
+        end = at + _LONGEST_USER
+        if data.find(b"@", at, end) < 0:
+            continue
+        found = _USERINFO.match(data, at, end)
         if found is not None and found.lastindex and is_one(found[found.lastindex]):
-            first, last = found.span(found.lastindex)
-            founds.append(Found(first, last, SECRET, learn=True))
-            at = last
+            founds.append(Found(*found.span(found.lastindex), SECRET, learn=True))
     return founds
 
 
@@ -214,8 +214,10 @@ def _look_for(one: Format) -> Handler:
                 return None
         if not context.final and name not in context.kept and len(data) - start < _MAX_VALUE:
             if name == "pem":
-                whole = b"PRIVATE" in data[start:] or len(data) - end < 30
-                return Found(end, len(data), SECRET, learn=False) if whole else None
+                line = data.find(b"-----", end)
+                first = line + 5
+                told = line >= 0 and b"PRIVATE" in data[start:line] and first < len(data)
+                return Found(first, len(data), SECRET, learn=False) if told else None
             first = start if one.check is None or bounded else end
             if first < len(data) and _TAIL.match(data, end):
                 return Found(first, len(data), SECRET, learn=False)
@@ -293,7 +295,7 @@ def _judge(context: Context, span: tuple[int, int], kind: str, least: int) -> Fo
     cut = not context.final and end == len(context.data)
     if least > 1 and not cut and not is_credential(value, least):
         return None
-    if not is_one(value) or (least == 1 and context.answer and is_prose(value)):
+    if not is_one(value) or (least == 1 and context.answer and not cut and is_prose(value)):
         return None
     scheme, space, rest = value.partition(b" ")
     if space and scheme.lower() in (b"bearer", b"basic", b"token") and rest:

@@ -222,10 +222,15 @@ class Search:
             for match in self._learned.find(view.data):
                 start, end, new = self._written(view.data, match)
                 self._write(view, data, start, end, new, edits)
-        if not final:
-            at = self._learned.find_part(data)
+        if final:
+            return
+        at = self._learned.find_part(data)
+        if at >= 0:
+            self._take(data, Found(at, len(data), SECRET, learn=False), edits)
+        for view in views:
+            at = self._learned.find_part(view.data)
             if at >= 0:
-                self._take(data, Found(at, len(data), SECRET, learn=False), edits)
+                self._spread(view, data, Found(at, len(view.data), SECRET, learn=False), edits)
 
     def _written(self, data: bytes, match: Match) -> tuple[int, int, bytes]:
         return write_match(data, match, self._placeholders.of(match.needle.value))

@@ -38,6 +38,10 @@ class Stream:
         self._search = search
         self._kind = kind
         self._held = b""
+        self._more: list[bytes] = []
+        """What came since, not put together yet: pieces may be small."""
+        self._size = 0
+        """Bytes of both."""
         self._before = 0
         """Bytes of what is held that were given out already."""
         self._given = 0
@@ -46,17 +50,18 @@ class Stream:
 
     def feed(self, data: bytes) -> Piece:
         """Take the next piece; give what is sure by now."""
-        self._held += data
-        if len(self._held) - self._before < WINDOW_BYTES:
+        self._more.append(data)
+        self._size += len(data)
+        if self._size - self._before < WINDOW_BYTES:
             return _NOTHING
-        return self._give(len(self._held) - OVERLAP_BYTES, final=False)
+        return self._give(self._size - OVERLAP_BYTES, final=False)
 
     def finish(self) -> Piece:
         """Give the rest."""
-        return self._give(len(self._held), final=True)
+        return self._give(self._size, final=True)
 
     def _give(self, end: int, *, final: bool) -> Piece:
-        held, begin = self._held, self._before
+        held, begin = b"".join([self._held, *self._more]), self._before
         searched = self._search.search(held, self._kind._replace(final=final))
         data, found = held, []
         if searched is not None:
@@ -80,4 +85,5 @@ class Stream:
         self._given += len(given)
         keep = max(0, end - _CONTEXT_BYTES)
         self._held, self._before = held[keep:], end - keep
+        self._more, self._size = [], len(self._held)
         return Piece(given, compared)

@@ -93,7 +93,8 @@ class Guard:
         raise ControlError(
             403,
             "this is not the host that was asked for",
-            expected=f"host: one of {', '.join(sorted(self.names | self.hosts))}, with port {self.port}",
+            # Not which: a page that was led here could read the names of others.
+            expected=f"host: loopback or the address that is listened on, with port {self.port}",
             found=given[0][:_SHOWN],
             hint="name it in control.hosts if it is ours",
         )

@@ -7,6 +7,7 @@ length. What the store and its exports hold is searched byte by byte for every s
 import asyncio
 import base64
 import gzip
+import io
 import json
 import zlib
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from playhead.store import Store
 from playhead.tape.model import Exchange, Message
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Handler, Origin
+from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
@@ -140,6 +142,21 @@ async def model(request: web.Request) -> web.StreamResponse:
     return response
 
 
+LARGE = 9 * 1024 * 1024
+
+
+async def large(request: web.Request) -> web.StreamResponse:
+    """Take a large body; give one with a key in it, across two pieces."""
+    body = await request.read()
+    response = web.StreamResponse(headers={"X-Length": str(len(body))})
+    await response.prepare(request)
+    key = request.headers["Authorization"].split()[1].encode()
+    said = b"." * (LARGE - 7) + key + b"." * 1000
+    for at in range(0, len(said), LARGE):
+        await response.write(said[at : at + LARGE])
+    return response
+
+
 async def talk(request: web.Request) -> web.WebSocketResponse:
     """Answer every message with what it says."""
     socket = web.WebSocketResponse()
@@ -241,6 +258,8 @@ async def act(running: Running, url: str, own: Credentials) -> Seen:
         await ask(
             "stream", "/v1/chat/completions", json={"model": "m", "messages": []}, headers=auth
         )
+        fill = b"-" * LARGE
+        await ask("large", "/large", data=io.BytesIO(fill + own.key.encode() + b"-"), headers=auth)
         async with client.ws_connect(f"{url}/talk", headers=auth, **proxy) as socket:
             for what in (own.key, f"again {access}"):
                 await socket.send_str(json.dumps({"said": what, "token": own.client}))
@@ -296,6 +315,7 @@ async def _tell(folder: Path) -> Story:
         "/zipped": zipped,
         "/v1/chat/completions": model,
         "/talk": talk,
+        "/large": large,
         "/{tail:.*}": echo,
     }
     config = Config(mode=Mode.RECORD, store=folder, redact=RULES)
@@ -389,3 +409,23 @@ def test_a_token_that_was_given_is_the_same_wherever_it_is_used(story: Story) ->
     access = json.loads(given.response.body)["access_token"]
     assert json.loads(used.request.body)["session"] == access
     assert used.request.header(b"authorization") == f"Bearer {access}".encode()
+
+
+def test_verify_finds_nothing_where_all_was_redacted(story: Story) -> None:
+    """Placeholders are passed over, whatever they read like."""
+    done = playhead("verify", "--secrets", "--store", story.folder)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == "no secrets in 2 runs\n"
+
+
+def test_a_body_in_a_file_has_lost_its_secrets_too(story: Story) -> None:
+    """An upload and a download of more than is held in memory; the agent and the upstream got what was sent."""
+    found = next(one for one in story.exchanges if one.request.path == "/large")
+    assert found.response is not None
+    assert found.request.spilled is not None
+    assert found.response.spilled is not None
+    assert found.response.header(b"x-length") == str(LARGE + len(REAL.key) + 1).encode()
+    assert REAL.key.encode() in story.recorded.answers["large"][1]
+    played = story.played.answers["large"][1]
+    assert played[: LARGE - 7] == b"." * (LARGE - 7)
+    assert {"request.body", "response.body"} <= {one.place for one in found.redactions}

@@ -1,6 +1,8 @@
 """A run that is stopped asks nothing of anybody any more: what comes is refused, what is under way is cut."""
 
 import asyncio
+import contextlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from aiohttp import web
 from playhead.addons.stop import Stopped, stop_run
 from playhead.config import Config, Mode
 from playhead.proxy.engine import guard
-from playhead.store import RunStatus
+from playhead.store import RunStatus, StoreUnwritable
 from playhead.tape.events import EventKind
 from playhead.tape.model import Ending, Exchange, FaultKind, VerdictKind
 from playhead.tape.refusal import REFUSAL_STATUS
@@ -67,6 +69,14 @@ class House:
             self.left.set()
         return answer
 
+    async def flood(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while not self.go.is_set():
+                await answer.write(bytes(256 * 1024))
+        return answer
+
     async def talk(self, request: web.Request) -> web.WebSocketResponse:
         talk = web.WebSocketResponse()
         await talk.prepare(request)
@@ -90,6 +100,7 @@ def origin(house: House) -> Iterator[Origin]:
     routes: dict[str, Any] = {
         "/now": house.answer,
         "/wait": house.wait,
+        "/flood": house.flood,
         "/v1/chat/completions": house.stream,
         "/talk": house.talk,
     }
@@ -211,6 +222,36 @@ async def test_a_stream_of_a_model_is_broken_off(
     assert not session.flights
 
 
+async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
+    running: Running, origin: Origin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the middle of being written to its file; what had come is kept."""
+    connection = await Connection.open(str(running.address))
+    connection.writer.write(
+        f"GET {origin.url}/flood HTTP/1.1\r\nhost: x\r\nproxy-authorization: Basic bWluZTp4\r\n\r\n".encode()
+    )
+    for _ in range(12):
+        await connection.reader.readexactly(1 << 20)
+    session = running.session("mine")
+    stopping = asyncio.ensure_future(_stop(running))
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(_read_on(connection), 10)
+    await stopping
+    await connection.close()
+    await _until(lambda: not session.clients and not session.flights)
+    (kept,) = _kept(running)
+    assert kept.fault is not None
+    assert kept.fault.text == TEXT
+    assert kept.response is not None
+    assert kept.response.body_bytes >= 12 << 20
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def _read_on(connection: Connection) -> None:
+    while True:
+        await connection.reader.readexactly(1 << 20)
+
+
 async def _ended(asking: "asyncio.Future[Any]", connection: Connection) -> None:
     await asking
     await connection.reader.readexactly(1 << 20)
@@ -261,6 +302,93 @@ async def test_an_effect_that_was_not_sent_is_not_sent_any_more(
     assert kept.fault is not None
     assert kept.fault.text == TEXT
     assert kept.response is None
+
+
+async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
+    running: Running, origin: Origin, house: House
+) -> None:
+    """The disk is full: who stops it is told, and every client is cut all the same."""
+    asking = [
+        asyncio.ensure_future(_ask(running, f"{origin.url}/wait?{number}")) for number in range(3)
+    ]
+    for _ in asking:
+        await _arrived(house)
+    running.store.writer.failed = StoreUnwritable("the disk is full", "free space")
+    with pytest.raises(StoreUnwritable, match="the disk is full"):
+        await _stop(running)
+    for one in asking:
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(one, 10)
+    session = running.session("mine")
+    await _until(lambda: not session.flights)
+    assert (await _ask(running, f"{origin.url}/now"))[0] == REFUSAL_STATUS
+    running.store.writer.failed = None
+
+
+async def test_an_effect_whose_intent_is_being_written_is_not_sent(
+    running: Running, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not forwarded yet."""
+    reached, go = asyncio.Event(), asyncio.Event()
+    append = running.store.append_durably
+    waited: list[Any] = []
+
+    async def slow(*arguments: Any) -> None:
+        if not waited:
+            waited.append(arguments)
+            reached.set()
+            await go.wait()
+        await append(*arguments)
+
+    monkeypatch.setattr(running.store, "append_durably", slow)
+    asking = asyncio.ensure_future(_ask(running, f"{origin.url}/now", b"pay"))
+    await asyncio.wait_for(reached.wait(), 10)
+    await _stop(running)
+    go.set()
+    with pytest.raises((OSError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(asking, 10)
+    session = running.session("mine")
+    await _until(lambda: not session.clients and not session.flights)
+    assert origin.requests == []
+    (kept,) = _kept(running)
+    assert kept.fault is not None
+    assert kept.fault.text == TEXT
+
+
+async def test_what_was_refused_or_cut_before_it_was_sent_never_arrives(
+    running: Running, origin: Origin
+) -> None:
+    """Stopped at any moment under load: the log and the upstream tell the same story."""
+    for number in range(30 if os.environ.get("PLAYHEAD_FULL") else 4):
+        await _stop_under_load(running, origin, f"run{number}", 3 * number)
+
+
+async def _stop_under_load(running: Running, origin: Origin, run: str, least: int) -> None:
+    answered: list[str] = []
+
+    async def agent(name: int) -> None:
+        for count in range(1000):
+            path = f"/now?{run}-{name}-{count}"
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                status, _ = await _ask(running, origin.url + path, b"pay", run)
+                if status == REFUSAL_STATUS:
+                    return
+                answered.append(path)
+
+    agents = [asyncio.ensure_future(agent(name)) for name in range(6)]
+    await _until(lambda: len(answered) > least)
+    await _stop(running, run)
+    async with asyncio.timeout(20):
+        await asyncio.gather(*agents)
+    await running.end(run)
+    arrived = {line.partition(" ")[2] for line in origin.requests if f"?{run}-" in line}
+    kept = {one.request.target: one for one in _kept(running, run)}
+    refused = {path for path, one in kept.items() if one.verdict is VerdictKind.REFUSED}
+    assert refused
+    assert not refused & arrived
+    assert set(answered) <= arrived <= kept.keys()
+    # Of what arrived never only that it failed: it was answered, or what came late is there.
+    assert [path for path in arrived if not (kept[path].response or kept[path].gone)] == []
 
 
 @pytest.mark.parametrize("mode", [Mode.RECORD, Mode.PLAYBACK])

@@ -29,7 +29,7 @@ def through(body: bytes, sizes: list[int]) -> tuple[bytes, bytes, int]:
     while at < len(body):
         for size in sizes:
             pieces.append(stream.feed(body[at : at + size]))
-            most = max(most, len(stream._held))
+            most = max(most, stream._size)
             at += size
     pieces.append(stream.finish())
     return b"".join(p.data for p in pieces), b"".join(p.compared for p in pieces), most

@@ -226,6 +226,16 @@ async def test_a_coded_body_is_not_undone(api: Controlled) -> None:
     assert said.status == 415
 
 
+async def test_a_head_is_bounded(api: Controlled) -> None:
+    """A line too long, or too many of them, ends the connection with a refusal."""
+    head = f"GET /healthz HTTP/1.1\r\nhost: {api.address}\r\n"
+    for more in ("x: " + "a" * 100_000, "x: a\r\n" * 5000, "a" * 70_000):
+        said = await api.send(f"{head}{more}\r\n\r\n".encode())
+        assert said.status in (400, 431)
+    long = await api.send(f"GET /{'a' * 100_000} HTTP/1.1\r\nhost: {api.address}\r\n\r\n".encode())
+    assert long.status in (400, 414)
+
+
 async def test_a_body_in_chunks_is_bounded_too(api: Controlled) -> None:
     """Its length is not known before."""
     head = (
