@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from playhead.addons.flight import HELD_BYTES
 from playhead.config import (
     Config,
     EffectRule,
@@ -27,7 +28,7 @@ from playhead.config import (
 )
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
-from playhead.tape.model import Ending, Exchange, FaultKind, VerdictKind
+from playhead.tape.model import Ending, Exchange, FaultKind, RequestClass, VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
@@ -497,3 +498,205 @@ async def _post(
     )
     opened[1].write(head.encode() + body)
     return opened
+
+
+# ---- answers of other shapes -------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def saying(
+    tmp_path: Path, answer: bytes, *rules: FaultRule, reset: bool = False
+) -> AsyncIterator[tuple[Running, str]]:
+    """An engine, and the URL of an origin that says this."""
+
+    async def say(conversation: Conversation) -> None:
+        await conversation.say(answer)
+        if reset:
+            conversation.reset()
+
+    with RawOrigin(say) as origin:
+        config = Config(store=tmp_path / "store", faults=rules, runs=Runs(grace_s=0.1))
+        async with running_engine(config) as running:
+            yield running, origin.url
+
+
+async def _raw(
+    running: Running, url: str, patience_s: float = _LONG_S, more: str = "", path: str = "/refunds"
+) -> bytes:
+    """Post over a connection of its own; give what came until it ended, or until the patience did."""
+    opened = await asyncio.open_connection(running.address.host, running.address.port)
+    head = (
+        f"POST {url}{path} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic dGFwZTp4\r\n"
+        f"Content-Length: 2\r\n{more}\r\n{{}}"
+    )
+    opened[1].write(head.encode())
+    received = bytearray()
+    with contextlib.suppress(TimeoutError, ConnectionResetError):
+        async with asyncio.timeout(patience_s):
+            while piece := await opened[0].read(65536):
+                received += piece
+    opened[1].close()
+    return bytes(received)
+
+
+async def _recorded(running: Running) -> Exchange:
+    session = running.session("tape")
+    assert await session.settled(_LONG_S)
+    await running.end("tape")
+    (exchange,) = running.store.exchanges(running.store.get_run("tape"))
+    return exchange
+
+
+CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "answer", "body", "is_cut"),
+    [
+        # in chunks: inside a piece, behind the last before its end, and longer than it is
+        (4, CHUNKS, b"abcd", True),
+        (7, CHUNKS, b"abcdefg", True),
+        (8, CHUNKS, b"abcdefg", False),
+        # no body
+        (0, b"HTTP/1.1 204 No Content\r\n\r\n", b"", True),
+        (1, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"", False),
+    ],
+)
+async def test_a_cut_is_behind_so_many_bytes_of_any_answer(
+    tmp_path: Path, after: int, answer: bytes, body: bytes, is_cut: bool
+) -> None:
+    """A shorter one ends as it does; a replay gives the same bytes."""
+    rule = fault("cut", after_bytes=after, ending="fin")
+    async with saying(tmp_path, answer, rule) as (running, url):
+        patience_s = _LONG_S if is_cut else PATIENCE_S
+        received = await _raw(running, url, patience_s)
+        exchange = await _recorded(running)
+        assert exchange.response is not None
+        assert exchange.response.body == body
+        assert (exchange.fault is not None) == is_cut
+        assert received.endswith(b"\r\n0\r\n\r\n") == (not is_cut and bool(body))
+        running.change(mode=Mode.PLAYBACK, faults=())
+        again = await _raw(running, url, patience_s)
+        assert _unchunked(again) == _unchunked(received)
+        await running.end("tape@1")
+        assert build(running.store, running.store.get_run("tape@1")).faithful
+
+
+def _unchunked(received: bytes) -> tuple[bytes, bytes, bool]:
+    """Give head, body, and whether the end came: pieces may be chunked otherwise."""
+    head, _, rest = received.partition(b"\r\n\r\n")
+    if b"chunked" not in head:
+        return head, rest, True
+    body = b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        if int(size, 16) == 0:
+            return head, body, True
+        body += rest[: int(size, 16)]
+        rest = rest[int(size, 16) + 2 :]
+    return head, body, False
+
+
+async def test_an_upstream_that_fails_unheard_fails_after_the_client_gave_up(
+    tmp_path: Path,
+) -> None:
+    """What was to be a timeout after success stays a timeout; the tape has what came, and how it ended."""
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"
+    rule = fault("timeout_after_success")
+    async with saying(tmp_path, cut, rule, reset=True) as (running, url):
+        assert await _raw(running, url, PATIENCE_S) == b""
+        exchange = await _recorded(running)
+        assert exchange.gone is not None
+        assert not exchange.gone.head
+        assert exchange.fault is not None
+        assert exchange.fault.kind is FaultKind.CUT
+
+
+async def test_an_unheard_answer_of_any_size_is_kept(tmp_path: Path) -> None:
+    """In a file where it is too large to be held."""
+    size = HELD_BYTES + 70_000
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+    async with saying(tmp_path, large, fault("timeout_after_success")) as (running, url):
+        assert await _raw(running, url, 2 * PATIENCE_S) == b""
+        exchange = await _recorded(running)
+        assert exchange.gone is not None
+        assert exchange.response is not None
+        assert exchange.response.spilled is not None
+        assert exchange.response.body_bytes == size
+
+
+async def test_a_model_that_answers_unheard_is_read_to_its_end(tmp_path: Path) -> None:
+    """Although otherwise a model is told that nobody waits."""
+    async with saying(tmp_path, CHUNKS, fault("timeout_after_success")) as (running, url):
+        assert await _raw(running, url, PATIENCE_S, path="/v1/chat/completions") == b""
+        exchange = await _recorded(running)
+        assert exchange.request_class is RequestClass.INFERENCE
+        assert exchange.response is not None
+        assert (exchange.response.body, exchange.response.complete) == (b"abcdefg", True)
+
+
+@pytest.mark.parametrize("inject", ["status", "reset"])
+async def test_a_websocket_is_refused_or_reset(tmp_path: Path, inject: str) -> None:
+    """Its handshake meets with the fault, while recording and on replay."""
+    rule = fault(inject, status=503 if inject == "status" else 0)
+    upgrade = (
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    async with saying(tmp_path, CHUNKS, rule) as (running, url):
+        received = await _raw(running, url, PATIENCE_S, upgrade)
+        assert received.startswith(b"HTTP/1.1 503 ") if inject == "status" else not received
+        await _recorded(running)
+        running.change(mode=Mode.PLAYBACK, faults=())
+        assert await _raw(running, url, PATIENCE_S, upgrade) == received
+
+
+@pytest.mark.parametrize("inject", ["timeout_after_success", "timeout", "delay"])
+async def test_a_fault_in_one_stream_disturbs_no_other(
+    tmp_path: Path, certificates: Certificates, inject: str
+) -> None:
+    """Over one connection of HTTP/2 the next request is answered meanwhile."""
+    rule = fault(inject, nth=1, delay_s=60 if inject == "delay" else 0)
+    async with house(tmp_path, certificates, rule) as at:
+        url = at.urls["h2"]
+
+        def talk() -> tuple[list[Any], bytes]:
+            with open_tunnel(at.running.url_for("tape"), url, at.running.ca, alpn="h2") as tunnel:
+                client = Http2Client(tunnel)
+                first = client.ask("POST", f"{url}/first", BODY)
+                second = client.ask("POST", f"{url}/second", BODY)
+                client.read_until(lambda: client.got[second][-1:] == ["end"])
+                client.cancel(first)
+                client.settle()
+                return client.got[first], client.data(second)
+
+        assert await asyncio.to_thread(talk) == ([], ANSWER)
+        await at.settled("tape")
+        first, second = at.running.store.exchanges(at.running.store.get_run("tape"))
+        assert first.gone is not None
+        assert second.gone is None
+
+
+async def test_a_request_that_would_be_sent_as_it_comes_is_hit_too(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """A gRPC client over HTTP/2 is told in its own words; nothing leaves."""
+    async with house(tmp_path, certificates, fault("status", status=503)) as at:
+        url = at.urls["h2"]
+
+        def talk() -> list[Any]:
+            with open_tunnel(at.running.url_for("tape"), url, at.running.ca, alpn="h2") as tunnel:
+                client = Http2Client(tunnel)
+                stream = client.ask("POST", f"{url}/pay.Pay/Refund", BODY, kind="application/grpc")
+                client.read_until(lambda: client.got[stream][-1:] == ["end"])
+                return client.got[stream]
+
+        head, end = await asyncio.to_thread(talk)
+        assert (head["grpc-status"], end) == ("14", "end")
+        await at.settled("tape")
+        assert not at.origins.counts
+        assert at.only("tape").request.body == BODY
+        at.running.change(mode=Mode.PLAYBACK, faults=())
+        assert await asyncio.to_thread(talk) == [head, end]
+        await at.settled("tape@1")
+        assert at.receipt("tape@1").faithful
