@@ -27,6 +27,7 @@ from ..tape.canonical import (
 from ..tape.classify import classify
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
+from ..tape.faults import Faults
 from ..tape.index import reclassify
 from ..tape.keys import KeyPairs
 from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
@@ -74,6 +75,7 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
+        self.faults = Faults(config.faults, config.fault_seed, mode)
         self.rules: Rules = compile_rules(config.ignore, thread_time)
         self.redactor = redactor
         self.stubbed: dict[Seq, Response] = {}

@@ -522,6 +522,9 @@ def _note_rules(session: Session) -> None:
         rules["live"] = [
             (rule.match.text, only and only.value) for rule, only in session.policy.live
         ]
+    rules["faults"] = [
+        (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
+    ]
     if any(rules.values()):
         session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
 

@@ -26,6 +26,7 @@ _MAX_PACE = 1000.0
 _MAX_RUN_NAME = 200
 """Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
 _MAX_MATCH = 2000
+_MAX_FAULT_NAME = 100
 MAX_MODEL_NAME = 500
 """Characters of a model's name where it is to be typed."""
 _MAX_JSON_PATH = 1000
@@ -308,6 +309,29 @@ def parse_header_value(text: str) -> str:
     if _FIELD_VALUE.fullmatch(text):
         return text
     raise ValueError("the header's value is not usable; expected printable ASCII on one line")
+
+
+def parse_fault_name(text: str) -> str:
+    """Parse the name of a fault: it stands in header fields and on one line of a receipt.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text and len(text) <= _MAX_FAULT_NAME and _FIELD_VALUE.fullmatch(text):
+        return text
+    raise ValueError(
+        f"{show(text)} is no name; expected printable ASCII of at most {_MAX_FAULT_NAME} characters"
+    )
+
+
+def parse_share(text: str) -> float:
+    """Parse a part of all: above 0, up to 1.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    share = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f"{show(text)} is no share; expected a number above 0, up to 1, as 0.1")
+    return share
 
 
 def parse_parameter(text: str) -> str:

@@ -76,6 +76,11 @@ class Steps:
             step = step._replace(data=self._change(step.data))
         return step
 
+    def rest(self) -> Iterator[Step]:
+        """Take what is left, step by step."""
+        while self.next is not None:
+            yield self.take()
+
 
 def script(
     exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None = None

@@ -18,6 +18,7 @@ _WHAT = {
     "effects": "effect",
     "reads": "read",
     "live": "request",
+    "faults": "request",
 }
 """Keys of the configuration, and what their rules speak of."""
 _CLASS = {"effects": RequestClass.EFFECT.value, "reads": RequestClass.READ.value}

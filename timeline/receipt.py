@@ -4,7 +4,8 @@ What was served and how it matched, what was stubbed, refused, live or left over
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
 process: of one that died the last events may be missing. One that was served an answer only because a
-person allowed the model to drift is faithful *but for* that opt-in, never plainly. Exit codes and their order are the design's
+person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
+injected. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -14,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..config import Match, parse_match
+from ..config import Inject, Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
+from ..tape.faults import UNASKED
 from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 from .hints import Hints, split_place
@@ -43,7 +45,7 @@ class Effect:
     summary: str
     """Beginning of its body."""
     answered_by: str
-    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, or `nobody`."""
+    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, `injected: NAME`, or `nobody`."""
     outcome: str
     note: str = ""
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
@@ -57,6 +59,20 @@ class OptIn:
     served: int = 0
     seqs: list[int] = field(default_factory=list)
     """The first hundred."""
+
+
+@dataclass(slots=True)
+class InjectedRow:
+    """A fault on purpose, and the request that it hit."""
+
+    seq: int
+    rule: str
+    """Its name."""
+    inject: str
+    """What: `delay`, `status`, `cut`, `reset`, `timeout`, `timeout_after_success`."""
+    nth: int
+    """Which of the requests that match the rule."""
+    seed: int
 
 
 @dataclass(slots=True)
@@ -127,6 +143,8 @@ class Receipt:
     """Requests that were held, by seq of their arrival."""
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
     """The first of those that were noted, by seq."""
+    injected: list[InjectedRow] = field(default_factory=list)
+    """Faults on purpose."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was left over where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
@@ -158,10 +176,20 @@ class Receipt:
 
     @property
     def faithful_but_for(self) -> list[str]:
-        """The opt-ins without which a playback would have diverged; empty where it failed anyhow."""
+        """The opt-ins without which a playback would have diverged, and what was injected; empty where it failed."""
         if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
             return []
-        return [one.allowed for one in self.model_drift if one.served]
+        allowed = [one.allowed for one in self.model_drift if one.served]
+        return allowed + list(dict.fromkeys(f"injected: {row.rule}" for row in self.injected))
+
+    @property
+    def root_after(self) -> InjectedRow | None:
+        """The last fault that was injected before the root divergence, which most likely follows from it."""
+        if self.root is None:
+            return None
+        left = self.root["kind"] == DivergenceKind.UNUSED.value
+        seq = int(self.root["seq"])
+        return next((row for row in reversed(self.injected) if left or row.seq <= seq), None)
 
     @property
     def divergence_count(self) -> int:
@@ -219,6 +247,8 @@ class Receipt:
                 for effect in self.effects
             ],
             "gates": [asdict(row) for row in self.gates],
+            "injected": [asdict(row) for row in self.injected],
+            "root_after": asdict(self.root_after) if self.root_after is not None else None,
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
                 "count": self.followed.total(),
@@ -281,6 +311,7 @@ class _Fold:
         """What waits, with the time since when, in nanoseconds."""
         self.used = Used()
         self.opt_ins: dict[str, OptIn] = {}
+        self.injected: dict[int, InjectedRow] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
@@ -304,6 +335,10 @@ class _Fold:
                 self._held(event)
             case EventKind.RULED:
                 self._ruled(event)
+            case EventKind.INJECTED:
+                row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
+                self.injected[row.seq] = row
+                _bounded(receipt.injected, row)
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
@@ -477,6 +512,10 @@ class _Fold:
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
+        row = self.injected.get(seq)
+        if row is not None and _spoke_for_itself(row, self.receipt.mode):
+            effect.answered_by = f"injected: {row.rule}"
+            effect.outcome = row.inject
         if effect.answered_by.startswith("tape seq ") and self.tape is not None:
             recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
             exchange = self.store.find_exchange(self.tape, recorded)
@@ -526,6 +565,12 @@ class _Fold:
 def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
     """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
     return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
+
+
+def _spoke_for_itself(row: InjectedRow, mode: str) -> bool:
+    """Say whether the client was given none of the answer that the upstream or the tape has."""
+    unheard = mode == "playback" and row.inject == Inject.TIMEOUT_AFTER_SUCCESS
+    return unheard or row.inject in UNASKED
 
 
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:
