@@ -38,6 +38,7 @@ from ..tape.model import (
 )
 from ..tape.policy import Decision, Facts, Found
 from ..tape.script import Steps
+from ..tape.stub import Made
 from .effects import Effect
 from .failure import find_fault
 from .gates import Held
@@ -101,6 +102,8 @@ class Flight:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.made: Made | None = None
+        """What is answered after the pattern of the tape, where it does not hold the effect."""
         self.held: Held | None = None
         """The gate that holds it, or held it."""
         self.left = False

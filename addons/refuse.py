@@ -8,6 +8,7 @@ not called faithful. Telemetry that nobody wrote is refused too, and is no diver
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from typing import Any
 
 from mitmproxy import http
 
@@ -18,9 +19,10 @@ from ..tape.divergence import Divergence
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
-from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
+from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers
 from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
+from .stub import stubbed
 from .wire import make_answer
 
 _STUBS = 1000
@@ -55,17 +57,16 @@ class Refuse:
         if session.tape is not None and flight.request_class is not RequestClass.TELEMETRY:
             divergence = await asyncio.to_thread(explain, session, flight, request)
         reason = session.problem or decision.reason
-        stub = decision.answer
-        if decision.action is Action.STUB and stub is not None:
-            given = tuple((name.encode(), value.encode()) for name, value in stub.headers)
-            flow.response = make_answer(stub.status, stub_headers(given, reason), stub.body)
+        more: dict[str, Any] = {}
+        if decision.action is Action.STUB:
+            flow.response, more = stubbed(flight, decision)
             verdict = VerdictKind.STUBBED
         else:
             body = refusal_body(request, divergence, reason)
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
-        note_verdict(flight, request, verdict, reason)
+        note_verdict(flight, request, verdict, reason, **more)
         if flight.effect is not None:
             flight.effect.seen = True
         if flight.upload is not None:

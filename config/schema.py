@@ -71,7 +71,7 @@ class Playback:
     """None: from the tape."""
     reads: ClassLive | None = None
     effects: str = "stub"
-    """`stub` (from configured answers) or `refuse`."""
+    """`stub` (from configured answers, or after the tape's) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
     allow_model_drift: tuple[ModelDrift, ...] = ()

@@ -9,6 +9,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
+              answered_by                     of a stub: `template`, `tape` or `synthetic`
+              after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               conversation                    messages, bytes, closing code or 0, closed by the client
