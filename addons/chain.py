@@ -5,6 +5,7 @@ from .duplex import Duplex
 from .gate import Gate
 from .identify import Identify, Leave
 from .judge import Judge
+from .ledger import Ledger
 from .playback import Playback
 from .protocol import Protocol
 from .record import Record
@@ -23,6 +24,7 @@ def chain(sessions: Sessions) -> list[object]:
         Judge(sessions),
         Control(),
         Gate(sessions),
+        Ledger(),
         Refuse(),
         Playback(),
         Duplex(),

@@ -38,6 +38,8 @@ class Playback:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
+        if session.bus is not None:
+            flight.answered = exchange
         response = exchange.response
         verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101:

@@ -73,6 +73,7 @@ class Refuse:
             await flight.keep_bodies()
             request = flight.request or request
         await self._keep(flight, request, verdict, reason)
+        flight.divergence = divergence
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
 
@@ -113,6 +114,8 @@ class Refuse:
             )
             return Record(exchange, raw_key(request, flight.request_class), None)
 
+        if session.bus is not None:
+            flight.answered = make().exchange
         if session.mode is Mode.RECORD:
             await session.store.save(run, make)
         else:

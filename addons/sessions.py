@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
-from ..config import Config, Mode, parse_run_name
+from ..config import Config, Mode, Sink, parse_run_name
 from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
@@ -36,6 +36,7 @@ from ..tape.index import index_digest
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
+from .sink import Bus
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -137,6 +138,7 @@ class Sessions:
         self._sealing: dict[asyncio.Task[None], Session] = {}
         self._to_look: deque[tuple[Session, connection.Client]] = deque()
         self._looking: asyncio.Task[None] | None = None
+        self._buses: dict[Sink, Bus] = {}
         self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
@@ -334,9 +336,18 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        if session.run is not None and config.sink.used:
+            session.bus = self._bus(config.sink)
         session.keys.add(key)
         self._by_key[key] = session
         return session
+
+    def _bus(self, sink: Sink) -> Bus:
+        """Give where a configuration's effects are told; runs of the same share it."""
+        found = self._buses.get(sink)
+        if found is None:
+            found = self._buses[sink] = Bus(sink)
+        return found
 
     async def _open_playback(
         self, config: Config, redactor: Redactor, name: str, agent: str
@@ -471,6 +482,8 @@ class Sessions:
             await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
+        if session.bus is not None:
+            await session.bus.settle(session.teller)
         if session.run is not None:
             run = await self._store.seal(
                 session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
@@ -499,6 +512,9 @@ class Sessions:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
+        for bus in self._buses.values():
+            await bus.close()
+        self._buses.clear()
 
 
 def _note_rules(session: Session) -> None:

@@ -24,6 +24,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sink,
     UpstreamEncoding,
 )
 from .values import parse_run_name
@@ -49,6 +50,7 @@ __all__ = [
     "RedactRule",
     "Retention",
     "Runs",
+    "Sink",
     "UpstreamEncoding",
     "Watcher",
     "load",

@@ -31,6 +31,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sink,
     UpstreamEncoding,
 )
 from .values import (
@@ -53,8 +54,10 @@ from .values import (
     parse_place,
     parse_reason,
     parse_run_name,
+    parse_sink_url,
     parse_token,
     show,
+    url_host,
 )
 
 FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
@@ -243,7 +246,7 @@ def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
         *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
-        "retention",
+        *("sink", "retention"),
     )
     default = Config()
 
@@ -264,6 +267,7 @@ def _config(value: Value, base: Path | None) -> Config:
         live=fields.each("live", _live_rule),
         effects=fields.each("effects", _effect_rule),
         reads=fields.each("reads", _read_rule),
+        sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         retention=fields.section("retention", _retention, default.retention),
@@ -504,6 +508,23 @@ def _redact_rule(value: Value) -> RedactRule:
         header=fields.parsed("header", _lower_header_name, ""),
         query=fields.parsed("query", parse_parameter, ""),
     )
+
+
+def _sink(value: Value, base: Path | None) -> Sink:
+    fields = value.fields("file", "url", "reason", "patience")
+    default = Sink()
+    sink = Sink(
+        file=fields.optional("file", lambda text: _based(base, parse_place(text))),
+        url=fields.optional("url", parse_sink_url) or "",
+        reason=fields.optional("reason", parse_reason) or "",
+        patience_s=fields.parsed("patience", parse_duration, default.patience_s),
+    )
+    if sink.url and not is_loopback(url_host(sink.url)) and not sink.reason:
+        fields.given["url"].fault(
+            f"{show(url_host(sink.url))} is another machine: effects are told to it in playback too, so it needs a"
+            " reason, as a live rule does; add sink.reason, or name 127.0.0.1"
+        )
+    return sink
 
 
 def _retention(value: Value) -> Retention:

@@ -167,6 +167,25 @@ class RedactRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Sink:
+    """Where each effect is told as it happens."""
+
+    file: Path | None = None
+    """Lines of JSON are appended to it."""
+    url: str = ""
+    """One JSON object is posted to it for each."""
+    reason: str = ""
+    """Why a host other than this machine may be told."""
+    patience_s: float = 5.0
+    """How long effects are held back for a sink that does not keep up, before rows are lost."""
+
+    @property
+    def used(self) -> bool:
+        """Whether there is one."""
+        return self.file is not None or bool(self.url)
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
 
@@ -194,6 +213,7 @@ class Config:
     live: tuple[LiveRule, ...] = ()
     effects: tuple[EffectRule, ...] = ()
     reads: tuple[ReadRule, ...] = ()
+    sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     retention: Retention = field(default_factory=Retention)

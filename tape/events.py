@@ -19,6 +19,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
+    lost      lost                            effects that a sink did not get, by its name, over the run so far
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
@@ -55,6 +56,7 @@ class EventKind(StrEnum):
     RULED = "ruled"
     EGRESS = "egress"
     FOREIGN = "foreign"
+    LOST = "lost"
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"

@@ -94,6 +94,8 @@ class Receipt:
     live: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    sink_lost: dict[str, int] = field(default_factory=dict)
+    """Effects that were not told to a sink, by its name."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched."""
@@ -171,6 +173,7 @@ class Receipt:
             "refused": self.refused,
             "faults": self.faults,
             "unfinished": self.unfinished,
+            "sink_lost": self.sink_lost,
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -250,6 +253,8 @@ class _Fold:
                 self._held(event)
             case EventKind.RULED:
                 self._ruled(event)
+            case EventKind.LOST:
+                receipt.sink_lost = dict(data["lost"])
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:

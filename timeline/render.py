@@ -277,6 +277,10 @@ def render_receipt(receipt: Receipt) -> str:
             for row in receipt.foreign
         ],
     )
+    lines += _rows(
+        "effects that were not told to a sink",
+        [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
+    )
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":

@@ -22,6 +22,7 @@ NAMES = {
     "Retention.keep_s": "keep",
     "Answer.body": "base64",
     "Gate.deadline_s": "deadline",
+    "Sink.patience_s": "patience",
 }
 NAMED = [
     NAMES.get(f"{kind.__name__}.{field.name}", field.name)
@@ -55,7 +56,16 @@ def test_the_examples_of_the_reference_load() -> None:
     assert config.playback.inference
     assert any(rule.answer for rule in config.effects)
     assert any(rule.gate for rule in config.effects)
-    unset = ("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "live_max")
+    unset = (
+        "mode",
+        "listen",
+        "store",
+        "ca_dir",
+        "upstream_ca",
+        "upstream_encoding",
+        "live_max",
+        "sink",
+    )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)
         assert same is (field.name in (*unset, "retention")), field.name

@@ -90,9 +90,12 @@ class Story:
 
 
 @asynccontextmanager
-async def recorded(store: Path, calls: Sequence[Call], **config: Any) -> AsyncIterator[Story]:
+async def recorded(
+    store: Path, calls: Sequence[Call], recording: Mapping[str, Any] | None = None, **config: Any
+) -> AsyncIterator[Story]:
     """Record calls, stop the origin, and go on in playback.
 
+    recording: what is changed for the recording.
     config: what is changed for the playback.
     """
     answers: dict[tuple[str, bytes], list[Call]] = defaultdict(list)
@@ -107,7 +110,9 @@ async def recorded(store: Path, calls: Sequence[Call], **config: Any) -> AsyncIt
         return web.json_response(call.answer, status=call.status, headers=dict(call.answer_headers))
 
     with Origin({"/{tail:.*}": answer}) as origin:
-        async with running_engine(Config(mode=Mode.RECORD, store=store)) as running:
+        async with running_engine(
+            Config(mode=Mode.RECORD, store=store, **(recording or {}))
+        ) as running:
             story = Story(running, origin.port)
             for call in calls:
                 assert (await story.ask(call)).status == call.status
