@@ -25,6 +25,7 @@ from playhead.config import (
     ReadRule,
     RedactRule,
     Runs,
+    Sink,
     UpstreamEncoding,
     load,
     loads,
@@ -124,6 +125,16 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        (
+            "sink: {file: a.jsonl, url: 'http://127.0.0.1:9/x', patience: 1s}",
+            Config(sink=Sink(Path("a.jsonl"), "http://127.0.0.1:9/x", patience_s=1.0)),
+        ),
+        ("sink: {url: 'http://[::1]:9/'}", Config(sink=Sink(url="http://[::1]:9/"))),
+        (
+            "sink: {url: 'https://ci.example/x', reason: shared bus}",
+            Config(sink=Sink(url="https://ci.example/x", reason="shared bus")),
+        ),
+        ("sink: {file: null, url: ~}", Config()),
     ],
 )
 def test_a_text_says_what_is_not_the_default(text: str, config: Config) -> None:
@@ -353,6 +364,17 @@ FAULTS = [
         "reads: [{match: 'https://a', repeat: first}]",
         "1:38: reads[0].repeat: unknown value 'first'",
     ),
+    # sinks
+    (
+        "sink: {url: ftp://a/}",
+        "1:13: sink.url: 'ftp://a/' is no URL of a receiver; expected one as http",
+    ),
+    ("sink: {url: 'http://'}", "1:13: sink.url: 'http://' is no URL of a receiver"),
+    ("sink: {url: 'http://a b/'}", "1:13: sink.url: 'http://a b/' "),
+    ("sink: {url: 'http://u:secret@127.0.0.1/'}", "1:13: sink.url: the URL holds credentials"),
+    ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
+    ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
+    ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
     # between keys
     (
         "reads: [{match: 'POST https://a', repeat: last}]",
@@ -464,7 +486,8 @@ def test_any_text_is_a_configuration_or_a_config_error(text: str) -> None:
 _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
-    base64 ignore header query regex repeat redact retention hot keep archive""".split()  # noqa: SIM905  # dense
+    base64 ignore header query regex repeat redact retention hot keep archive
+    sink file url patience""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]
