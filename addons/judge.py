@@ -174,6 +174,7 @@ class Judge:
 
     async def _settle_stub(self, flight: Flight, session: Session, found: Found) -> None:
         """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
+        flight.found = found
         flight.made = await asyncio.to_thread(imitate_tape, flight)
         self._settle(flight, session, found)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mitmproxy import http
 
+from ..tape.cursor import Exhausted
 from ..tape.index import reclassify
 from ..tape.nearness import nearest
 from ..tape.policy import Decision
@@ -34,7 +35,12 @@ def imitate_tape(flight: Flight) -> Made | None:
     near = nearest(request, ((model.seq, model.exchange.request) for model in models))
     if near is None:
         return None
-    models.sort(key=lambda model: (model.seq != near[0], model.seq))
+    found = flight.found
+    # Of what was asked just so and is used up, the last answer tells how things stand.
+    first = found.last if isinstance(found, Exhausted) else near[0]
+    if all(model.seq != first for model in models):
+        first = near[0]
+    models.sort(key=lambda model: (model.seq != first, model.seq))
     return imitate(models[:MAX_MODELS], request, flight.fingerprint or b"")
 
 
