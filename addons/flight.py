@@ -17,6 +17,7 @@ from ..tape.boundary import find_boundary
 from ..tape.divergence import Dependence, Divergence
 from ..tape.events import EventKind
 from ..tape.gate import Ruled, Ruling
+from ..tape.marks import TARGET
 from ..tape.model import (
     NO_TUNNEL,
     Chunk,
@@ -37,6 +38,7 @@ from ..tape.model import (
     VerdictKind,
 )
 from ..tape.policy import Decision, Facts, Found
+from ..tape.redact_stream import Stream
 from ..tape.script import Steps
 from ..tape.stub import Made
 from .effects import Effect
@@ -93,6 +95,8 @@ class Flight:
         self.request: Request | None = None
         """As it is compared and stored: redacted, before anything is changed for the upstream."""
         self.redactions: tuple[Redaction, ...] = ()
+        self.searched = False
+        """Whether its body has been redacted too."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
         self.exact = False
@@ -150,6 +154,8 @@ class Flight:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.broken = False
+        """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()
         session.begin(self)
 
@@ -164,6 +170,7 @@ class Flight:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
             self.session.finish(self)
+            self.session.tally.add(self)
 
     @property
     def finished(self) -> bool:
@@ -197,6 +204,8 @@ class Flight:
 
         Raises: StoreError, where it is too large to be held and cannot be written.
         """
+        if self.broken:
+            return
         need = 0 if self.request_ended else self.sent_bytes
         chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
         self.taken += 1
@@ -233,9 +242,19 @@ class Flight:
         """
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
-            self.request = replace(self.request, spilled=self.uploaded)
+            told = (one for one in self.request.secrets if one.part == TARGET)
+            self.request = replace(
+                self.request, spilled=self.uploaded, secrets=(*told, *self.upload.secrets)
+            )
+            self._note_places("request.body", self.upload)
         if self.download is not None:
             self.downloaded = await self.download.keep()
+            self._note_places("response.body", self.download)
+
+    def _note_places(self, place: str, spool: Spool) -> None:
+        kinds = dict.fromkeys(secret.kind for secret in spool.secrets)
+        found = [Redaction(place, kind) for kind in kinds]
+        self.redactions += tuple(one for one in found if one not in self.redactions)
 
     def begin_upload(self, data: bytes) -> None:
         """Go on with the request's body in a file; `data` is what has come of it.
@@ -247,7 +266,14 @@ class Flight:
 
     def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
-        made = self.session.store.spool(boundary, pieces=pieces)
+        redactor = self.session.redactor
+        answer = self.flow.response
+        fields = self.fields if not pieces or answer is None else answer.data.headers.fields
+
+        def redact() -> Stream | None:
+            return redactor.stream(fields, answer=pieces)
+
+        made = self.session.store.spool(boundary, pieces=pieces, redact=redact)
         spools_of(self.flow.client_conn).add(made)
         return made
 
@@ -257,11 +283,11 @@ class Flight:
         return self.announced >= 0 and self.size >= self.announced
 
     def client_left(self) -> None:
-        """Note that the client left, and what it had been sent by then."""
+        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
         self.left = True
         if self.held is not None:
             self.held.rule_on(Ruled(Ruling.LEFT))
-        if self.gone is None:
+        if self.gone is None and not self.saved:
             self.gone = Gone(self.now_us(), self.taken, self.head_sent)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:

@@ -74,6 +74,8 @@ class Gate:
             ruled = await held.wait()
             if ruled.ruling is Ruling.APPROVED and flight.left:
                 ruled = replace(ruled, ruling=Ruling.LEFT)
+            elif ruled.ruling is Ruling.APPROVED and session.stopped is not None:
+                ruled = Ruled(Ruling.ENDED, reason=str(session.stopped))
         finally:
             self._gates.let_go(held, ruled)
         session.note(

@@ -87,7 +87,7 @@ class Judge:
         decision = decide(flight.facts, session.mode, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, flight.fields)
-            flight.request, flight.redactions = session.redactor.request(request)
+            flight.request, flight.redactions = session.redactor.head(request)
             flight.decision = decision
 
     async def playhead_uploaded(self, flight: Flight) -> None:
@@ -103,15 +103,19 @@ class Judge:
         session = flight.session
         flight.request_ended = True
         asked = read_request(flow, flight.fields, flight.uploaded)
-        request, flight.redactions = session.redactor.request(asked)
+        # The body of what is recorded is searched where it is written, off the loop.
+        recording = session.mode is not Mode.PLAYBACK
+        redact = session.redactor.head if recording else session.redactor.request
+        request, flight.redactions = redact(asked)
         flight.request = request
+        flight.searched = not recording
         if (
             flight.request_class is RequestClass.EFFECT
             and not flight.named
             and asks_to_read(request)
         ):
             flight.facts = replace(flight.facts, request_class=RequestClass.READ, by_body=True)
-        if session.mode is not Mode.PLAYBACK:
+        if recording:
             return self._judge_leaving(flight, session)
         if session.tape is None:
             flight.decision = decide(flight.facts, session.mode, _NO_RULES, None)
@@ -131,21 +135,21 @@ class Judge:
 
     def _judge_leaving(self, flight: Flight, session: Session) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
-        request = flight.request
-        assert request is not None
-        if session.mode is Mode.RECORD and asks_for_repeats(flight):
-            if len(request.body) > _LARGE_BYTES:
-                return self._judge_repeat(flight, session)
-            _, flight.effect_key = session.identify(request, flight.request_class)
-        flight.decision = decide(flight.facts, session.mode, session.policy, None, standing(flight))
+        assert flight.request is not None
+        if session.mode is Mode.RECORD and session.policy.find_gate(flight.facts) is not None:
+            if len(flight.request.body) > _LARGE_BYTES:
+                return self._judge_held(flight, session)
+            _look_closely(flight, session)
+        self._let_out(flight, session)
         return None
 
-    async def _judge_repeat(self, flight: Flight, session: Session) -> None:
-        assert flight.request is not None
-        _, flight.effect_key = await asyncio.to_thread(
-            session.identify, flight.request, flight.request_class
-        )
-        flight.decision = decide(flight.facts, session.mode, session.policy, None, standing(flight))
+    async def _judge_held(self, flight: Flight, session: Session) -> None:
+        await asyncio.to_thread(_look_closely, flight, session)
+        self._let_out(flight, session)
+
+    def _let_out(self, flight: Flight, session: Session) -> None:
+        now = standing(flight)
+        flight.decision = decide(flight.facts, session.mode, session.policy, None, now)
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
@@ -274,6 +278,16 @@ class Judge:
         request = flight.request
         assert request is not None
         return await asyncio.to_thread(find_needs, session, seq, request, flight.redactions)
+
+
+def _look_closely(flight: Flight, session: Session) -> None:
+    """Make what a gate needs: the request as it is shown to people, and its effect key. Any thread."""
+    assert flight.request is not None
+    flight.request, more = session.redactor.request_body(flight.request)
+    flight.redactions += more
+    flight.searched = True
+    if asks_for_repeats(flight):
+        _, flight.effect_key = session.identify(flight.request, flight.request_class)
 
 
 def _make_drifts(session: Session) -> "Drifts":

@@ -73,6 +73,8 @@ def play(flight: Flight, exchange: Exchange) -> None:
     """Have a recorded outcome played by the flight's stream."""
     session, flow = flight.session, flight.flow
     spelling = None
+    if exchange.response is not None and exchange.response.secrets:
+        session.redactor.learn(exchange.response)
     if flight.request is not None:
         exchange, spelling = session.renaming.answer(flight.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)

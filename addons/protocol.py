@@ -28,7 +28,7 @@ class Protocol:
         """Mirror the upstream, or force what is on the tape."""
         context = data.context
         session = self._sessions.of(context.client)
-        if session is None:
+        if session is None or session.stopped is not None:  # then nothing is connected
             return
         if session.mode is not Mode.PLAYBACK:
             data.establish_server_tls_first = True

@@ -4,6 +4,7 @@ Only an effect's intent is waited for; every outcome is. Everything that costs t
 answer, canonical form, packing, happens on the store's writer thread.
 """
 
+import contextlib
 from collections.abc import Awaitable
 from dataclasses import replace
 
@@ -11,13 +12,17 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import Record as StoredRecord
+from ..store import StoreError
 from ..tape.canonical import raw_key
 from ..tape.conversation import ABRUPT
+from ..tape.divergence import one_line
 from ..tape.events import Event, EventKind
 from ..tape.model import (
     Chunk,
     Ending,
     Exchange,
+    Fault,
+    FaultKind,
     Headers,
     Phase,
     Request,
@@ -50,6 +55,7 @@ class Record:
         """Record for the runs in `sessions`."""
         self._sessions = sessions
         sessions.on_unfinished = self.give_up
+        sessions.on_broken = self.break_off
 
     # ---- hooks ---------------------------------------------------------------------------------
 
@@ -101,14 +107,14 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and flight.session.run is not None:
+        elif flight.recording and not flight.broken and flight.session.run is not None:
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
         """Correct an exchange whose client left before it was sent the end."""
         session, gone = flight.session, flight.gone
-        if session.run is None or gone is None:
+        if session.run is None or gone is None or flight.broken:
             return
         made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
         session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
@@ -124,8 +130,8 @@ class Record:
                 self._begin(flight)  # its outcome is its end
                 return
             await self._save(flight, flow.response, complete=True)
-        elif flight.decision.action is Action.FORWARD:
-            flight.finish()
+        elif not flight.recording and flight.decision.action is Action.FORWARD:
+            flight.finish()  # else whoever saves it does so, once its bodies are kept
 
     async def playhead_talked(self, flight: Flight) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
@@ -195,6 +201,30 @@ class Record:
             answer = flight.flow.response if flight.head_us else None
             await self._save(flight, answer, complete=flight.conversation is not None)
         flight.finish()
+
+    def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
+        """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
+
+        Gives what is still to be written; whatever comes of the exchange from now on is not.
+        """
+        if flight.recording and not flight.saved:
+            if isinstance(flight.conversation, Kept):
+                flight.conversation.end(ABRUPT, "", by_client=False)
+            begun = bool(flight.taken) or flight.head_sent
+            kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
+            flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
+            flight.broken = flight.saved = True
+            answer = flight.flow.response if flight.head_us else None
+            return self._save(flight, answer, complete=False)
+        waiting = None
+        if flight.request is not None and not flight.finished:
+            # Where nothing can be written, whoever breaks it off has more to say than this.
+            with contextlib.suppress(StoreError):
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            if isinstance(flight.conversation, Played):
+                waiting = flight.conversation.end()
+        flight.finish()
+        return waiting
 
     # ---- inside --------------------------------------------------------------------------------
 
@@ -266,6 +296,11 @@ def _identified(flight: Flight) -> Request:
     assert request is not None
     if flight.sent and not request.body:
         request = flight.request = replace(request, body=b"".join(flight.sent))
+    if not flight.searched and request.body:
+        flight.searched = True
+        request, more = flight.session.redactor.request_body(request)
+        flight.request = request
+        flight.redactions = (*flight.redactions, *more)
     if flight.fingerprint is None:
         found = flight.session.identify(request, flight.request_class)
         flight.fingerprint, flight.effect_key = found
@@ -287,6 +322,7 @@ class _Maker:
         "head",
         "outcome",
         "pieces",
+        "places",
         "spilled",
     )
 
@@ -300,6 +336,7 @@ class _Maker:
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
         self.spilled = flight.downloaded
+        self.places = flight.download.secrets if flight.download is not None else ()
         talk = flight.conversation
         self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
@@ -315,17 +352,15 @@ class _Maker:
         flight = self.flight
         request = _identified(flight)
         session = flight.session
-        redactions = flight.redactions
+        redactions, warnings = flight.redactions, tuple(flight.warnings)
         response = None
         if self.head is not None:
             status, reason, version, fields, trailers = self.head
-            headers, more = session.redactor.response_headers(fields)
-            redactions = (*redactions, *more)
             response = Response(
                 status=status,
                 reason=reason,
                 http_version=version.decode("latin-1"),
-                headers=headers,
+                headers=fields,
                 body=b"".join(self.pieces),
                 head_us=flight.head_us,
                 chunks=self.chunks,
@@ -334,7 +369,10 @@ class _Maker:
                 spilled=self.spilled,
                 head_need=flight.head_need,
                 ragged=flight.ragged,
+                secrets=self.places,
             )
+            response, more, changed = session.redactor.response(response)
+            redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
         assert decision is not None
@@ -353,7 +391,7 @@ class _Maker:
             fault=flight.fault,
             gone=flight.gone,
             redactions=redactions,
-            warnings=(*flight.warnings, *noted(flight.flow)),
+            warnings=(*warnings, *noted(flight.flow)),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=flight.repeat,

@@ -19,7 +19,7 @@ from ..tape.divergence import Divergence
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
-from ..tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers
+from ..tape.refusal import NOT_ON_TAPE, REFUSAL_STATUS, STOPPED, refusal_body, refusal_headers
 from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
 from .stub import stubbed
@@ -54,7 +54,10 @@ class Refuse:
         assert decision is not None
         assert request is not None
         divergence = None
-        if session.tape is not None and flight.request_class is not RequestClass.TELEMETRY:
+        stopped = session.stopped is not None
+        telemetry = flight.request_class is RequestClass.TELEMETRY
+        # Who was stopped has not diverged.
+        if session.tape is not None and not telemetry and not stopped:
             divergence = await asyncio.to_thread(explain, session, flight, request)
         reason = session.problem or decision.reason
         more: dict[str, Any] = {}
@@ -62,7 +65,8 @@ class Refuse:
             flow.response, more = stubbed(flight, decision)
             verdict = VerdictKind.STUBBED
         else:
-            body = refusal_body(request, divergence, reason)
+            code = STOPPED if stopped else NOT_ON_TAPE
+            body = refusal_body(request, divergence, reason, code)
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
@@ -122,10 +126,15 @@ class Refuse:
             session.store.save_unwaited(run, make)
 
 
-def refusal(request: Request | None, divergence: Divergence | None, reason: str) -> http.Response:
+def refusal(
+    request: Request | None,
+    divergence: Divergence | None,
+    reason: str,
+    code: str = NOT_ON_TAPE,
+) -> http.Response:
     """Give a refusal as a response."""
     asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
-    body = refusal_body(asked, divergence, reason)
+    body = refusal_body(asked, divergence, reason, code)
     return make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
 
 
@@ -150,7 +159,8 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     if flight is None:
         return
     facts = flight.facts
-    path = facts.target.partition("?")[0]  # its query may hold what was to be redacted
+    # Its query may hold what was to be redacted.
+    path = flight.session.redactor.words(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):

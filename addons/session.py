@@ -35,10 +35,12 @@ from .effects import Effects
 from .ledger import tell_line
 from .order import Order
 from .sink import Bus, Teller
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .drift import Drifts
     from .flight import Flight
+    from .stop import Stopped
 
 _PAGE = 500
 """Events read at a time."""
@@ -121,6 +123,10 @@ class Session:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
+        self.tally = Tally()
+        """Where requests are counted; the process's own for runs that it opened."""
+        self.stopped: Stopped | None = None
+        """Who stopped it; nothing more is asked of anybody then."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
@@ -195,8 +201,8 @@ class Session:
         assert self.tape is not None
         if self.reindexed is None and not self.tape.index:
             return recorded.fingerprint
-        recorded = reclassify(recorded, self.config.classes)
-        return self.fingerprint(recorded.request, recorded.request_class)
+        now = reclassify(recorded, self.config.classes)
+        return self.fingerprint(self.redactor.recorded(now.request), now.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
         """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
@@ -283,7 +289,8 @@ class Session:
         found: dict[Fingerprint, list[Seq]] = {}
         for recorded in self.store.exchanges(self.tape):
             exchange = reclassify(recorded, self.config.classes)
-            key = self.fingerprint(exchange.request, exchange.request_class)
+            request = self.redactor.recorded(exchange.request)
+            key = self.fingerprint(request, exchange.request_class)
             found.setdefault(key, []).append(exchange.seq)
-            self._raws[raw_key(exchange.request, exchange.request_class)] = key
+            self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found

@@ -37,6 +37,7 @@ from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
 from .sink import Bus
+from .tally import Tally
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -116,9 +117,12 @@ class Sessions:
         self.gates = Gates()
         """What is held, over all runs."""
         self.sole_session: Session | None = None
+        self.tally = Tally()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
+        self.on_broken: Callable[[Flight, str], Awaitable[None] | None] | None = None
+        """Asked to keep an exchange that is broken off by us, with why."""
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
         self.on_ending: Callable[[Session], Awaitable[None]] | None = None
@@ -318,8 +322,8 @@ class Sessions:
 
     async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> Session:
         config = self.config
-        agent = group.command if group else ""
         redactor = self._redactor(config)
+        agent = redactor.words(group.command) if group else ""
         if config.mode is Mode.PASSTHROUGH:
             session = Session(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:
@@ -328,7 +332,7 @@ class Sessions:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=index_digest(compile_rules(config.ignore), config.redact, config.classes),
+                rules=index_digest(compile_rules(config.ignore), config),
                 canonical=CANONICAL_VERSION,
             )
             session = Session(config.mode, config, redactor, self._store, run)
@@ -338,6 +342,8 @@ class Sessions:
             session = await self._open_playback(config, redactor, name, agent)
         if session.run is not None and config.sink.used:
             session.bus = self._bus(config.sink)
+        session.tally = self.tally
+        self.tally.runs[session.mode.value] += 1
         session.keys.add(key)
         self._by_key[key] = session
         return session
@@ -380,7 +386,7 @@ class Sessions:
         for one in session.policy.drift:
             session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         _note_rules(session)
-        if tape.rules != index_digest(session.rules, config.redact, config.classes):
+        if tape.rules != index_digest(session.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
                 text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)

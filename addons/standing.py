@@ -4,13 +4,11 @@ An effect is noted as soon as it is decided on, before it is sent, so that two a
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
 """
 
-from ..tape.model import Phase, RequestClass
+from ..tape.gate import is_undone
+from ..tape.model import RequestClass
 from ..tape.policy import CALM, Standing
 from .effects import Effect
 from .flight import Flight, idempotency_key
-
-_MAYBE = frozenset({408, 409, 425})
-"""Refusals after which the effect may have happened all the same: a timeout, a conflict with oneself, too early."""
 
 
 def asks_for_repeats(flight: Flight) -> bool:
@@ -37,6 +35,5 @@ def settle_gated(flight: Flight, status: int) -> None:
     """
     if flight.gated is None:
         return
-    fault = flight.fault
-    unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
-    flight.gated.undone = unsent or (400 <= status < 500 and status not in _MAYBE)
+    phase = flight.fault.phase if flight.fault is not None else None
+    flight.gated.undone = is_undone(status, phase)

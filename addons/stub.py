@@ -35,9 +35,9 @@ def imitate_tape(flight: Flight) -> Made | None:
     near = nearest(request, ((model.seq, model.exchange.request) for model in models))
     if near is None:
         return None
-    found = flight.found
+    asked = flight.found
     # Of what was asked just so and is used up, the last answer tells how things stand.
-    first = found.last if isinstance(found, Exhausted) else near[0]
+    first = asked.last if isinstance(asked, Exhausted) else near[0]
     if all(model.seq != first for model in models):
         first = near[0]
     models.sort(key=lambda model: (model.seq != first, model.seq))

@@ -87,6 +87,8 @@ class Tunnels:
         session = self._sessions.of(client)
         if session is None or session.run is None or address is None:
             return None
+        if session.stopped is not None:
+            return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
         tunnel = session.next_tunnel(client, host, port)
         pending = _Pending(

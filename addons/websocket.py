@@ -29,6 +29,7 @@ from ..tape.conversation import (
 )
 from ..tape.divergence import Divergence
 from ..tape.events import EventKind
+from ..tape.marks import mark_message
 from ..tape.model import Close, Conversation, Ending, Exchange, Message, MessageKind, Seq
 from ..tape.policy import Action
 from .flight import Flight, find_flight
@@ -81,7 +82,9 @@ class Kept:
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
         message = Message(at_us, from_client, kind, data, frames, flight.session.last_seq)
-        flight.session.store.append_message(run.number, flight.seq, self._messages, message)
+        flight.session.store.append_message(
+            run.number, flight.seq, self._messages, message, flight.session.redactor.message
+        )
         self._messages += 1
         self._size += len(data)
         self.backlog += len(data) + _OWN_BYTES
@@ -180,7 +183,8 @@ class Played:
         """
         if self._ended:
             return True
-        self._stray = self._cursor.hear(_now_us(), kind, data)
+        heard = self._flight.session.redactor.message(Message(0, True, kind, data))
+        self._stray = self._cursor.hear(_now_us(), kind, mark_message(heard))
         return self._stray is None
 
     def crossed(self) -> Iterator[Message]:

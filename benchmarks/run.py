@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -28,6 +28,7 @@ import measure
 import nagle
 import nearest
 import pace
+import redact
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
 from report import Bar, Section, render, render_bars
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "bodies": bodies.bodies,
     "match": matching.matching,
     "nearest": nearest.nearest,
+    "redact": redact.redact,
 }
 _ROUNDS = {
     "record": 5,
@@ -57,6 +59,7 @@ _ROUNDS = {
     "bodies": 1,
     "match": 5,
     "nearest": 20,
+    "redact": 15,
 }
 _MOST_ROUNDS = 50
 

@@ -8,7 +8,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from .schema import (
     Classes,
     ClassLive,
     Config,
+    Control,
     EffectRule,
     Gate,
     IgnoreRule,
+    KeepRule,
     LiveRule,
     ModelDrift,
     Playback,
@@ -32,15 +34,18 @@ from .schema import (
     Retention,
     Runs,
     Sink,
+    Tls,
     UpstreamEncoding,
 )
 from .values import (
     check_json_path,
     check_regex,
+    check_secret_regex,
     choice,
     integer,
     is_loopback,
     parse_base64,
+    parse_control_listen,
     parse_duration,
     parse_header_name,
     parse_header_value,
@@ -54,6 +59,7 @@ from .values import (
     parse_place,
     parse_reason,
     parse_run_name,
+    parse_secret_format,
     parse_sink_url,
     parse_token,
     show,
@@ -246,7 +252,7 @@ def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
         *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
-        *("sink", "retention"),
+        *("redact_off", "sink", "retention", "control"),
     )
     default = Config()
 
@@ -270,7 +276,9 @@ def _config(value: Value, base: Path | None) -> Config:
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
+        redact_off=fields.each("redact_off", _keep_rule),
         retention=fields.section("retention", _retention, default.retention),
+        control=fields.section("control", lambda given: _control(given, place), default.control),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)
@@ -501,12 +509,29 @@ def _ignore_rule(value: Value) -> IgnoreRule:
 
 
 def _redact_rule(value: Value) -> RedactRule:
-    fields = value.fields("header", "query")
+    fields = value.fields("header", "query", "json", "form", "pattern", "path")
     if value.is_mapping and len(fields.given) != 1:
-        value.fault("expected exactly one of header, query")
+        value.fault("expected exactly one of header, query, json, form, pattern, path")
     return RedactRule(
         header=fields.parsed("header", _lower_header_name, ""),
         query=fields.parsed("query", parse_parameter, ""),
+        json=fields.parsed("json", parse_parameter, ""),
+        form=fields.parsed("form", parse_parameter, ""),
+        pattern=fields.parsed("pattern", check_secret_regex, ""),
+        path=fields.parsed("path", check_secret_regex, ""),
+    )
+
+
+def _keep_rule(value: Value) -> KeepRule:
+    fields = value.fields("header", "query", "json", "form", "format")
+    if value.is_mapping and len(fields.given) != 1:
+        value.fault("expected exactly one of header, query, json, form, format")
+    return KeepRule(
+        header=fields.parsed("header", _lower_header_name, ""),
+        query=fields.parsed("query", parse_parameter, ""),
+        json=fields.parsed("json", parse_parameter, ""),
+        form=fields.parsed("form", parse_parameter, ""),
+        format=fields.parsed("format", parse_secret_format, ""),
     )
 
 
@@ -537,3 +562,36 @@ def _retention(value: Value) -> Retention:
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
     return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+
+
+def _control(value: Value, place: Callable[[str], Path]) -> Control:
+    fields = value.fields("listen", "token_file", "tls", "hosts", "public")
+    default = Control()
+    control = Control(
+        listen=fields.parsed("listen", parse_control_listen, default.listen),
+        token_file=fields.optional("token_file", place),
+        tls=fields.section("tls", lambda given: _tls(given, place), None),
+        hosts=fields.texts("hosts", parse_host, ""),
+        public=fields.parsed("public", lambda text: choice("true", "false")(text) == "true", False),
+    )
+    listen = control.listen
+    open_to_others = listen is not None and not is_loopback(listen.host)
+    if open_to_others and control.tls is None and not control.public:
+        fields.given["listen"].fault(
+            f"{listen} can be reached from other machines, which would read the token on the way; give"
+            " control.tls, or listen on 127.0.0.1, or say control.public: true where something else"
+            " protects it"
+        )
+    return control
+
+
+def _tls(value: Value, place: Callable[[str], Path]) -> Tls:
+    fields = value.fields("cert", "key")
+    return Tls(
+        cert=fields.required(
+            "cert", place, "missing; expected a PEM file: the certificate", Path()
+        ),
+        key=fields.required(
+            "key", place, "missing; expected a PEM file: the certificate's key", Path()
+        ),
+    )

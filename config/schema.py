@@ -160,10 +160,28 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True)
 class RedactRule:
-    """A further place that holds a secret: exactly one of the two is set."""
+    """A further place that holds a secret: exactly one of these is set."""
 
     header: str = ""
     query: str = ""
+    json: str = ""
+    """Name of a field of JSON, wherever it stands."""
+    form: str = ""
+    pattern: str = ""
+    """What it matches in any text, or its group, is a secret."""
+    path: str = ""
+    """The same in paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """A shipped place or format that is not redacted: exactly one of these is set."""
+
+    header: str = ""
+    query: str = ""
+    json: str = ""
+    form: str = ""
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +213,29 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """What a server proves itself with: PEM files."""
+
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control API: where it listens, and who may ask it."""
+
+    listen: Listen | None = field(default_factory=lambda: Listen("127.0.0.1", 0))
+    """None: there is none."""
+    token_file: Path | None = None
+    """None: `<store>/private/control-token`."""
+    tls: Tls | None = None
+    hosts: tuple[str, ...] = ()
+    """Further names under which it is reached."""
+    public: bool = False
+    """Whether it may be reached from other machines without TLS."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a process of Playhead is told."""
 
@@ -216,7 +257,9 @@ class Config:
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
+    redact_off: tuple[KeepRule, ...] = ()
     retention: Retention = field(default_factory=Retention)
+    control: Control = field(default_factory=Control)
 
     @property
     def public_ca_dir(self) -> Path:

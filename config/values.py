@@ -175,6 +175,19 @@ def parse_listen(text: str) -> Listen:
     return Listen(host, port)
 
 
+def parse_control_listen(text: str) -> Listen | None:
+    """Parse `HOST:PORT` of the control API, or `off`, which gives None.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text == "off":
+        return None
+    try:
+        return parse_listen(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or off") from None
+
+
 def parse_host(text: str) -> str:
     """Parse one host, a name or an IP address, without scheme, port or path; gives it in lower case.
 
@@ -391,6 +404,55 @@ def check_regex(text: str) -> str:
     except (OverflowError, RecursionError) as error:
         raise ValueError(f"{show(text)} is no regular expression: {error}; {expected}") from None
     return text
+
+
+SECRET_FORMATS = (
+    *("sk", "groq", "xai", "perplexity", "huggingface", "replicate", "tavily", "aws", "google"),
+    *("google-oauth", "github", "github-pat", "gitlab", "npm", "pypi", "digitalocean", "stripe"),
+    *(
+        "webhook",
+        "slack",
+        "sendgrid",
+        "shopify",
+        "jwt",
+        "pem",
+        "bearer",
+        "basic",
+        "userinfo",
+        "slack-hook",
+        "discord-hook",
+        "telegram",
+    ),
+)
+"""Looks of secrets that are known, by name; `tape/redact_formats.py` says what each is."""
+
+
+def check_secret_regex(text: str) -> str:
+    """Give a regular expression for secrets as written: as `check_regex`, and one that matches no empty text.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    check_regex(text)
+    expected = (
+        "expected one as 'acme_[0-9a-f]{16,}', with a group around the secret where that is less"
+    )
+    try:
+        compiled = re.compile(text.encode())
+    except re.error as error:
+        raise ValueError(f"{show(text)} does not fit bytes: {error.msg}; {expected}") from None
+    if compiled.search(b""):
+        raise ValueError(f"{show(text)} matches an empty text, so all would be secret; {expected}")
+    return text
+
+
+def parse_secret_format(text: str) -> str:
+    """Parse the name of a known look of secrets.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text in SECRET_FORMATS:
+        return text
+    raise ValueError(f"{show(text)} is no known format; expected {_one_of(SECRET_FORMATS)}")
 
 
 def _one_of(words: tuple[str, ...]) -> str:

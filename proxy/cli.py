@@ -317,6 +317,74 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
 
 
 @cli.command()
+@_options("config", "store")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.argument("run")
+def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
+    """Have everything that a run asks refused from now on, and break off what is under way."""
+    from .control.client import stop_run
+
+    click.echo(stop_run(_reading(config_file, store), run, reason))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option("--page", is_flag=True, help="Print the address of the page on which to rule.")
+@click.option("--digest", metavar="HEX", help="Digest of the request that was looked at.")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.argument("action", type=click.Choice(["list", "approve", "deny"]), default="list")
+@click.argument("gate", metavar="[ID]", required=False)
+def gates(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    page: bool,
+    digest: str | None,
+    reason: str,
+    action: str,
+    gate: str | None,
+) -> int:
+    """List the requests that are held; approve or deny one."""
+    from .control import gate_commands
+
+    config = _reading(config_file, store)
+    if page:
+        click.echo(gate_commands.find_pages(config))
+        return 0
+    if action == "list":
+        held = gate_commands.find_held(config)
+        _print_json(held) if as_json else click.echo(gate_commands.render(held))
+        return 0
+    if gate is None:
+        raise click.UsageError(f"{action} needs the ID of a gate; `playhead gates` lists them")
+    ruled = gate_commands.rule_on(config, action, gate, digest, reason)
+    _print_json(ruled) if as_json else click.echo(gate_commands.render_ruled(ruled))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option("--secrets", is_flag=True, help="Look for what reads like a secret.")
+@click.argument("run", required=False)
+def verify(
+    config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
+) -> int:
+    """Check what a store holds; 1 where something is found."""
+    from ..timeline.secrets import render_findings
+    from .verify import verify_secrets
+
+    if not secrets:
+        raise click.UsageError("say what to check: --secrets")
+    found, runs = verify_secrets(_reading(config_file, store), run)
+    if as_json:
+        _print_json({"runs": runs, "found": [one.to_json() for one in found]})
+    else:
+        click.echo(render_findings(found, runs))
+    return 1 if found else 0
+
+
+@cli.command()
 @_options("config", "store", "json")
 @click.argument("first")
 @click.argument("second")
@@ -348,6 +416,31 @@ def reindex(
         _print_json(made.to_json(written=not dry_run))
     else:
         click.echo(render_plan(made, written=not dry_run))
+    return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Configuration file whose rules are tried.",
+)
+@click.argument("runs", nargs=-1)
+def policy(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
+) -> int:
+    """Judge runs again under the rules of another file, and list what would change."""
+    from ..timeline.render_rejudge import render_rejudged
+    from .policy import rejudge_runs
+
+    made = rejudge_runs(_reading(config_file, store), runs, rules)
+    if as_json:
+        _print_json([one.to_json() for one in made])
+    else:
+        click.echo("\n".join(map(render_rejudged, made)))
     return 0
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..config import Config, Listen, Mode
+from ..config import Config, Control, Listen, Mode
 from ..store import RunInfo, RunOpen, RunStatus
 from ..tape.events import Event, EventKind
 from ..timeline import Receipt, build, exit_code, render_receipt
@@ -72,7 +72,8 @@ def _launch(config: Config, run: str, command: Sequence[str], output: Output) ->
 
 
 async def _run(config: Config, run: str, command: Sequence[str], output: Output) -> int:
-    runtime = Runtime(config, sole=run)
+    # Beside a `serve` with the same file: its ports are taken.
+    runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with runtime:
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
@@ -124,6 +125,11 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
     if config.mode is Mode.RECORD:
         return code
     return exit_code(receipt) or code
+
+
+def _control(given: Control) -> Control:
+    listen = Control().listen if given.listen is not None else None
+    return Control(listen=listen, token_file=given.token_file)
 
 
 def _stop_watch(watch: SocketWatch) -> None:

@@ -26,6 +26,4 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
 def _plan(store: Store, config: Config, name: str) -> Plan:
     run = get_recording(store, name)
     with ProgressBar("indexing") as progress:
-        return plan(
-            store, run, config.ignore, config.redact, redactor_of(config), progress, config.classes
-        )
+        return plan(store, run, config, redactor_of(config), progress)

@@ -1,6 +1,6 @@
 """Everything one proxying process needs, opened in order and closed in reverse.
 
-Store, CA, keys, sessions, engine, and the ticking that notices ended runs and edited files. `serve` and the
+Store, CA, keys, sessions, engine, control API, and the ticking that notices ended runs and edited files. `serve` and the
 launcher differ only in what they ask of it.
 """
 
@@ -17,6 +17,8 @@ from ..store import Store
 from ..tape.redact import Redactor
 from . import sockets
 from .ca import CertificateAuthority, certificate_store, open_ca
+from .control.routes import House
+from .control.server import ControlServer
 from .engine import Engine
 from .private import open_redaction_key
 from .processes import group_alive
@@ -79,7 +81,7 @@ class Runtime:
             self.sessions = Sessions(
                 self.store,
                 self.config,
-                lambda config: Redactor(key, config.redact),
+                lambda config: Redactor(key, config.redact, config.redact_off),
                 Processes(finder.find, group_alive),
                 sole=self._sole,
                 refresh=self._poll,
@@ -92,6 +94,9 @@ class Runtime:
             self.engine = await stack.enter_async_context(engine)
             ticking = asyncio.get_running_loop().create_task(self._tick())
             stack.push_async_callback(_cancelled, ticking)
+            house = House(self.store, self.sessions, self.engine)
+            self.control = ControlServer(self.config, house)
+            stack.push_async_callback(self.control.close)
             self._stack = stack.pop_all()
         return self
 
@@ -99,8 +104,13 @@ class Runtime:
         await self._stack.aclose()
 
     async def listen(self, address: Listen) -> Listen:
-        """Open the port; give the address that it really has."""
-        return await self.engine.listen(address)
+        """Open the port, and that of the control API; give the address that the first really has.
+
+        Raises: EngineError.
+        """
+        opened = await self.engine.listen(address)
+        self.control.open()
+        return opened
 
     def _poll(self) -> Config | None:
         """Look whether the file has changed; give new settings."""
@@ -112,7 +122,7 @@ class Runtime:
         self.on_config(found)
         if isinstance(found, ConfigError):
             return None
-        fixed = ("store", "listen", "ca_dir", "upstream_ca")
+        fixed = ("store", "listen", "ca_dir", "upstream_ca", "control")
         changed = [name for name in fixed if getattr(found, name) != getattr(self.config, name)]
         if changed:
             logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))

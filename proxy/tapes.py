@@ -23,4 +23,4 @@ def get_recording(store: Store, name: str) -> RunInfo:
 
 def redactor_of(config: Config) -> Redactor:
     """Give what knows which places hold secrets; it is to make no placeholders, so any key does."""
-    return Redactor(b"makes none", config.redact)
+    return Redactor(b"makes none", config.redact, config.redact_off)

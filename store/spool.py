@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +19,8 @@ import psutil
 
 from ..tape.boundary import Digest
 from ..tape.codec import PIECE_BYTES, BadRecord, pack_piece, unpack_pieces
-from ..tape.model import Chunk, Spilled
+from ..tape.model import Chunk, Secret, Spilled
+from ..tape.redact_stream import WINDOW_BYTES, Stream
 from .errors import LogCorrupt, StoreUnwritable
 
 _WRITE_BYTES = 1 << 20
@@ -33,14 +34,25 @@ _numbers = itertools.count(1)
 class Spool:
     """One body on its way into a file. Belongs to a running loop."""
 
-    def __init__(self, folder: Path, boundary: bytes = b"", *, pieces: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        boundary: bytes = b"",
+        *,
+        pieces: bool = True,
+        redact: Callable[[], Stream | None] = lambda: None,
+    ) -> None:
         """Begin an empty body in a store's folder of bodies.
 
         pieces: whether a list of its pieces is kept.
+        redact: makes what takes its secrets out, or gives None. With `pieces` that is done while it is written;
+            without, what was taken can be read as it came, from a file without a name, until it is kept.
         Raises: StoreUnwritable.
         """
         self._folder = folder
-        self._body = _Partial(folder, Digest(boundary))
+        self._stream = redact()
+        self._body = _Partial(folder, Digest(boundary, apart=self._stream is not None))
+        self._raw = None if pieces or self._stream is None else _Partial(folder, named=False)
         self._list = _Partial(folder, Digest()) if pieces else None
         self._pending: list[bytes] = []
         self._pieces: list[bytes] = []
@@ -48,6 +60,8 @@ class Spool:
         self._size = 0
         self._writing: asyncio.Future[None] | None = None
         self._kept: Spilled | None = None
+        self.secrets: tuple[Secret, ...] = ()
+        """Where placeholders stand, once it was kept or measured."""
         self._failed: StoreUnwritable | None = None
 
     @property
@@ -105,6 +119,7 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
+        await asyncio.to_thread(self._finish)
         digest, match = self._body.finish()
         return Spilled(digest, self._size, match)
 
@@ -114,11 +129,11 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
-        return await asyncio.to_thread(self._body.read, start, size)
+        return await asyncio.to_thread((self._raw or self._body).read, start, size)
 
     def drop(self) -> None:
         """Let go of the file; what was kept stays. Twice is once."""
-        for partial in (self._body, self._list):
+        for partial in (self._body, self._raw, self._list):
             if partial is not None:
                 partial.drop()
 
@@ -139,7 +154,15 @@ class Spool:
         self._writing.add_done_callback(lambda done: self._written(done, size))
 
     def _write(self, data: list[bytes], pieces: list[bytes]) -> None:
-        self._body.write(data)
+        if self._raw is not None:
+            for piece in data:
+                self._raw.put(piece)
+        if self._stream is None:
+            self._body.write(data)
+        else:
+            for piece in data:
+                for at in range(0, len(piece), WINDOW_BYTES):
+                    self._body.take(*self._stream.feed(piece[at : at + WINDOW_BYTES]))
         if self._list is not None and pieces:
             self._list.write(pieces)
 
@@ -152,19 +175,27 @@ class Spool:
 
     def _keep(self) -> Spilled:
         try:
+            self._finish()
             digest, match = self._body.keep()
             pieces = self._list.keep()[0] if self._list is not None else b""
         except OSError as error:
             raise _unwritable(self._folder, error) from error
         return Spilled(digest, self._size, match, pieces)
 
+    def _finish(self) -> None:
+        """Write what waited to be seen whole."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            self._body.take(*stream.finish())
+            self.secrets = tuple(stream.secrets)
+
 
 class _Partial:
     """A file on its way to its name."""
 
-    def __init__(self, folder: Path, digest: Digest) -> None:
+    def __init__(self, folder: Path, digest: Digest | None = None, *, named: bool = True) -> None:
         self._folder = folder
-        self._digest = digest
+        self._digest = digest or Digest()
         self._finished: tuple[bytes, bytes] | None = None
         self._path = folder / f"partial-{os.getpid()}-{next(_numbers)}"
         try:
@@ -174,6 +205,9 @@ class _Partial:
             )
         except OSError as error:
             raise _unwritable(folder, error) from error
+        if not named:
+            # It has none from now on: should we die, the file goes with us.
+            self._path.unlink()
         self._file: BinaryIO | None = os.fdopen(descriptor, "r+b", buffering=0)
 
     def write(self, data: list[bytes]) -> None:
@@ -181,7 +215,19 @@ class _Partial:
             return
         for piece in data:
             self._digest.update(piece)
-        left = memoryview(b"".join(data))
+        self.put(b"".join(data))
+
+    def take(self, data: bytes, compared: bytes) -> None:
+        """Write a piece that is compared as something else."""
+        if data:
+            self._digest.update(data, compared)
+            self.put(data)
+
+    def put(self, data: bytes) -> None:
+        """Write a piece without a hash."""
+        if self._file is None:
+            return
+        left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]
 

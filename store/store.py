@@ -31,6 +31,7 @@ from ..tape.codec import (
 from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
 from ..tape.index import Index
 from ..tape.model import Chunk, Exchange, Fingerprint, Message, RunId, Seq, Spilled
+from ..tape.redact_stream import Stream
 from . import bodies
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .layout import (
@@ -696,13 +697,20 @@ class Store:
     def _bodies(self) -> Path:
         return self.path / "bodies"
 
-    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+    def spool(
+        self,
+        boundary: bytes = b"",
+        *,
+        pieces: bool = True,
+        redact: Callable[[], Stream | None] = lambda: None,
+    ) -> Spool:
         """Begin a body that is too large to be held.
 
         boundary: of a multipart body, so that it can be compared without.
+        redact: makes what takes its secrets out; see `Spool`.
         Raises: StoreUnwritable.
         """
-        return Spool(self._bodies, boundary, pieces=pieces)
+        return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
 
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
@@ -711,14 +719,22 @@ class Store:
         """
         return read_pieces(self._bodies, spilled)
 
-    def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
+    def append_message(
+        self,
+        run: int,
+        seq: int,
+        number: int,
+        message: Message,
+        redact: Callable[[Message], Message] = lambda message: message,
+    ) -> None:
         """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
 
         number: its place in the conversation, from 0.
+        redact: takes its secrets out; called on the writer's thread, in order.
         """
 
         def make() -> Operation:
-            value = bodies.pack(encode_message(message))
+            value = bodies.pack(encode_message(redact(message)))
             key = message_key(run, seq, number)
 
             def put(transaction: lmdb.Transaction) -> None:

@@ -70,6 +70,11 @@ class Writer:
         """Hand over an operation nobody waits for; it is committed with the next, or by `flush`."""
         self._hand_over(_Entry(make, None))
 
+    @property
+    def waiting(self) -> int:
+        """How many operations were handed over and are not in a batch yet."""
+        return len(self._entries)
+
     def flush(self) -> None:
         """Have what was handed over committed now; does not wait for it."""
         with self._condition:

@@ -13,33 +13,41 @@ from .model import Headers
 class Digest:
     """BLAKE3 over what passed, and over what is compared of it."""
 
-    def __init__(self, boundary: bytes = b"") -> None:
-        """Begin; without a `boundary` both digests are one."""
+    def __init__(self, boundary: bytes = b"", *, apart: bool = False) -> None:
+        """Begin; without a `boundary` both digests are one.
+
+        apart: what is compared differs from what passed for another reason, too.
+        """
         self._plain = blake3()
-        self._match = blake3() if boundary else None
+        self._match = blake3() if boundary or apart else None
+        self._boundary = boundary
         self._line = b"\n--" + boundary
         # A delimiter at the very start has no line end before it.
         self._kept = b"\n"
         self.size = 0
 
-    def update(self, data: bytes) -> None:
-        """Take the next piece."""
+    def update(self, data: bytes, compared: bytes | None = None) -> None:
+        """Take the next piece; `compared` is what is compared of it, if that is another."""
         self.size += len(data)
         self._plain.update(data)
         if self._match is not None:
-            self._compare(data)
+            self._compare(data if compared is None else compared)
 
     def finish(self) -> tuple[bytes, bytes]:
         """Give the 32-byte digests: of what passed, and of what is compared."""
         plain = self._plain.digest()
         if self._match is None:
             return plain, plain
-        self._match.update(self._kept)
+        if self._boundary:
+            self._match.update(self._kept)
         self._kept = b""
         return plain, self._match.digest()
 
     def _compare(self, data: bytes) -> None:
         assert self._match is not None
+        if not self._boundary:
+            self._match.update(data)
+            return
         text = (self._kept + data).replace(self._line, b"\n--" + BOUNDARY)
         # What may be the beginning of a delimiter waits for the next piece.
         keep = min(len(self._line) - 1, len(text))

@@ -15,7 +15,7 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`).
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`); version 4 has kinds in the place of secrets in bodies and paths (`marks.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -39,10 +39,11 @@ from . import graphql, patterns
 from .coding import undo_coding
 from .json_form import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
+from .marks import mark_request
 from .model import Fingerprint, Headers, Request, RequestClass
 from .redact import query_kind
 
-CANONICAL_VERSION = 3
+CANONICAL_VERSION = 4
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -78,8 +79,12 @@ _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-
 _SIGNED_V2 = ("AWSAccessKeyId", "Signature", "Expires")
 
 DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
-    # openai-agents makes a new one for every run.
+    # openai-agents makes a new one for every run, at OpenAI's own host.
     IgnoreRule(parse_match("*://*/*v1/responses"), json=("$.prompt_cache_key",)),
+    IgnoreRule(parse_match("*://*/*chat/completions"), json=("$.prompt_cache_key",)),
+    # What a realtime client calls its event: random, or a count that depends on which came first.
+    IgnoreRule(parse_match("*://*/*v1/realtime"), json=("$.event_id",)),
+    IgnoreRule(parse_match("*://*/openai/realtime"), json=("$.event_id",)),
     # Signatures in a URL, and the dates they are made with.
     IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
     IgnoreRule(
@@ -227,6 +232,7 @@ def canonical(
     request: as stored, so secrets are placeholders already.
     redacted_query: lower-case names whose values count by their kind alone.
     """
+    request = compared(request)
     endpoint = rules.of(request)
     authority, path, masks = endpoint
     scheme = request.scheme.lower()
@@ -286,6 +292,7 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
 
     Equal keys have equal fingerprints under the same rules and names of redacted query keys.
     """
+    request = compared(request)
     told = [
         request_class.encode(),
         request.method.encode("utf-8", "surrogatepass"),
@@ -298,22 +305,31 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
         told += (name, value)
     start = b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told))
     digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
-    digest.update(_compared(request))
+    digest.update(_body_told(request))
     return digest.digest(16)
 
 
 def same_bytes(one: Request, other: Request) -> bool:
     """Say whether two requests have one `raw_key` in one class, without hashing either."""
+    one, other = compared(one), compared(other)
     return (
         (one.method, one.scheme, one.host, one.port, one.target)
         == (other.method, other.scheme, other.host, other.port, other.target)
-        and _compared(one) == _compared(other)
+        and _body_told(one) == _body_told(other)
         and _head(one.headers) == _head(other.headers)
     )
 
 
-def _compared(request: Request) -> bytes:
+def _body_told(request: Request) -> bytes:
     return request.body if request.spilled is None else SPILLED + request.spilled.match
+
+
+def compared(request: Request) -> Request:
+    """Give a request with kinds in the place of its placeholders; most have none, and are given back."""
+    if not request.secrets:
+        return request
+    content = find_content_type(_head(request.headers), request.body)
+    return mark_request(request, json=content is not None and content.kind is BodyKind.JSON)
 
 
 def find_content_type(head: Headers, body: bytes) -> ContentType | None:

@@ -32,6 +32,7 @@ from .model import (
     Request,
     RequestClass,
     Response,
+    Secret,
     Seq,
     Spilled,
     Tunnel,
@@ -82,6 +83,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
             meta["response"]["need"] = response.head_need
         if response.ragged:
             meta["response"]["ragged"] = True
+        if response.secrets:
+            meta["response"]["secrets"] = response.secrets
     if exchange.fault is not None:
         fault = exchange.fault
         meta["fault"] = (
@@ -96,6 +99,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["gone"] = (exchange.gone.at_us, exchange.gone.chunks, exchange.gone.head)
     if exchange.redactions:
         meta["redactions"] = exchange.redactions
+    if exchange.request.secrets:
+        meta["secrets"] = exchange.request.secrets
     if exchange.warnings:
         meta["warnings"] = exchange.warnings
     if exchange.alpn_offers or exchange.alpn is not None:
@@ -139,7 +144,10 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
             verdict=VerdictKind(meta["verdict"]),
             reason=_text(meta["reason"]),
             request=decode_request_head(
-                meta["request"], request_body, _spilled(spilled) if spilled is not None else None
+                meta["request"],
+                request_body,
+                _spilled(spilled) if spilled is not None else None,
+                _secrets(meta.get("secrets", ())),
             ),
             started_ns=_int(meta["started_ns"]),
             end_us=_int(meta["end_us"]),
@@ -175,7 +183,12 @@ def encode_request_head(request: Request) -> list[Any]:
     ]
 
 
-def decode_request_head(value: Any, body: bytes = b"", spilled: Spilled | None = None) -> Request:
+def decode_request_head(
+    value: Any,
+    body: bytes = b"",
+    spilled: Spilled | None = None,
+    secrets: tuple[Secret, ...] = (),
+) -> Request:
     """Rebuild a request from what `encode_request_head` gave.
 
     Raises: TypeError or ValueError on another shape.
@@ -192,6 +205,7 @@ def decode_request_head(value: Any, body: bytes = b"", spilled: Spilled | None =
         body=_bytes(body),
         trailers=_pairs(trailers),
         spilled=spilled,
+        secrets=secrets,
     )
 
 
@@ -206,6 +220,7 @@ def encode_message(message: Message) -> bytes:
             message.frames,
             message.after,
             message.data,
+            *([message.secrets] if message.secrets else ()),
         ]
     )
 
@@ -217,14 +232,20 @@ def decode_message(data: bytes | memoryview) -> Message:
     """
     value = unpack(data)
     try:
-        version, at_us, from_client, kind, frames, after, content = value
+        version, at_us, from_client, kind, frames, after, content, *more = value
         if version != MESSAGE_VERSION:
             raise BadRecord(f"message of format {version!r}; this version reads {MESSAGE_VERSION}")
         sizes = tuple(_int(size) for size in frames)
         if sizes and (min(sizes) < 0 or sum(sizes) != len(content)):
             raise ValueError(f"frames of {sum(sizes)} bytes in a message of {len(content)}")
         return Message(
-            _int(at_us), _flag(from_client), MessageKind(kind), _bytes(content), sizes, _int(after)
+            _int(at_us),
+            _flag(from_client),
+            MessageKind(kind),
+            _bytes(content),
+            sizes,
+            _int(after),
+            _secrets(more[0]) if more else (),
         )
     except (TypeError, ValueError, KeyError) as error:
         raise BadRecord(f"not a message: {str(error)[:200]}") from error
@@ -287,7 +308,20 @@ def _response(value: Any, body: bytes) -> Response:
         spilled=_spilled(spilled) if spilled is not None else None,
         head_need=_int(need) if need is not None else None,
         ragged=_flag(value.get("ragged", False)),
+        secrets=_secrets(value.get("secrets", ())),
     )
+
+
+def _secrets(value: Any) -> tuple[Secret, ...]:
+    found = tuple(
+        Secret(_text(p), _int(at), _int(size), _text(kind)) for p, at, size, kind in value
+    )
+    ends: dict[str, int] = {}
+    for one in found:
+        if one.at < ends.get(one.part, 0) or one.size < 0:
+            raise ValueError("places of placeholders that are not in order")
+        ends[one.part] = one.at + one.size
+    return found
 
 
 def _spilled_row(spilled: Spilled) -> tuple[bytes, int, bytes, bytes]:

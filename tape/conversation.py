@@ -27,6 +27,7 @@ from .canonical import MAX_PARSED, Rules
 from .difference import differences
 from .divergence import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from .json_form import JsonPath, canonical_json
+from .marks import mark_message
 from .model import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
 from .script import CAUSE_MARGIN_US
 
@@ -142,7 +143,10 @@ class MessageCursor:
         return Wait(wait_us) if wait_us > _EARLY_US else Turn.OVER
 
     def hear(self, now_us: int, kind: MessageKind, data: bytes) -> Stray | None:
-        """Take a message of the client; give it back where it is not the one on the tape."""
+        """Take a message of the client; give it back where it is not the one on the tape.
+
+        data: as it is compared (`marks.mark_message`).
+        """
         message = self._next
         if message is not None and message.from_client and not self._early:
             if self._is_same(message, kind, data):
@@ -211,7 +215,7 @@ class MessageCursor:
                 yield number, message
 
     def _is_same(self, recorded: Message, kind: MessageKind, data: bytes) -> bool:
-        return recorded.kind is kind and is_same(kind, recorded.data, data, self._masks)
+        return recorded.kind is kind and is_same(kind, mark_message(recorded), data, self._masks)
 
 
 def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPath] = ()) -> bool:
@@ -271,7 +275,7 @@ def explain_stray(
     if recorded.kind is not stray.kind:
         found = (Difference(f"{place} kind", recorded.kind.value, stray.kind.value),)
     else:
-        found = _compare(request, stray.kind, recorded.data, stray.data, rules, place)
+        found = _compare(request, stray.kind, mark_message(recorded), stray.data, rules, place)
     text = f"{place} of the client is not the one of exchange {tape_seq}"
     if found:
         text += f"; it differs at {found[0]}"

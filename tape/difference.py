@@ -23,6 +23,7 @@ from .canonical import (
     Rules,
     body_tree,
     canonical,
+    compared,
     form_pairs,
     open_body,
     query_pairs,
@@ -53,6 +54,7 @@ def differences(
     redacted_query: names of query keys that count by their kind, of either request.
     limit: most differences returned.
     """
+    recorded, asked = compared(recorded), compared(asked)
     old = canonical(recorded, request_class, rules, redacted_query)
     new = canonical(asked, request_class, rules, redacted_query)
     found: list[Difference] = []
@@ -170,7 +172,7 @@ def _show_value(value: str | None) -> str:
 
 def _unmarked(text: str) -> str:
     """Put a word in the place of what is masked."""
-    return text.replace(f"{MARK}*", "(masked)")
+    return text.replace(f"{MARK}*", "(masked)").replace("%00(", "(")
 
 
 def _show_names(pairs: _Pairs) -> str:

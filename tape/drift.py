@@ -24,7 +24,7 @@ from blake3 import blake3
 
 from ..config import ModelDrift
 from ..config.values import MAX_MODEL_NAME
-from .canonical import MARK, BodyKind, Rules, canonical, fingerprint, open_body
+from .canonical import MARK, BodyKind, Rules, canonical, compared, fingerprint, open_body
 from .dialects import FIELDS, InferenceRequest, Places, read_places
 from .difference import json_step, show_difference
 from .divergence import ABSENT, Difference
@@ -81,6 +81,7 @@ def take_apart(
 
     Parses the body several times: to be kept off the event loop, and to be kept.
     """
+    request = compared(request)
     pieces = _find_pieces(request)
     if pieces is None:
         return None
@@ -178,7 +179,7 @@ def drift_differences(recorded: Request, asked: Request) -> tuple[Difference, ..
 
     Both are redacted. Empty where either cannot be taken apart.
     """
-    old, new = _find_pieces(recorded), _find_pieces(asked)
+    old, new = _find_pieces(compared(recorded)), _find_pieces(compared(asked))
     if old is None or new is None:
         return ()
     found = []

@@ -20,6 +20,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     lost      lost                            effects that a sink did not get, by its name, over the run so far
+    stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
@@ -57,6 +58,7 @@ class EventKind(StrEnum):
     EGRESS = "egress"
     FOREIGN = "foreign"
     LOST = "lost"
+    STOPPED = "stopped"
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"

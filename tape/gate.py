@@ -10,7 +10,7 @@ from enum import StrEnum
 from blake3 import blake3
 
 from .codec import pack_map
-from .model import Request
+from .model import Phase, Request
 
 _DIGEST_BYTES = 16
 
@@ -54,6 +54,19 @@ _TEXTS = {
     Ruling.LEFT: "not sent: its client had left",
     Ruling.ENDED: "not sent: its run was ended",
 }
+
+
+_MAYBE = frozenset({408, 409, 425})
+"""Refusals after which an effect may have happened all the same: a timeout, a conflict with oneself, too early."""
+
+
+def is_undone(status: int, phase: Phase | None) -> bool:
+    """Say whether an effect is known not to have happened: it was never sent, or its server refused it.
+
+    status: of its answer, or 0.
+    phase: in which it failed, or None.
+    """
+    return phase in (Phase.CONNECT, Phase.TLS) or (400 <= status < 500 and status not in _MAYBE)
 
 
 def gate_name(run: str, seq: int) -> str:

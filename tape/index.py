@@ -10,12 +10,12 @@ Rules:
    the other's answer: that is a *collision*, and a person has to see it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
-from ..config.schema import Classes, RedactRule
+from ..config.schema import Classes, Config, KeepRule, RedactRule
 from .ask_body import class_now
 from .canonical import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
 from .json_rpc import find_places
@@ -57,15 +57,21 @@ class Change:
     collisions: tuple[tuple[Seq, ...], ...]
 
 
-def index_digest(
-    rules: Rules, redact: Iterable[RedactRule] = (), classes: Classes = _NO_CLASSES
-) -> bytes:
-    """Give the 16 bytes that say under which rules an index was made."""
-    names = sorted({rule.query.lower() for rule in redact if rule.query})
-    told = repr(names) if names else ""
-    if classes != _NO_CLASSES:
-        own = (classes.inference, classes.read, classes.effect, classes.telemetry)
-        told += repr([[match.text for match in matches] for matches in own])
+def index_digest(rules: Rules, config: Config | None = None) -> bytes:
+    """Give the 16 bytes that say under which rules an index was made.
+
+    config: what it says of secrets and classes counts, too; None where it says nothing of them.
+    """
+    told = ""
+    if config is not None:
+        # Header fields that hold a secret are not compared.
+        secrets: list[RedactRule | KeepRule] = [*config.redact, *config.redact_off]
+        places = sorted(repr(rule) for rule in secrets if not rule.header)
+        told = repr(places) if places else ""
+        classes = config.classes
+        if classes != _NO_CLASSES:
+            own = (classes.inference, classes.read, classes.effect, classes.telemetry)
+            told += repr([[match.text for match in matches] for matches in own])
     if not told:
         return rules.digest
     return blake2b(rules.digest + told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -79,7 +85,7 @@ def reclassify(exchange: Exchange, classes: Classes) -> Exchange:
 
 def index_entry(exchange: Exchange, rules: Rules, redactor: Redactor) -> Entry:
     """Give the keys of an exchange under some rules."""
-    request, kind = exchange.request, exchange.request_class
+    request, kind = redactor.recorded(exchange.request), exchange.request_class
     secret = redactor.redacted_query(request)
     found = fingerprint(canonical(request, kind, rules, secret))
     return Entry(exchange.seq, found, raw_key(request, kind))

@@ -100,6 +100,17 @@ class Spilled:
     """Digest of the file that lists the pieces (`codec.pack_piece`), or empty where there is no list."""
 
 
+class Secret(NamedTuple):
+    """A place where a placeholder stands; in comparison it counts by its kind alone."""
+
+    part: str
+    """`target` or `body`."""
+    at: int
+    """Characters of the target, or bytes of the body, before it."""
+    size: int
+    kind: str
+
+
 class MessageKind(StrEnum):
     """What a message of a WebSocket is."""
 
@@ -122,6 +133,7 @@ class Message:
     """Sizes of the frames it came in, in bytes of `data`; empty for one."""
     after: int = 0
     """Highest seq of the run that had arrived by then."""
+    secrets: tuple[Secret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +205,8 @@ class Request:
     trailers: Headers = ()
     spilled: Spilled | None = None
     """Where the body is when it is too large to be held; `body` is empty then."""
+    secrets: tuple[Secret, ...] = ()
+    """Where placeholders stand that nothing but this tells; in order."""
 
     @property
     def body_bytes(self) -> int:
@@ -252,6 +266,8 @@ class Response:
     """Bytes of the request that had been sent when the head arrived; None where it had ended."""
     ragged: bool = False
     """Whether a body that ends with its connection ended without TLS's close_notify."""
+    secrets: tuple[Secret, ...] = ()
+    """Where placeholders stand in its body; in order."""
 
     @property
     def body_bytes(self) -> int:
@@ -295,7 +311,7 @@ class Redaction(NamedTuple):
     place: str
     """As `request.header.authorization`, `request.query.key`, `response.header.set-cookie`."""
     kind: str
-    """What sort of secret: `authorization`, `cookie`, `key`, `token`, `signature`, `configured`."""
+    """What sort of secret: `authorization`, `cookie`, `key`, `token`, `signature`, `configured`, `secret`."""
 
 
 @dataclass(frozen=True, slots=True)

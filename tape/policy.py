@@ -3,8 +3,8 @@
 Asked in this order, first answer wins:
 
 1. the control host            -> CONTROL
-2. mode passthrough            -> FORWARD
-3. the run was stopped         -> REFUSE
+2. the run was stopped         -> REFUSE
+3. mode passthrough            -> FORWARD
 4. mode record, or a live rule: it is about to leave
    a limit of the run is used up                   -> REFUSE
    a gate names it (its effect rule has one)       -> HOLD
@@ -89,8 +89,6 @@ class Drifted:
 class Standing:
     """How the run stands, as far as it bears on a request."""
 
-    stopped: str = ""
-    """Who stopped the run and why, in one line; empty while it goes on."""
     spent: str = ""
     """Which limit of the run is used up, in one line; empty while there is something left."""
     repeat: Repeat | None = None
@@ -139,6 +137,8 @@ class Policy:
     drift: tuple[ModelDrift, ...] = ()
     """What may be served although it drifted."""
     reads: tuple[ReadRule, ...] = ()
+    stopped: str = ""
+    """Who stopped the run and why, or empty; set while it is open (`addons/stop.py`)."""
 
     @classmethod
     def of(cls, config: Config) -> "Policy":
@@ -210,10 +210,10 @@ def decide(
     """
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
+    if policy.stopped:
+        return Decision(Action.REFUSE, policy.stopped, "stopped")
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
-    if standing.stopped:
-        return Decision(Action.REFUSE, standing.stopped, "stopped")
     if mode is Mode.RECORD:
         return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, standing)
     live = policy.find_live(facts)

@@ -2,284 +2,43 @@
 
 Rules:
 
-1. A placeholder depends on the key, the kind of the secret and its value, and on nothing else: the same
-   secret is the same placeholder all over a store, and says nothing without the key.
-2. It has the length of what it replaces, and a digit for each digit, a small letter for each small
-   letter, a capital for each capital; everything else stands. No letter or digit stays what it was.
-3. What is no secret stays: the scheme of an `authorization`, names and attributes of cookies, names of
-   query keys, every percent-encoding a valid one.
-4. A request without a secret is given back as it is, the same object.
+1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
+   (`redact_placeholder.py`).
+2. What stands in a declared place (`redact_places.py`, `redact_head.py`) is learned, and looked for everywhere
+   else in the run: in bodies both ways, paths, queries, other header fields, messages (`redact_search.py`).
+3. A request without a secret is given back as it is, the same object.
+4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
 
-Bodies are not looked into. In matching, a redacted query value counts by its kind alone
-(`Redactor.redacted_query`), so a tape plays under other credentials, with one exception: services also
+In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
+place (`Request.secrets`, `marks.py`), so a tape plays under other credentials, with one exception: services also
 call harmless things `key`. Its value counts unless the host is Google's or the value reads like a
 credential; redacted it is in any case.
 
-Source: RFC 9110 section 11 (credentials), RFC 6265 section 4 (cookies), the AWS and Google pages on
-signing URLs, and the header names that the providers' own pages give.
+One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-from hashlib import shake_256
-from urllib.parse import unquote_plus
 
-from ..config.schema import RedactRule
-from .model import Headers, Redaction, Request
+from ..config.schema import KeepRule, RedactRule
+from .coding import undo_coding, undo_what_came
+from .marks import BODY, TARGET
+from .model import Chunk, Headers, Message, Redaction, Request, Response, Secret
+from .redact_head import URL, Heads, Pair, is_query_secret, plain_name
+from .redact_learned import Learned
+from .redact_placeholder import Placeholders
+from .redact_places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
+from .redact_search import Kind, Search, Searched
+from .redact_stream import Stream
 
-AUTHORIZATION = "authorization"
-COOKIE = "cookie"
-KEY = "key"
-TOKEN = "token"
-SIGNATURE = "signature"
-CONFIGURED = "configured"
-
-HEADERS: dict[str, str] = {
-    **dict.fromkeys(("authorization", "proxy-authorization", "x-authorization"), AUTHORIZATION),
-    **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),
-    **dict.fromkeys(("cookie", "set-cookie", "cookie2", "set-cookie2"), COOKIE),
-    **dict.fromkeys(
-        (
-            "api-key",
-            "apikey",
-            "x-api-key",
-            "x-apikey",
-            "x-goog-api-key",
-            "x-functions-key",
-            "x-rapidapi-key",
-            "x-auth-key",
-            "x-app-key",
-            "x-application-key",
-            "x-access-key",
-            "x-secret-key",
-            "x-master-key",
-            "x-algolia-api-key",
-            "x-typesense-api-key",
-            "x-parse-rest-api-key",
-            "x-parse-master-key",
-            "xi-api-key",
-            "dd-api-key",
-            "dd-application-key",
-            "ocp-apim-subscription-key",
-            "ocp-apim-subscription-key-secondary",
-            "aeg-sas-key",
-            "x-honeycomb-team",
-            "x-langfuse-secret-key",
-            "cf-access-client-secret",
-        ),
-        KEY,
-    ),
-    **dict.fromkeys(
-        (
-            "private-token",
-            "job-token",
-            "deploy-token",
-            "x-gitlab-token",
-            "x-auth-token",
-            "x-access-token",
-            "x-csrf-token",
-            "x-xsrf-token",
-            "x-csrftoken",
-            "x-session-token",
-            "x-user-token",
-            "x-refresh-token",
-            "x-id-token",
-            "x-subject-token",
-            "x-vault-token",
-            "x-consul-token",
-            "x-nomad-token",
-            "x-shopify-access-token",
-            "x-shopify-storefront-access-token",
-            "x-amz-security-token",
-            "x-amz-access-token",
-            "x-aws-ec2-metadata-token",
-            "x-amzn-oidc-accesstoken",
-            "x-amzn-oidc-data",
-            "x-figma-token",
-            "x-plex-token",
-            "x-subscription-token",
-            "x-goog-iap-jwt-assertion",
-            "x-ms-token-aad-access-token",
-            "x-ms-token-aad-id-token",
-            "x-ms-token-aad-refresh-token",
-            "cf-access-jwt-assertion",
-            "cf-access-token",
-            "dpop",
-        ),
-        TOKEN,
-    ),
-    **dict.fromkeys(
-        ("aeg-sas-token", "x-hub-signature", "x-hub-signature-256", "x-slack-signature"), SIGNATURE
-    ),
-    "stripe-signature": SIGNATURE,
-}
-"""Header fields whose value is a secret, lower case, and what kind."""
-
-URL_HEADERS = frozenset({"referer", "location", "content-location"})
-"""Header fields that are URLs, and may hold secrets as a target may."""
-
-QUERY: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "key",
-            "api_key",
-            "apikey",
-            "api-key",
-            "x-api-key",
-            "x-goog-api-key",
-            "app_key",
-            "appkey",
-            "hapikey",
-            "subscription-key",
-            "private_key",
-            "secret_key",
-            "client_secret",
-            "consumer_secret",
-            "secret",
-            "password",
-            "passwd",
-            "pwd",
-            "passphrase",
-            "code_verifier",
-            "awsaccesskeyid",
-        ),
-        KEY,
-    ),
-    **dict.fromkeys(
-        (
-            "access_token",
-            "accesstoken",
-            "auth_token",
-            "authtoken",
-            "token",
-            "id_token",
-            "refresh_token",
-            "session_token",
-            "private_token",
-            "job_token",
-            "oauth_token",
-            "api_token",
-            "apitoken",
-            "bearer",
-            "bearer_token",
-            "jwt",
-            "auth",
-            "authorization",
-            "assertion",
-            "client_assertion",
-            "x-amz-security-token",
-        ),
-        TOKEN,
-    ),
-    **dict.fromkeys(
-        (
-            "sig",
-            "signature",
-            "oauth_signature",
-            "hmac",
-            "x-amz-signature",
-            "x-amz-credential",
-            "x-goog-signature",
-            "x-goog-credential",
-        ),
-        SIGNATURE,
-    ),
-}
-"""Query keys whose value is a secret, lower case, and what kind."""
+__all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
 
 _NONE: frozenset[str] = frozenset()
-_LIKE_A_SECRET = re.compile(r"(?:^|[-_])(?:api-?key|token|secret|password|credentials?)$", re.ASCII)
-"""How further request headers that hold a secret end."""
-_HARMLESS = re.compile(r"page|next|continuation|cursor|sync|request|count|limit", re.ASCII)
-"""What stands in the name of a header that ends in `-token` and is none."""
-
-_CREDENTIAL = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~+/=-]{16,}", re.ASCII)
-_GOOGLE = re.compile(r"(?:^|\.)(?:googleapis|google)\.com$", re.IGNORECASE)
-
-_SCHEMES = frozenset(
-    (
-        "bearer",
-        "basic",
-        "token",
-        "apikey",
-        "api-key",
-        "key",
-        "bot",
-        "negotiate",
-        "ntlm",
-        "digest",
-        "oauth",
-        "hawk",
-        "signature",
-        "dpop",
-        "aws",
-        "aws4-hmac-sha256",
-        "aws4-ecdsa-p256-sha256",
-        "goog4-rsa-sha256",
-        "sharedkey",
-        "sharedkeylite",
-        "sharedaccesssignature",
-        "splunk",
-        "geniekey",
-        "sso-key",
-        "ssws",
-        "klaviyo-api-key",
-        "x-api-key",
-    )
-)
-"""Words before the first space of an `authorization` that are no part of the secret, lower case."""
-_WITH_PARAMETERS = frozenset(
-    (
-        "digest",
-        "oauth",
-        "hawk",
-        "signature",
-        "aws4-hmac-sha256",
-        "aws4-ecdsa-p256-sha256",
-        "goog4-rsa-sha256",
-    )
-)
-"""Of these, the ones whose credentials are `name=value` pairs: RFC 9110 section 11.4."""
-_PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
-
-_MARKED = re.compile(
-    rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
-    rb"[.:=_-])(\S{6,}\s*)",
-    re.IGNORECASE,
-)
-_MARK = re.compile(rb"\S*(?:api-?key|token|bearer|secret|password|auth\w*|jwt)", re.IGNORECASE)
-"""Names of subprotocols that say that a secret follows, in the same one or as the next."""
-_BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
-"""Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
-
-_DELIMITER = re.compile(rb"([?#&])")
-_LONG_NAME = 20
-"""Bytes from which the name of an empty cookie is taken for a value."""
-_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
-"""The last `@` ends it: a password may hold one that nobody encoded."""
-
-
-def _rows() -> list[bytes]:
-    """For each byte, what it may become: one of 256 by the byte of the key stream."""
-    rows = [bytes([code]) * 256 for code in range(256)]
-    for alphabet in (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
-        for code in alphabet:
-            others = alphabet.replace(bytes([code]), b"")
-            rows[code] = (others * 29)[:256]
-    return rows
-
-
-_ROWS = _rows()
-
-
-_URL = "url"
-"""In place of a kind: the header field is a URL."""
-_PROTOCOLS = "protocols"
-"""In place of a kind: the header field lists subprotocols of a WebSocket."""
+_FORM = b"application/x-www-form-urlencoded"
+_STREAM = b"text/event-stream"
+_CODING = b"content-encoding"
+_PLAIN = Kind()
 
 
 def query_kind(name: str) -> str:
@@ -288,63 +47,173 @@ def query_kind(name: str) -> str:
 
 
 class Redactor:
-    """Replaces credentials by placeholders; one a store, since its key is the store's."""
+    """Replaces credentials by placeholders; one a run, with the store's key."""
 
-    def __init__(self, key: bytes, rules: tuple[RedactRule, ...] = ()) -> None:
-        """Take the store's key, and the places a configuration adds.
+    def __init__(
+        self,
+        key: bytes,
+        rules: Sequence[RedactRule] = (),
+        kept: Sequence[KeepRule] = (),
+    ) -> None:
+        """Take the store's key, and what a configuration adds to the shipped places and takes from them.
 
         Raises: ValueError for an empty key.
         """
-        if not key:
-            raise ValueError("the key of a redactor is empty; expected some secret bytes")
-        self._key = key
-        self._headers = frozenset(rule.header.lower() for rule in rules if rule.header)
-        self._query = {**{r.query.lower(): CONFIGURED for r in rules if r.query}, **QUERY}
-        self._keys = frozenset(r.query.lower() for r in rules)
-        # Names and secrets of one agent repeat from request to request.
-        self._in_request = lru_cache(maxsize=1024)(self._find_in_request)
-        self._in_response = lru_cache(maxsize=1024)(self._find_in_response)
-        self._made = lru_cache(maxsize=1024)(self._make)
+        self._placeholders = Placeholders(key)
+        self._learned = Learned()
+        self._heads = Heads(self._placeholders, self._learned, rules, kept)
+        self._search = Search(self._placeholders, self._learned, rules, kept)
+        self._paths = tuple(re.compile(rule.path.encode()) for rule in rules if rule.path)
+        self._keys = frozenset(rule.query.lower() for rule in rules)
+        self.placeholder = self._heads.placeholder
 
-    def placeholder(self, kind: str, value: bytes) -> bytes:
-        """Give what stands for a secret of a kind; `value` is a whole header or query value.
-
-        `authorization` keeps its scheme, `cookie` its names; of a `set-cookie` see `response_headers`.
-        """
-        if kind == AUTHORIZATION:
-            return self._authorization(value)
-        if kind == COOKIE:
-            return b";".join([self._pair(part) for part in value.split(b";")])
-        return self._made(kind, value)
+    # ---- requests ------------------------------------------------------------------------------
 
     def request(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
         """Give a request without its secrets, and where they were."""
-        headers, found = self._fields(request.headers, "request.header.", self._in_request)
-        if request.trailers:
-            trailers, more = self._fields(request.trailers, "request.trailer.", self._in_request)
+        request, found = self.head(request)
+        request, more = self.request_body(request)
+        return request, (*found, *more)
+
+    def head(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without the secrets of its head, its body as it is."""
+        heads = self._heads
+        headers, found = heads.fields(request.headers, "request.header.", heads.in_request)
+        trailers = request.trailers
+        if trailers:
+            trailers, more = heads.fields(trailers, "request.trailer.", heads.in_request)
             found += more
-        else:
-            trailers = request.trailers
-        target = request.target
-        if "?" in target or not target.startswith("/"):
-            # Surrogates stand for bytes that were no UTF-8; they pass through.
-            raw = target.encode("utf-8", "surrogatepass")
-            # A target that begins with two slashes is a path; a URL that does names a host.
-            extra = max(0, len(raw) - len(raw.lstrip(b"/")) - 1)
-            new, names = self._url(raw[extra:])
-            target = (raw[:extra] + new).decode("utf-8", "surrogatepass")
-            found += [Redaction(f"request.query.{name}", kind) for name, kind in names]
+        # First what is declared, so that it is known when the rest is searched.
+        target, pairs = self._declared(request.target)
+        found += [
+            Redaction(f"request.query.{name}", kind)
+            for name, kind in dict.fromkeys((pair.name, pair.kind) for pair in pairs)
+        ]
+        secrets = [Secret(TARGET, p.at, p.size, p.kind) for p in pairs if not p.alone]
+        target, more_secrets = self._searched_target(target, pairs)
+        if more_secrets:
+            found.append(Redaction("request.target", SECRET))
+            secrets = _in_order([*secrets, *more_secrets])
+        headers, more = self._searched(headers, "request.header.")
+        found += more
         if not found:
             return request, ()
-        return replace(request, headers=headers, trailers=trailers, target=target), tuple(found)
+        new = replace(
+            request, headers=headers, trailers=trailers, target=target, secrets=tuple(secrets)
+        )
+        return new, tuple(found)
 
-    def response_headers(self, headers: Headers) -> tuple[Headers, tuple[Redaction, ...]]:
+    def request_body(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without the secrets of its body; those of its head have been learned."""
+        if not request.body:
+            return request, ()
+        codings = [value for name, value in request.headers if name.lower() == _CODING]
+        plain = undo_coding(request.body, b",".join(codings)) if codings else None
+        body = request.body if plain is None else plain
+        searched = self._search.search(body, _kind(request.headers))
+        if searched is None:
+            return request, ()
+        headers = request.headers if plain is None else _decoded_head(request.headers, len(body))
+        secrets = (*request.secrets, *_secrets(searched))
+        new = replace(request, headers=headers, body=searched.data, secrets=secrets)
+        return new, _places("request.body", searched)
+
+    def recorded(self, request: Request) -> Request:
+        """Give a recorded request as it is compared under the rules of now: what they hide counts by kind."""
+        found, _ = self.request(replace(request, secrets=()))
+        if not found.secrets:
+            return request
+        old = request.secrets
+        more = [one for one in found.secrets if not any(_overlap(one, other) for other in old)]
+        return replace(request, secrets=tuple(_in_order([*old, *more])))
+
+    # ---- answers -------------------------------------------------------------------------------
+
+    def response_headers(
+        self, headers: Headers, place: str = "response.header."
+    ) -> tuple[Headers, tuple[Redaction, ...]]:
         """Give a response's header fields without their secrets, and where they were.
 
         Of a `set-cookie` the first value is replaced, its attributes stay.
         """
-        kept, found = self._fields(headers, "response.header.", self._in_response)
-        return (kept, tuple(found)) if found else (headers, ())
+        kept, found = self._heads.fields(headers, place, self._heads.in_response)
+        kept, more = self._searched(kept, place)
+        return (kept, (*found, *more)) if found or more else (headers, ())
+
+    def response(
+        self, response: Response
+    ) -> tuple[Response, tuple[Redaction, ...], tuple[str, ...]]:
+        """Give an answer without its secrets, where they were, and what else has changed."""
+        headers, found = self.response_headers(response.headers)
+        trailers, more = response.trailers, tuple[Redaction, ...]()
+        if trailers:
+            trailers, more = self.response_headers(trailers, "response.trailer.")
+        found = (*found, *more)
+        if found:
+            response = replace(response, headers=headers, trailers=trailers)
+        if not response.body:
+            return response, found, ()
+        codings = [value for name, value in headers if name.lower() == _CODING]
+        plain = None
+        if codings:
+            undo = undo_coding if response.complete else undo_what_came
+            plain = undo(response.body, b",".join(codings))
+        # What is not what it says it is is searched as it came.
+        body = response.body if plain is None else plain
+        kind = _kind(headers)._replace(answer=True, final=response.complete)
+        searched = self._search.search(body, kind)
+        if searched is None:
+            return response, found, ()
+        warnings: tuple[str, ...] = ()
+        chunks = response.chunks
+        if plain is not None:
+            coding = b", ".join(codings).decode("latin-1")
+            warnings = (
+                f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
+            )
+            chunks = _scaled(chunks, len(response.body), len(body))
+            headers = _decoded_head(headers, len(body))
+        response = replace(
+            response,
+            headers=headers,
+            body=searched.data,
+            chunks=chunks,
+            secrets=tuple(_secrets(searched)),
+        )
+        return response, (*found, *_places("response.body", searched)), warnings
+
+    def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
+        """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
+        if any(name.lower() == _CODING for name, _ in headers):
+            return None
+        return Stream(self._search, _kind(headers)._replace(answer=answer))
+
+    def learn(self, response: Response) -> None:
+        """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back."""
+        for secret in response.secrets if response.body else ():
+            self._learned.add(response.body[secret.at : secret.at + secret.size])
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def message(self, message: Message) -> Message:
+        """Give a message of a WebSocket without its secrets."""
+        searched = self._search.search(message.data, Kind(answer=not message.from_client))
+        if searched is None:
+            return message
+        return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
+
+    def text(self, data: bytes) -> bytes:
+        """Give any text without its secrets."""
+        searched = self._search.search(data)
+        return data if searched is None else searched.data
+
+    def without_declared(self, url: bytes) -> bytes:
+        """Give a URL with nothing in the place of the values of declared query keys."""
+        return _blank(url, self._heads.pairs(url))
+
+    def words(self, text: str) -> str:
+        """Give a text for people, as a command line, without its secrets."""
+        return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def redacted_query(self, request: Request) -> frozenset[str]:
         """Give the lower-case names of a request's query keys whose values count by their kind alone.
@@ -357,144 +226,136 @@ class Redactor:
         names: set[str] = set()
         for part in query.split("&"):
             name, _, value = part.partition("=")
-            name = _plain(name)
-            if name in self._query and (
+            name = plain_name(name)
+            if name in self._heads.query and (
                 name != "key"
                 or name in self._keys
-                or _CREDENTIAL.fullmatch(value)
-                or _GOOGLE.search(request.host)
+                or is_query_secret(value)
+                or GOOGLE.search(request.host)
             ):
                 names.add(name)
         return frozenset(names)
 
-    def _find_in_response(self, name: bytes) -> str | None:
-        # The table alone: an answer's `x-next-token` has to come back as it was.
-        lower = name.decode("latin-1").lower()
-        if lower in HEADERS:
-            return HEADERS[lower]
-        if lower in self._headers:
-            return CONFIGURED
-        if lower == "sec-websocket-protocol":
-            return _PROTOCOLS
-        return _URL if lower in URL_HEADERS else None
+    # ---- inside --------------------------------------------------------------------------------
 
-    def _find_in_request(self, name: bytes) -> str | None:
-        lower = name.decode("latin-1").lower()
-        found = self._find_in_response(name)
-        if found or not _LIKE_A_SECRET.search(lower) or _HARMLESS.search(lower):
-            return found
-        return KEY if lower.endswith("key") else TOKEN
+    def _declared(self, target: str) -> tuple[str, list[Pair]]:
+        if "?" not in target and ";" not in target and target.startswith("/"):
+            return target, []
+        # Surrogates stand for bytes that were no UTF-8; they pass through.
+        raw = target.encode("utf-8", "surrogatepass")
+        # A target that begins with two slashes is a path; a URL that does names a host.
+        extra = max(0, len(raw) - len(raw.lstrip(b"/")) - 1)
+        new, pairs = self._heads.url(raw[extra:])
+        if not pairs:
+            return target, []
+        text = (raw[:extra] + new).decode("utf-8", "surrogatepass")
+        return text, [pair._replace(at=pair.at + extra) for pair in pairs]
 
-    def _fields(
-        self, headers: Headers, place: str, kind_of: Callable[[bytes], str | None]
-    ) -> tuple[Headers, list[Redaction]]:
-        found: list[Redaction] = []
-        kept: list[tuple[bytes, bytes]] | None = None
-        for index, (name, value) in enumerate(headers):
-            kind = kind_of(name)
-            if kind is None:
-                continue
-            lower = name.decode("latin-1").lower()
-            if kind is _URL:
-                new, names = self._url(value)
-                kinds = [one for _, one in names]
-            elif kind is _PROTOCOLS:
-                new, kinds = self._protocols(value), [TOKEN]
-            elif lower.startswith("set-cookie"):
-                first, semicolon, attributes = value.partition(b";")
-                new, kinds = self._pair(first) + semicolon + attributes, [COOKIE]
-            else:
-                new, kinds = self.placeholder(kind, value), [kind]
-            if new == value:
-                continue
-            if kept is None:
-                kept = list(headers)
-            kept[index] = (name, new)
-            found += [Redaction(place + lower, one) for one in dict.fromkeys(kinds)]
-        return (tuple(kept) if kept is not None else headers), found
+    def _searched_target(self, target: str, pairs: list[Pair]) -> tuple[str, list[Secret]]:
+        # One byte a character, as it came; anything else did not come over a wire.
+        raw = _blank(target.encode("latin-1", "replace"), pairs)
+        searched = self._search.search(raw)
+        spans = [] if searched is None else _secrets(searched, TARGET)
+        data = raw if searched is None else searched.data
+        end = len(raw.partition(b"?")[0])
+        for pattern in self._paths:
+            for found in pattern.finditer(raw[:end]):
+                start, stop = found.span(found.lastindex or 0)
+                one = Secret(TARGET, start, stop - start, CONFIGURED)
+                if start < stop and not any(_overlap(one, other) for other in spans):
+                    self._learned.add(raw[start:stop])
+                    new = self._placeholders.in_url(raw[start:stop])
+                    data = data[:start] + new + data[stop:]
+                    spans = _in_order([*spans, one])
+        if not spans:
+            return target, []
+        parts: list[str] = []
+        at = 0
+        for one in spans:
+            parts += (target[at : one.at], data[one.at : one.at + one.size].decode("latin-1"))
+            at = one.at + one.size
+        return "".join([*parts, target[at:]]), spans
 
-    def _protocols(self, value: bytes) -> bytes:
-        """Replace the secrets among subprotocols, where browsers have to put them."""
-        parts = value.split(b",")
-        for index, part in enumerate(parts):
-            marked = _MARKED.fullmatch(part)
-            if marked:
-                parts[index] = marked[1] + self._made(TOKEN, marked[2])
-            elif _BARE.fullmatch(part) or (index and _MARK.fullmatch(parts[index - 1].strip())):
-                parts[index] = self._made(TOKEN, part)
-        return b",".join(parts)
-
-    def _url(self, url: bytes) -> tuple[bytes, list[tuple[str, str]]]:
-        """Replace the secrets of a URL or target; give the names and kinds of what was replaced."""
-        found: dict[tuple[str, str], None] = {}
-        user = _USER.match(url)
-        if user:
-            names = user[2].split(b":")
-            url = (
-                user[1]
-                + b":".join([self._in_url(AUTHORIZATION, n) for n in names])
-                + url[user.end(2) :]
-            )
-            found[("userinfo", AUTHORIZATION)] = None
-        # Tokens stand in the fragment too: RFC 6749 section 4.2.2.
-        pieces = _DELIMITER.split(url)
-        for index in range(2, len(pieces), 2):
-            name, eq, value = pieces[index].partition(b"=")
-            plain = _plain(name.decode("latin-1"))
-            kind = self._query.get(plain)
-            if kind and value:
-                pieces[index] = name + eq + self._in_url(kind, value)
-                found[(plain, kind)] = None
-        return b"".join(pieces), list(found)
-
-    def _authorization(self, value: bytes) -> bytes:
-        scheme, space, rest = value.partition(b" ")
-        word = scheme.decode("latin-1").lower()
-        if not space or word not in _SCHEMES:
-            return self._made(AUTHORIZATION, value)
-        if word not in _WITH_PARAMETERS:
-            return scheme + space + self._made(AUTHORIZATION, rest)
-        parts = []
-        for part in rest.split(b","):
-            found = _PARAMETER.fullmatch(part)
-            name, secret = (found[1], found[2]) if found else (b"", part)
-            parts.append(name + self._made(AUTHORIZATION, secret))
-        return scheme + space + b",".join(parts)
-
-    def _pair(self, part: bytes) -> bytes:
-        name, eq, value = part.partition(b"=")
-        # Without a name it is all value; so it is where the sign is only the padding of one.
-        if not eq or (len(name) >= _LONG_NAME and not value.strip(b"= ")):
-            return self._in_url(COOKIE, part)
-        return name + eq + self._in_url(COOKIE, value)
-
-    def _stream(self, kind: str, value: bytes) -> bytes:
-        seed = hmac.digest(self._key, kind.encode() + b"\0" + value, "sha256")
-        return shake_256(seed).digest(len(value)) if len(value) > len(seed) else seed
-
-    def _make(self, kind: str, value: bytes) -> bytes:
-        stream = self._stream(kind, value)
-        return bytes([_ROWS[code][by] for code, by in zip(value, stream, strict=False)])
-
-    def _in_url(self, kind: str, value: bytes) -> bytes:
-        """Replace a value in which percent-encodings stand: what is encoded is replaced, or stays."""
-        if b"%" not in value:
-            return self._made(kind, value)
-        units = [
-            (unit, int(unit[1:], 16) if len(unit) == 3 else unit[0])
-            for unit in _UNIT.findall(value)
+    def _searched(self, headers: Headers, place: str) -> tuple[Headers, list[Redaction]]:
+        """Look for secrets in fields whose names do not say that they hold one."""
+        kind_of = self._heads.in_request if "request" in place else self._heads.in_response
+        others = [
+            (index, self._undeclared(kind, value))
+            for index, (name, value) in enumerate(headers)
+            if (kind := kind_of(name)) is None or kind == URL
         ]
-        plain = bytes([code for _, code in units])
-        parts = []
-        for (unit, code), new in zip(units, self._made(kind, plain), strict=True):
-            if code == new:
-                parts.append(unit)
-            elif len(unit) == 1:
-                parts.append(bytes([new]))
-            else:
-                parts.append(b"%%%02x" % new if unit[1:].islower() else b"%%%02X" % new)
-        return b"".join(parts)
+        # Most have none: one search says so.
+        if self._search.search(b"\n".join([value for _, value in others])) is None:
+            return headers, []
+        kept, found = list(headers), []
+        for index, value in others:
+            searched = self._search.search(value)
+            if searched is not None:
+                name, whole = headers[index]
+                kept[index] = (name, _put(whole, searched))
+                found.append(Redaction(place + name.decode("latin-1").lower(), SECRET))
+        return (tuple(kept), found) if found else (headers, [])
+
+    def _undeclared(self, kind: str | None, value: bytes) -> bytes:
+        return value if kind is None else _blank(value, self._heads.pairs(value))
 
 
-def _plain(name: str) -> str:
-    return (unquote_plus(name) if "%" in name or "+" in name else name).lower()
+def _blank(value: bytes, pairs: list[Pair]) -> bytes:
+    """Give a URL without the values that have been replaced."""
+    for pair in pairs:
+        value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
+    return value
+
+
+def _put(value: bytes, searched: Searched) -> bytes:
+    for span in searched.spans:
+        end = span.at + span.size
+        value = value[: span.at] + searched.data[span.at : end] + value[end:]
+    return value
+
+
+def _kind(headers: Headers) -> Kind:
+    for name, value in headers:
+        if name.lower() == b"content-type":
+            media = value.partition(b";")[0].strip().lower()
+            return Kind(form=media == _FORM, stream=media == _STREAM)
+    return _PLAIN
+
+
+def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:
+    return [Secret(part, *span) for span in searched.spans]
+
+
+def _places(place: str, searched: Searched) -> tuple[Redaction, ...]:
+    return tuple(Redaction(place, kind) for kind in dict.fromkeys(s.kind for s in searched.spans))
+
+
+def _in_order(secrets: Sequence[Secret]) -> list[Secret]:
+    return sorted(secrets, key=lambda one: (one.part, one.at))
+
+
+def _overlap(one: Secret, other: Secret) -> bool:
+    return (
+        one.part == other.part and one.at < other.at + other.size and other.at < one.at + one.size
+    )
+
+
+def _decoded_head(headers: Headers, size: int) -> Headers:
+    """Give the header fields of a body whose codings were undone."""
+    length = b"%d" % size
+    return tuple(
+        (name, length if name.lower() == b"content-length" else value)
+        for name, value in headers
+        if name.lower() != _CODING
+    )
+
+
+def _scaled(chunks: tuple[Chunk, ...], before: int, now: int) -> tuple[Chunk, ...]:
+    """Give the pieces of a body that has another length now: what came at a time stays a share of it."""
+    scaled, came, given = [], 0, 0
+    for chunk in chunks:
+        came += chunk.size
+        upto = now * came // before
+        scaled.append(chunk._replace(size=upto - given))
+        given = upto
+    return tuple(scaled)

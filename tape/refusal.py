@@ -23,6 +23,10 @@ from .model import Headers, Request
 REFUSAL_STATUS = 424
 """Failed Dependency (RFC 4918 section 11.4): a 4xx, and none of 408, 409 and 429, which SDKs retry."""
 
+NOT_ON_TAPE = "not_on_tape"
+STOPPED = "stopped"
+"""Codes of refusals."""
+
 MARK_HEADER = b"x-playhead"
 
 _MAX_VALUE = 300
@@ -32,11 +36,14 @@ _MAX_ADVICE = 1200
 """Characters of how to let through what drifted; where it is longer it is left out, since no part of it helps."""
 
 
-def refusal_body(request: Request, divergence: Divergence | None, reason: str) -> bytes:
+def refusal_body(
+    request: Request, divergence: Divergence | None, reason: str, code: str = NOT_ON_TAPE
+) -> bytes:
     """Render the body of a refusal: JSON, at most some kilobytes; nothing for gRPC, which has no place for it.
 
     request: redacted.
     reason: why the policy refused, one line.
+    code: the same as one word.
     """
     if is_grpc(request):
         return b""
@@ -52,7 +59,7 @@ def refusal_body(request: Request, divergence: Divergence | None, reason: str) -
         "error": {
             "message": message,
             "type": "playhead_refused",
-            "code": "not_on_tape",
+            "code": code,
             "param": param,
         },
         "message": message,

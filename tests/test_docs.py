@@ -18,9 +18,13 @@ import yaml
 
 import playhead
 from playhead import PlayheadError
+from playhead.addons import tally
 from playhead.addons.gates import CannotRule
 from playhead.config import Config, Mode, loads
 from playhead.proxy import cli, doctor, errors
+from playhead.proxy.control import openapi
+from playhead.proxy.control.metrics import METRICS
+from playhead.proxy.control.table import make_table
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout
 from playhead.store.runs import RunStatus
@@ -252,6 +256,7 @@ def _receipt() -> Receipt:
     assert told is not None
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
     made.model_drift.append(OptIn("m=n", 1, [1]))
+    made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     return made
@@ -611,3 +616,38 @@ def test_the_configuration_that_compose_asks_for_loads() -> None:
     line = re.search(r"echo '(runs: .+)' > playhead\.yaml", FILES["compose.yaml"])
     assert line is not None
     assert loads(line[1]).runs.tokens == {"*": "SOME-LONG-RANDOM-TEXT"}
+
+
+# ---- the control API ---------------------------------------------------------------------------------
+
+CONTROL = PAGES["docs/control.md"]
+
+
+def test_every_route_and_its_statuses_are_documented() -> None:
+    """And no other route is."""
+    described = first_column(section(CONTROL, "What there is to ask"))
+    routes = {f"{route.method} {route.path}" for route in make_table()}
+    assert {name for name in described if " /" in name} == routes
+    statuses = {
+        int(status)
+        for path in openapi.document(make_table())["paths"].values()
+        for operation in path.values()
+        for status in operation["responses"]
+    }
+    told = {int(row) for row in re.findall(r"^\| (\d+) \|", CONTROL, re.MULTILINE)}
+    assert told == {status for status in statuses if status >= 400} | {405}
+
+
+def test_every_key_of_a_run_and_of_an_error_is_documented() -> None:
+    """As the control API tells them."""
+    for name in ("Run", "Problem"):
+        assert set(openapi.SCHEMAS[name]["properties"]) <= code(CONTROL), name
+    assert set(openapi.SCHEMAS["Run"]["properties"]) <= first_column(CONTROL)
+
+
+def test_every_measure_is_documented() -> None:
+    """With its labels."""
+    listed = first_column(section(CONTROL, "Measures"))
+    assert listed == {metric.name for metric in METRICS}
+    assert {label for metric in METRICS for label in metric.labels} <= code(CONTROL)
+    assert {*tally._VERDICTS.values(), tally.UNDECIDED} <= code(CONTROL)

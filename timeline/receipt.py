@@ -96,6 +96,8 @@ class Receipt:
     unfinished: list[int] = field(default_factory=list)
     sink_lost: dict[str, int] = field(default_factory=dict)
     """Effects that were not told to a sink, by its name."""
+    stopped: dict[str, Any] | None = None
+    """Who stopped the run, why and when; what was asked after that was refused."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched."""
@@ -174,6 +176,7 @@ class Receipt:
             "faults": self.faults,
             "unfinished": self.unfinished,
             "sink_lost": self.sink_lost,
+            "stopped": self.stopped,
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -189,7 +192,7 @@ def exit_code(receipt: Receipt) -> int:
         return UNTESTABLE
     if receipt.egress or receipt.foreign:
         return LEAKED
-    if receipt.divergences or receipt.refused or receipt.counts["stubbed"]:
+    if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
     return UNUSED if receipt.counts["unused"] else 0
 
@@ -260,6 +263,9 @@ class _Fold:
             case EventKind.FOREIGN:
                 for item in data["sockets"]:
                     _bounded(receipt.foreign, dict(item))
+            case EventKind.STOPPED:
+                told = {key: data[key] for key in ("by", "pid", "reason")}
+                receipt.stopped = {**told, "at_ns": event.at_ns}
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)

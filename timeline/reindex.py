@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import IgnoreRule
-from ..config.schema import Classes, RedactRule
+from ..config import Config
 from ..store import RunInfo, Store
 from ..tape.canonical import compile_rules
 from ..tape.difference import differences
@@ -83,24 +82,24 @@ class Plan:
 def plan(
     store: Store,
     run: RunInfo,
-    ignore: tuple[IgnoreRule, ...],
-    redact: tuple[RedactRule, ...],
+    config: Config,
     redactor: Redactor,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
-    classes: Classes = Classes(),  # noqa: B008, frozen
 ) -> Plan:
     """Make a new index of a sealed recording. Blocking; reads all of it, some exchanges twice.
 
+    config: whose rules, classes and places of secrets count.
+
     Raises: LogCorrupt.
     """
-    rules = compile_rules(ignore)
+    rules = compile_rules(config.ignore)
     entries, answers = [], {}
     for recorded in store.exchanges(run):
-        exchange = reclassify(recorded, classes)
+        exchange = reclassify(recorded, config.classes)
         entries.append(index_entry(exchange, rules, redactor))
         answers[exchange.seq] = answer_hash(exchange)
         progress(exchange.seq, run.exchanges)
-    index = Index(tuple(entries), index_digest(rules, redact, classes))
+    index = Index(tuple(entries), index_digest(rules, config))
     change = compare(store.fingerprints(run), index, answers)
     raws = {entry.seq: entry.raw for entry in entries}
     collisions = []
@@ -124,7 +123,8 @@ def _differences(
         return ()
     secret = redactor.redacted_query(one.request) | redactor.redacted_query(other.request)
     kind = one.request_class
-    return differences(one.request, other.request, compile_rules(), kind, secret)
+    first, second = redactor.recorded(one.request), redactor.recorded(other.request)
+    return differences(first, second, compile_rules(), kind, secret)
 
 
 def render_plan(made: Plan, *, written: bool) -> str:

@@ -47,6 +47,18 @@ def plain(text: str, limit: int = _WIDTH) -> str:
     return shown if len(shown) <= limit and len(text) <= limit * 2 else shown[: limit - 1] + "…"
 
 
+MAX_SHOWN_BYTES = 64 * 1024
+
+
+def show_text(body: bytes) -> str:
+    """Give the beginning of a body as text that is safe to show: no control characters but line ends and tabs."""
+    text = body[:MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
 def plain_lines(text: str) -> str:
     """Give a text of several lines that is safe to print."""
     return "\n".join(plain(line, 2000) for line in text.splitlines())
@@ -225,6 +237,8 @@ def render_receipt(receipt: Receipt) -> str:
         )
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+    if receipt.stopped is not None:
+        lines.append(_stopped(receipt.stopped))
     lines += _rows(
         "model drift allowed",
         [_opt_in(one) for one in receipt.model_drift],
@@ -299,9 +313,16 @@ def render_receipt(receipt: Receipt) -> str:
 _CODES = {
     125: "nothing was tested: the agent made no request through the proxy",
     123: "something tried to leave past the tape",
-    121: "the run diverged from the tape",
+    121: "the run diverged from the tape, or was stopped",
     122: "the tape was not used up",
 }
+
+
+def _stopped(told: Mapping[str, Any]) -> str:
+    who = told["by"] + (f" (pid {told['pid']})" if told["pid"] else "")
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at_ns"] / 1e9))
+    why = f": {told['reason']}" if told["reason"] else ""
+    return plain(f"STOPPED by {who} at {at}{why}", 2 * _WIDTH)
 
 
 def _opt_in(one: OptIn) -> str:

@@ -83,6 +83,8 @@ class Engine:
         self._factory: Any = None
         self._handler: Any = None
         self._started = False
+        self._kept: list[tuple[str, int]] = []
+        """What else of ours listens, and is no upstream of anybody."""
         self.denied: Counter[str] = Counter()
         """Destinations that something tried to reach and was denied, with their number."""
 
@@ -158,6 +160,16 @@ class Engine:
         host, port = server.sockets[0].getsockname()[:2]
         return Listen(host, port)
 
+    @property
+    def listening(self) -> bool:
+        """Whether requests are taken."""
+        return self._started and bool(self._servers)
+
+    def keep_from_clients(self, ready: socket.socket) -> None:
+        """Let no client through to a port of ours that is not the proxy's."""
+        host, port = ready.getsockname()[:2]
+        self._kept.append((host, port))
+
     async def serve_on(self, ready: socket.socket) -> None:
         """Accept on a socket that somebody else has opened."""
         self._servers.append(await asyncio.start_server(self._instance.handle_stream, sock=ready))
@@ -202,6 +214,10 @@ class Engine:
         if self._is_us(address):
             self._deny(session, address, "it is the proxy itself")
             return False
+        if session.stopped is not None:
+            # No event: who made it was under way when the run was stopped, and tried nothing.
+            logger.info("denied: %s:%s (its run is stopped)", address[0], address[1])
+            return False
         if session.mode in (Mode.RECORD, Mode.PASSTHROUGH):
             return True
         target = (address[0], address[1])
@@ -222,16 +238,19 @@ class Engine:
             session.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
 
     def _is_us(self, address: Any) -> bool:
-        for server in self._servers:
-            for sock in server.sockets:
-                host, port = sock.getsockname()[:2]
-                if address[1] != port:
-                    continue
-                if address[0] in (host, "localhost", "127.0.0.1", "::1"):
-                    return True
-                if host in ("0.0.0.0", "::") and address[0] in _own_addresses():
-                    return True
+        return any(
+            _leads_to(address, *sock.getsockname()[:2])
+            for server in self._servers
+            for sock in server.sockets
+        ) or any(_leads_to(address, *kept) for kept in self._kept)
+
+
+def _leads_to(address: Any, host: str, port: int) -> bool:
+    if address[1] != port:
         return False
+    if address[0] in (host, "localhost", "127.0.0.1", "::1"):
+        return True
+    return host in ("0.0.0.0", "::") and address[0] in _own_addresses()
 
 
 def _own_addresses() -> set[str]:

@@ -68,7 +68,10 @@ def guarded_make_server_connection(self: http_layer.HttpStream) -> Any:
     """Get a connection for a request, new or pooled, if the guard allows it."""
     target = connection.Server(address=(self.flow.request.host, self.flow.request.port))
     if GUARD.allows(self.context.client, target, self.flow):
-        return (yield from _make_server_connection(self))
+        made = yield from _make_server_connection(self)
+        if made and self.flow.error is not None and (yield from self.check_killed(True)):
+            return False  # its run was stopped while the connection was made
+        return made
     yield from self.handle_protocol_error(
         http_layer.ResponseProtocolError(
             self.stream_id, DENIED, http_layer.ErrorCode.CONNECT_FAILED

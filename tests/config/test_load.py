@@ -14,6 +14,7 @@ from playhead.config import (
     ClassLive,
     Config,
     ConfigError,
+    Control,
     EffectRule,
     Gate,
     IgnoreRule,
@@ -26,6 +27,7 @@ from playhead.config import (
     RedactRule,
     Runs,
     Sink,
+    Tls,
     UpstreamEncoding,
     load,
     loads,
@@ -52,6 +54,23 @@ MATCH = parse_match(PATTERN)
         # the process
         ("mode: playback", Config(mode=Mode.PLAYBACK)),
         ("listen: '[::1]:0'", Config(listen=Listen("::1", 0))),
+        ("control: {listen: off}", Config(control=Control(listen=None))),
+        (
+            "control: {listen: 'localhost:1'}",
+            Config(control=Control(listen=Listen("localhost", 1))),
+        ),
+        (
+            "control: {listen: 0.0.0.0:1, public: true, token_file: a}",
+            Config(control=Control(Listen("0.0.0.0", 1), Path("a"), public=True)),
+        ),
+        (
+            "control: {listen: 0.0.0.0:1, tls: {cert: a, key: b}, hosts: [A.example]}",
+            Config(
+                control=Control(
+                    Listen("0.0.0.0", 1), tls=Tls(Path("a"), Path("b")), hosts=("a.example",)
+                )
+            ),
+        ),
         ("store: /var/lib/p", Config(store=Path("/var/lib/p"))),
         ("ca_dir: ca", Config(ca_dir=Path("ca"))),
         ("ca_dir: null", Config()),
@@ -375,6 +394,24 @@ FAULTS = [
     ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
     ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
     ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
+    (
+        "control: {listen: 8081}",
+        "1:19: control.listen: '8081' is no listen address; expected HOST:PORT",
+    ),
+    (
+        "control: {listen: on}",
+        "1:19: control.listen: 'on' is no listen address; expected HOST:PORT",
+    ),
+    ("control: {tls: {cert: a}}", "1:16: control.tls.key: missing; expected a PEM file"),
+    ("control: {hosts: ['a:1']}", "1:19: control.hosts[0]: 'a:1' is no host; expected one name"),
+    ("control: {public: yes}", "1:19: control.public: unknown value 'yes'; expected true or false"),
+    ("control: {token: a}", "1:11: control.token: unknown key; did you mean 'token_file'?"),
+    ("control: {listen: 0.0.0.0:1}", "1:19: control.listen: 0.0.0.0:1 can be reached from other"),
+    ("control:\n  tls: null\n  listen: h:1", "3:11: control.listen: h:1 can be reached from other"),
+    (
+        "control: {listen: 0.0.0.0:1, public: false}",
+        "1:19: control.listen: 0.0.0.0:1 can be reached",
+    ),
     # between keys
     (
         "reads: [{match: 'POST https://a', repeat: last}]",
@@ -487,7 +524,7 @@ _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
-    sink file url patience""".split()  # noqa: SIM905  # dense
+    sink file url patience control token_file tls cert key public""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]

@@ -95,7 +95,7 @@ class Stage:
         """Give the tape an index under other rules."""
         store = self.deck.running.store
         tape = store.get_run(RunId("tape"))
-        made = plan(store, tape, config.ignore, config.redact, redactor_of(config))
+        made = plan(store, tape, config, redactor_of(config))
         await asyncio.to_thread(store.replace_index, tape, made.index)
 
     async def _change(self, playback: Any) -> None:

@@ -16,12 +16,17 @@ import httpx
 import pytest
 
 from playhead.addons.gates import CannotRule, Held
+from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
 from playhead.tape.model import FaultKind, VerdictKind
+from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
+from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import build
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
@@ -67,11 +72,11 @@ async def held(running: Running, count: int = 1) -> list[Held]:
     return running.sessions.gates.listed()
 
 
-async def ask(running: Running, url: str, amount: int = 1) -> httpx.Response:
+async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> httpx.Response:
     """Post, on a connection of its own, in a thread."""
 
     def post() -> httpx.Response:
-        proxy = running.url_for("tape")
+        proxy = running.url_for(run)
         with httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False) as client:
             return client.post(url, json={"amount": amount})
 
@@ -251,6 +256,49 @@ async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:
         assert gone_first
 
 
+async def test_a_stream_that_is_reset_takes_its_request_with_it(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """Over HTTP/2 the others on the connection go on; nothing is sent for it, however shortly before it left."""
+    asked: Counter[str] = Counter()
+
+    def answer(stream: Stream) -> bool:
+        asked[stream.path] += 1
+        stream.head(("content-length", "4"))
+        stream.data(b"done", end=True)
+        return False
+
+    chance = random.Random(7)
+    with FramesOrigin(answer, certificates) as origin:
+        rule = EffectRule(parse_match("POST *://*/wires/*"), gate=Gate())
+        config = Config(store=tmp_path / "store", effects=(rule,), upstream_ca=certificates.root)
+        async with running_engine(config) as running:
+
+            def connect() -> Any:
+                return open_tunnel(running.url_for("tape"), origin.url, running.ca, alpn="h2")
+
+            with await asyncio.to_thread(connect) as tunnel:
+                # Else what it sends waits for an acknowledgement, and it has not left yet.
+                tunnel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client = Http2Client(tunnel)
+                for number in range(RACES // 4):
+                    url = f"{origin.url}/wires/{number}"
+                    stream = await asyncio.to_thread(client.ask, "POST", url, b"{}")
+                    (waiting,) = await held(running)
+                    leaves = chance.random() < 0.7
+                    if leaves:
+                        client.cancel(stream)
+                    for _ in range(chance.randrange(3)):
+                        await asyncio.sleep(0)
+                    if not waiting.ruled.done():
+                        running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+                    if not leaves:
+                        got = client.got[stream]
+                        await asyncio.to_thread(client.read_until, lambda: got[-1:] == ["end"])  # noqa: B023
+                    await running.session("tape").settled(_LONG_S)
+                    assert asked[f"/wires/{number}"] == (0 if leaves else 1)
+
+
 async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
     """Nothing is sent for a run that is over."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
@@ -261,6 +309,23 @@ async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
             (await asking).raise_for_status()
         assert not said.counts
         assert not running.sessions.gates.listed()
+
+
+async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) -> None:
+    """It is refused, also where it was approved at that very moment."""
+    async with gated(tmp_path, Gate()) as (running, origin, said):
+        for approved in (False, True):
+            run = f"tape-{approved}"
+            asking = asyncio.create_task(ask(running, f"{origin.url}/wires", run=run))
+            (waiting,) = await held(running)
+            session = running.session(run)
+            if approved:
+                running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+            await stop_run(running.sessions, session, by="ann", pid=1, reason="enough")
+            refused = await asking
+            assert refused.status_code == 424
+            assert "enough" in refused.json()["error"]["message"]
+        assert not said.counts
 
 
 class Refunds:

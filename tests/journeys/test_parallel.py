@@ -24,7 +24,7 @@ LANES, STEPS, POLLS = 8, 2, 2
 
 
 class Service:
-    """Answers that depend on how often it was asked, with a token that the next step needs."""
+    """Answers that depend on how often it was asked, with a ticket that the next step needs."""
 
     def __init__(self) -> None:
         self.chance = Random(11)
@@ -32,8 +32,9 @@ class Service:
 
     async def step(self, request: web.Request) -> web.StreamResponse:
         asked = await request.json()
-        token = str(UUID(int=self.chance.getrandbits(128)))
-        return web.json_response({"lane": asked["lane"], "step": asked["step"], "token": token})
+        # A field called `token` would be played as its placeholder.
+        ticket = str(UUID(int=self.chance.getrandbits(128)))
+        return web.json_response({"lane": asked["lane"], "step": asked["step"], "ticket": ticket})
 
     async def poll(self, request: web.Request) -> web.StreamResponse:
         """The same question, another answer each time; in pieces."""
@@ -71,11 +72,11 @@ class Agent:
         return hashlib.sha256(got).hexdigest()
 
     async def _lane(self, session: ClientSession, lane: int) -> bytes:
-        got, token = [], ""
+        got, ticket = [], ""
         for step in range(STEPS):
-            body = {"lane": lane, "step": step, "token": token, "same": "for all"}
+            body = {"lane": lane, "step": step, "ticket": ticket, "same": "for all"}
             told = await self._ask(session, "POST", "/step", json=body)
-            token = told.partition(b'"token": "')[2][:36].decode()
+            ticket = told.partition(b'"ticket": "')[2][:36].decode()
             got.append(told)
             for _ in range(POLLS):
                 got.append(await self._ask(session, "GET", f"/poll?lane={lane}"))

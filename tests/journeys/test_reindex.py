@@ -120,7 +120,7 @@ async def test_what_is_declared_telemetry_after_it_was_recorded_is_telemetry(
         if anew:
             store, keep_none = story.running.store, Redactor(b"a test")
             made = await asyncio.to_thread(
-                plan, store, store.get_run("tape"), (), (), keep_none, classes=TRACKING
+                plan, store, store.get_run("tape"), Config(classes=TRACKING), keep_none
             )
             assert (made.change.changed, made.change.collisions) == (1, ())
             await asyncio.to_thread(store.replace_index, made.run, made.index)

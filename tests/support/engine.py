@@ -58,13 +58,16 @@ class Running:
 
 
 @asynccontextmanager
-async def running_engine(config: Config) -> AsyncIterator[Running]:
-    """Run an engine on a free port of 127.0.0.1 with the store, mode and rules in `config`."""
+async def running_engine(config: Config, key: bytes = b"a test's key") -> AsyncIterator[Running]:
+    """Run an engine on a free port of 127.0.0.1 with the store, mode and rules in `config`.
+
+    key: of the store's placeholders.
+    """
     ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     store = Store.open(config.store)
     try:
         sessions = Sessions(
-            store, config, lambda now: Redactor(b"a test's key", now.redact), NOBODY
+            store, config, lambda now: Redactor(key, now.redact, now.redact_off), NOBODY
         )
         engine = Engine(sessions, certificate_store(ca), upstream_ca=str(ca.bundle_file))
         async with engine:

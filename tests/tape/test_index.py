@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from playhead.config import Classes, IgnoreRule, RedactRule, parse_match
+from playhead.config import Classes, Config, IgnoreRule, RedactRule, parse_match
 from playhead.tape.canonical import CANONICAL_VERSION, compile_rules
 from playhead.tape.index import (
     Change,
@@ -122,10 +122,9 @@ def test_an_entry_is_made_from_the_raw_bytes() -> None:
 def test_the_digest_tells_rules_and_redacted_query_keys() -> None:
     """A redacted value counts by its kind: another list of them is another index."""
     rules = compile_rules()
-    named = (RedactRule(query="session_key"),)
-    assert (
-        index_digest(rules) == index_digest(rules, (RedactRule(header="x-token"),)) == rules.digest
-    )
+    named = Config(redact=(RedactRule(query="session_key"),))
+    unseen = Config(redact=(RedactRule(header="x-token"),))
+    assert index_digest(rules) == index_digest(rules, unseen) == rules.digest
     assert len({index_digest(rules), index_digest(rules, named), index_digest(BY_TEXT)}) == 3
     assert Index((), b"").canonical == CANONICAL_VERSION
 
@@ -135,8 +134,8 @@ def test_the_digest_tells_classes() -> None:
     rules = compile_rules()
     match = (parse_match("POST *://*/track"),)
     own = [Classes(), Classes(telemetry=match), Classes(effect=match)]
-    assert len({index_digest(rules, (), classes) for classes in own}) == 3
-    assert index_digest(rules, (), own[0]) == rules.digest
+    assert len({index_digest(rules, Config(classes=classes)) for classes in own}) == 3
+    assert index_digest(rules, Config(classes=own[0])) == rules.digest
 
 
 def test_a_recorded_request_has_the_class_of_now() -> None:

@@ -3,6 +3,7 @@
 A row: mode, request, class, rules, what the cursor found, action, and a word of the reason.
 """
 
+import dataclasses
 import itertools
 
 import pytest
@@ -12,6 +13,7 @@ from playhead.config import (
     ClassLive,
     Config,
     EffectRule,
+    Gate,
     LiveRule,
     Mode,
     ModelDrift,
@@ -20,8 +22,18 @@ from playhead.config import (
     parse_match,
 )
 from playhead.tape.cursor import Exhausted, Hit, Unknown
-from playhead.tape.model import RequestClass, Seq
-from playhead.tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
+from playhead.tape.model import Repeat, RepeatKind, RequestClass, Seq
+from playhead.tape.policy import (
+    CALM,
+    Action,
+    Decision,
+    Drifted,
+    Facts,
+    Found,
+    Policy,
+    Standing,
+    decide,
+)
 from playhead.tests.support.exchanges import make_request
 
 RECORD, PLAYBACK, PASSTHROUGH = Mode.RECORD, Mode.PLAYBACK, Mode.PASSTHROUGH
@@ -147,6 +159,97 @@ def test_the_policy(
     assert "\n" not in decision.reason
 
 
+HOLD = Action.HOLD
+GATED = EffectRule(parse_match("POST https://pay.test/refunds"), gate=Gate())
+TWICE = EffectRule(parse_match("POST https://pay.test/refunds"), gate=Gate("duplicates"))
+WIDE = EffectRule(parse_match("POST https://pay.test/*"), gate=Gate("duplicates"))
+NO_STUB = EffectRule(parse_match("POST https://pay.test/refunds"), on_miss="refuse")
+STUBS = EffectRule(parse_match("POST https://pay.test/refunds"), on_miss="stub")
+LIVE_REFUNDS = LiveRule(parse_match("POST https://pay.test/refunds"), "trial")
+
+GATES = {
+    "none": Config(),
+    "gate": Config(effects=(GATED,)),
+    "gate on duplicates": Config(effects=(TWICE,)),
+    "gate, then duplicates of all": Config(effects=(GATED, WIDE)),
+    "gate, and live": Config(effects=(GATED,), live=(LIVE_REFUNDS,)),
+    "duplicates, and live": Config(effects=(TWICE,), live=(LIVE_REFUNDS,)),
+    "gate and answer": Config(effects=(GATED, REFUNDS)),
+    "on_miss: refuse": Config(effects=(NO_STUB, REFUNDS)),
+    "on_miss: stub": Config(effects=(STUBS,), playback=Playback(effects="refuse")),
+    "effects: refuse": Config(playback=Playback(effects="refuse")),
+    "live": Config(live=(LIVE_REFUNDS,)),
+}
+CHARGE = "POST https://pay.test/charges"
+MODEL = Standing(model=True)
+SPENT = Standing(spent="limit of 3 calls is used up")
+DUPLICATE = Standing(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
+RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
+
+
+@pytest.mark.parametrize(
+    ("mode", "what", "kind", "rules", "found", "standing", "action", "rule"),
+    [
+        # A gate holds what is about to leave, whatever its class, and nothing else.
+        (RECORD, REFUND, EFFECT, "gate", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
+        (RECORD, REFUND, READ, "gate", None, CALM, HOLD, "effects"),
+        (RECORD, CHARGE, EFFECT, "gate", None, CALM, FORWARD, "mode"),
+        (RECORD, "GET https://pay.test/refunds", READ, "gate", None, CALM, FORWARD, "mode"),
+        (PASSTHROUGH, REFUND, EFFECT, "gate", None, CALM, FORWARD, "mode"),
+        (PLAYBACK, REFUND, EFFECT, "gate", ON_TAPE, CALM, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate", NEVER, CALM, REFUSE, "not on tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, CALM, STUB, "effects"),
+        (PLAYBACK, REFUND, EFFECT, "gate, and live", ON_TAPE, CALM, HOLD, "effects"),
+        # One on duplicates holds an effect that may repeat another, and no safe retry.
+        (RECORD, REFUND, EFFECT, "gate on duplicates", None, CALM, FORWARD, "mode"),
+        (RECORD, REFUND, EFFECT, "gate on duplicates", None, DUPLICATE, HOLD, "effects"),
+        (RECORD, REFUND, EFFECT, "gate on duplicates", None, RETRY, FORWARD, "mode"),
+        (RECORD, REFUND, READ, "gate on duplicates", None, DUPLICATE, FORWARD, "mode"),
+        (PLAYBACK, REFUND, EFFECT, "gate on duplicates", ON_TAPE, DUPLICATE, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "duplicates, and live", ON_TAPE, DUPLICATE, HOLD, "effects"),
+        (PLAYBACK, REFUND, EFFECT, "duplicates, and live", ON_TAPE, RETRY, LIVE, "live"),
+        # Of several gates the first that matches decides.
+        (RECORD, REFUND, EFFECT, "gate, then duplicates of all", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
+        (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, CALM, FORWARD, "mode"),
+        (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, DUPLICATE, HOLD, "effects POST https://pay.test/*"),
+        # A limit refuses what is about to leave, before any gate; the tape costs nothing.
+        (RECORD, CHAT, INFERENCE, "none", None, SPENT, REFUSE, "limits"),
+        (RECORD, REFUND, EFFECT, "gate", None, SPENT, REFUSE, "limits"),
+        (PASSTHROUGH, CHAT, INFERENCE, "none", None, SPENT, FORWARD, "mode"),
+        (PLAYBACK, CHAT, INFERENCE, "none", ON_TAPE, SPENT, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, SPENT, REFUSE, "limits"),
+        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, CALM, LIVE, "live POST https://pay.test/refunds"),
+        # An effect that is not on the tape: its own rule goes before `playback.effects`.
+        (PLAYBACK, REFUND, EFFECT, "on_miss: refuse", NEVER, MODEL, REFUSE, "not on tape"),
+        (PLAYBACK, REFUND, EFFECT, "on_miss: stub", NEVER, MODEL, STUB, "playback.effects"),
+        (PLAYBACK, CHARGE, EFFECT, "on_miss: stub", NEVER, MODEL, REFUSE, "not on tape"),
+        # Without a configured answer the tape may show what one looks like.
+        (PLAYBACK, REFUND, EFFECT, "none", NEVER, MODEL, STUB, "playback.effects"),
+        (PLAYBACK, REFUND, EFFECT, "none", USED_UP, MODEL, STUB, "playback.effects"),
+        (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, MODEL, REFUSE, "not on tape"),
+        (PLAYBACK, CHAT, INFERENCE, "none", NEVER, MODEL, REFUSE, "not on tape"),
+        (PLAYBACK, PAGE, READ, "none", NEVER, MODEL, REFUSE, "not on tape"),
+    ],
+)  # fmt: skip
+def test_what_is_about_to_leave(
+    mode: Mode,
+    what: str,
+    kind: RequestClass,
+    rules: str,
+    found: Found | None,
+    standing: Standing,
+    action: Action,
+    rule: str,
+) -> None:
+    """Limits, then gates; and what answers an effect that is not on the tape."""
+    decision = decide(facts(what, kind), mode, Policy.of(GATES[rules]), found, standing)
+    assert decision.action is action
+    assert decision.rule.startswith(rule)
+    if action is HOLD:
+        assert decision.gate is not None
+        assert decision.then is (FORWARD if mode is RECORD else LIVE)
+
+
 @pytest.mark.parametrize("found", [ON_TAPE, AGAIN, USED_UP, NEVER, NO_TAPE], ids=str)
 @pytest.mark.parametrize("kind", list(RequestClass))
 def test_without_rules_nothing_leaves_in_playback(
@@ -200,3 +303,18 @@ def facts(what: str, kind: RequestClass) -> Facts:
     request = make_request(what)
     host = what.split("/")[2].partition(":")[0]  # as written: urlsplit would lower it
     return Facts(request.method, request.scheme, host, request.port, request.target, kind)
+
+
+@pytest.mark.parametrize("mode", [RECORD, PLAYBACK])
+@pytest.mark.parametrize("found", [ON_TAPE, NEVER, NO_TAPE])
+@pytest.mark.parametrize(("what", "kind"), [(EMIT, EFFECT), (CHAT, INFERENCE), (REFUND, EFFECT)])
+def test_a_stopped_run_is_refused_everything(
+    mode: Mode, found: Found | None, what: str, kind: RequestClass
+) -> None:
+    """Live rules, stubs and the tape count for nothing; the control host answers."""
+    for rules in RULES.values():
+        policy = dataclasses.replace(Policy.of(rules), stopped="stopped by alice")
+        asked = facts(what, kind)
+        assert decide(asked, mode, policy, found) == Decision(REFUSE, "stopped by alice", "stopped")
+        control = facts("GET http://playhead.internal/run", READ)
+        assert decide(control, mode, policy, found).action is CONTROL

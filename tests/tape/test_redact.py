@@ -43,13 +43,13 @@ def test_a_placeholder_keeps_length_and_alphabet(kind: str, value: bytes) -> Non
 
 
 @given(_secrets)
-def test_a_placeholder_depends_on_key_kind_and_value_alone(secret: str) -> None:
-    """The same secret is the same placeholder all over a store, and another in another store."""
+def test_a_placeholder_depends_on_key_and_value_alone(secret: str) -> None:
+    """The same secret is the same placeholder all over a store, wherever it stands, and another in another store."""
     value = secret.encode()
     one = REDACTOR.placeholder("key", value)
     assert one == Redactor(b"k" * 32).placeholder("key", value)
     assert one != OTHER.placeholder("key", value)
-    assert one != REDACTOR.placeholder("token", value)
+    assert one == REDACTOR.placeholder("token", value)
 
 
 @given(st.binary(min_size=1, max_size=200))

@@ -291,11 +291,11 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
 
     def says(chance: Random) -> list[Message]:
         return talk(
-            {"type": "session.update", "event_id": event_id(chance)},
-            [{"type": "session.updated", "event_id": event_id(chance)}],
+            {"type": "session.update", "mark": event_id(chance)},
+            [{"type": "session.updated", "mark": event_id(chance)}],
             {
                 "type": "go",
-                "event_id": event_id(chance),
+                "mark": event_id(chance),
                 "parts": [{"id": new_id(chance)}],
             },
             b"\x00\x01",
@@ -303,13 +303,13 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
 
     lesson = overhear(says, ask({"x": 1}))
     assert places(lesson) == [
-        ("body $.event_id", "id", True),
+        ("body $.mark", "id", True),
         ("body $.parts[0].id", "id", True),
     ]
     assert {one.seen for one in lesson.places} == {1, 2}
     assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
     (rule,) = lesson.rules
-    assert rule.json == ("$.event_id", "$.parts[0].id")
+    assert rule.json == ("$.mark", "$.parts[0].id")
     masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks.json
     for one, other in zip(says(Random(1)), says(Random(2)), strict=True):
         if one.from_client:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.config import IgnoreRule, parse_match
+from playhead.config import Config, IgnoreRule, parse_match
 from playhead.store import RunInfo, Store
 from playhead.tape.redact import Redactor
 from playhead.tests.support.recordings import ask, record_run
@@ -20,7 +20,7 @@ TASK = [
 
 
 def planned(store: Store, run: RunInfo, ignore: tuple[IgnoreRule, ...]) -> Plan:
-    return plan(store, run, ignore, (), Redactor(b"a test"))
+    return plan(store, run, Config(ignore=ignore), Redactor(b"a test"))
 
 
 def test_a_collision_names_what_the_requests_differ_in(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_progress_goes_up_to_the_end(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with Store.open(tmp_path) as store:
         run = record_run(store, "tape", TASK)
-        plan(store, run, (), (), Redactor(b"a test"), lambda *at: told.append(at))
+        plan(store, run, Config(), Redactor(b"a test"), lambda *at: told.append(at))
     assert told == [(n, 4) for n in range(1, 5)]
 
 

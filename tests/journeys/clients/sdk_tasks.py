@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import json
+import os
 import sys
 from typing import Any
 
@@ -31,6 +33,38 @@ def use_openai(base: str) -> None:
         client.models.list()
 
 
+def use_openai_async(base: str) -> None:
+    from openai import AsyncOpenAI
+
+    async def ask(client: Any, number: int) -> None:
+        asked: Any = {"model": "gpt-fake", "messages": [*SAID, *SAID], "seed": number % 3}
+        if number % 2:
+            async for _ in await client.chat.completions.create(**asked, stream=True):
+                pass
+        else:
+            await client.chat.completions.create(**asked)
+
+    async def main() -> None:
+        base_url = f"{base}/openai_async/v1"
+        async with AsyncOpenAI(base_url=base_url, api_key="sk-not-a-real-key-123") as client:
+            # All at once, so in any order, and some of them equal.
+            await asyncio.gather(*(ask(client, number) for number in range(8)))
+            upload = ("a.jsonl", io.BytesIO(b'{"a": 1}\n'))
+            await client.files.create(file=upload, purpose="batch")
+
+    asyncio.run(main())
+
+
+def use_openai_retry(base: str) -> None:
+    from openai import OpenAI
+
+    # The first try of each is answered 500.
+    with OpenAI(base_url=f"{base}/busy/v1", api_key="sk-not-a-real-key-123") as client:
+        asked: Any = {"model": "gpt-fake", "messages": SAID}
+        client.chat.completions.create(**asked)
+        client.responses.create(model="gpt-fake", input="say something")
+
+
 def use_anthropic(base: str) -> None:
     from anthropic import Anthropic
 
@@ -42,6 +76,8 @@ def use_anthropic(base: str) -> None:
         client.messages.create(**asked)
         client.messages.create(**asked, system="be kind")
         client.messages.count_tokens(model="claude-fake", messages=asked["messages"])
+        with client.messages.stream(**asked, system="be brief") as stream:
+            assert stream.get_final_text() == "yes"
 
 
 def use_google(base: str) -> None:
@@ -81,6 +117,7 @@ def use_boto3(base: str) -> None:
 def use_stripe(base: str) -> None:
     import stripe
 
+    stripe.ca_bundle_path = os.environ["SSL_CERT_FILE"]  # no variable says it
     client = stripe.StripeClient("sk_test_not_a_real_key", base_addresses={"api": f"{base}/stripe"})
     for amount in (4900, 4900, 100):
         params: Any = {"charge": "ch_1007", "amount": amount, "metadata": {"case": "7"}}
@@ -97,6 +134,48 @@ def use_httpx(base: str) -> None:
         client.post("/form", data={"a": "1", "b": "ü"}).raise_for_status()
         client.post("/upload", data={"n": "1"}, files={"f": ("a.txt", b"text")}).raise_for_status()
         client.put("/bytes", content=iter([b"one", b"two"])).raise_for_status()
+
+
+def use_httpx2(base: str) -> None:
+    import httpx2
+
+    with httpx2.Client(base_url=f"{base}/plain/httpx2") as client:
+        client.get("/things", params={"b": "2", "a": ["1", "3"]}).raise_for_status()
+        client.post("/json", json={"b": 1.0, "a": [SAID]}).raise_for_status()
+        client.post("/form", data={"a": "1", "b": "ü"}).raise_for_status()
+        client.post("/upload", data={"n": "1"}, files={"f": ("a.txt", b"text")}).raise_for_status()
+
+
+def use_httpx_h2(base: str) -> None:
+    import httpx
+
+    async def ask() -> None:
+        async with httpx.AsyncClient(http2=True, base_url=f"{base}/plain/h2") as client:
+            sent: Any = {"data": {"n": "1"}, "files": {"f": ("a.txt", b"text")}}
+            for answer in (
+                await client.get("/things", params={"b": "2", "a": ["1", "3"]}),
+                await client.post("/json", json={"b": 1.0, "a": [SAID]}),
+                await client.post("/upload", **sent),
+                *await asyncio.gather(*(client.get(f"/all?n={n}") for n in range(8))),
+            ):
+                assert answer.raise_for_status().http_version == "HTTP/2"
+
+    asyncio.run(ask())
+
+
+def use_urllib(base: str) -> None:
+    from urllib.request import Request, urlopen
+
+    url = f"{base}/plain/urllib"
+    sent = json.dumps({"b": 1.0, "a": SAID}).encode()
+    for asked in (
+        Request(f"{url}/things?b=2&a=1"),
+        Request(f"{url}/json", sent, {"content-type": "application/json"}),
+        Request(f"{url}/form", b"a=1&b=2"),
+        Request(f"{url}/bytes", bytes(range(256)), method="PUT"),
+    ):
+        with urlopen(asked) as answer:
+            answer.read()
 
 
 def use_requests(base: str) -> None:

@@ -1,0 +1,132 @@
+"""The kill switch: from one moment on a run asks nothing of anybody any more.
+
+1. Every further request of the run is refused (`tape/policy.py`), in record and playback alike, until the run is
+   sealed; the name is free again after that.
+2. What is under way is broken off: its client is reset, its upstream connection ends with that. It is kept as
+   failed, so that a tape of it plays the same break.
+3. An effect that had been sent may happen whatever is done here: its answer is waited for and kept as late, as when
+   a client gives up. One that had not been sent is not sent any more.
+4. Who did it, why and when is an event of the run, durable before whoever asked is told.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+
+from mitmproxy import connection
+from mitmproxy import flow as mflow
+
+from ..store import StoreError
+from ..tape.events import Event, EventKind
+from ..tape.gate import Ruled, Ruling
+from ..tape.model import VerdictKind
+from ..tape.policy import Action
+from ..tape.refusal import STOPPED
+from .flight import Flight, detach, note_verdict
+from .refuse import refusal
+from .session import Session
+from .sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Who stopped a run, and why."""
+
+    by: str
+    """Name of the user, or the address that it was asked from."""
+    pid: int
+    """Of the process that asked; 0 where it could not be seen."""
+    reason: str
+    at_ns: int
+
+    def __str__(self) -> str:
+        who = f"{self.by} (pid {self.pid})" if self.pid else self.by
+        return f"stopped by {who}: {self.reason}" if self.reason else f"stopped by {who}"
+
+
+async def stop_run(
+    sessions: Sessions, session: Session, *, by: str, pid: int, reason: str
+) -> Stopped:
+    """Stop a run and give what was noted; of a run that was stopped before, what was noted then. Loop.
+
+    Nothing is let out from the first line on, also where the event cannot be written.
+    Raises: StoreUnwritable.
+    """
+    assert session.run is not None
+    if session.stopped is not None:
+        return session.stopped
+    stopped = session.stopped = Stopped(by, pid, reason, time.time_ns())
+    session.policy = replace(session.policy, stopped=str(stopped))
+    sessions.tally.stopped += 1
+    broken = _break_off(sessions, session, str(stopped))
+    told = {"by": by, "pid": pid, "reason": reason}
+    event = Event(EventKind.STOPPED, stopped.at_ns, told)
+    # All of them to their end, also where one cannot be written: else the rest would stay under way.
+    done = await asyncio.gather(_note(session, event), *broken, return_exceptions=True)
+    for failure in done:
+        if isinstance(failure, BaseException):
+            raise failure
+    return stopped
+
+
+async def _note(session: Session, event: Event) -> None:
+    assert session.run is not None
+    await session.store.append_durably(session.run.number, event)
+
+
+def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitable[None]]:
+    """Cut what is under way; give what is still to be written of it."""
+    writing: list[Awaitable[None]] = []
+    cut: dict[str, connection.Client] = {}
+    for flight in list(session.flights):
+        if flight.held is not None:
+            flight.held.rule_on(Ruled(Ruling.ENDED, reason=text))
+        if flight.recording:
+            if flight.saved or flight.gone is not None:
+                continue  # it is over, or only its late answer is waited for
+            if flight.keep_reading and _is_sent(flight):
+                flight.warnings.append(text)
+                flight.client_left()
+            else:
+                writing += _broken(sessions, flight, text)
+        elif flight.steps is not None or flight.conversation is not None:
+            writing += _broken(sessions, flight, text)
+        elif flight.decision is not None and flight.decision.action is Action.SERVE:
+            _refuse(flight, text)
+            continue
+        else:
+            continue  # not decided yet, so it will be refused; or being answered by us
+        cut[flight.flow.client_conn.id] = flight.flow.client_conn
+    for client in session.clients.values():
+        if getattr(client, "handshaking", False):  # its upstream is being connected
+            cut[client.id] = client
+    if sessions.on_reset is not None:
+        for client in cut.values():
+            sessions.on_reset(client)
+    return writing
+
+
+def _broken(sessions: Sessions, flight: Flight, text: str) -> list[Awaitable[None]]:
+    # Not sent on any more once its connection stands, or its intent is durable.
+    flight.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+    assert sessions.on_broken is not None
+    waiting = sessions.on_broken(flight, text)
+    return [waiting] if waiting is not None else []
+
+
+def _is_sent(flight: Flight) -> bool:
+    """Say whether a request is on its way to its upstream, or there."""
+    return flight.forwarded and flight.conversation is None and flight.flow.server_conn.connected
+
+
+def _refuse(flight: Flight, text: str) -> None:
+    """Answer what was found on the tape, and is not played yet, with a refusal."""
+    flight.flow.response = refusal(flight.request, None, text, STOPPED)
+    detach(flight.flow)
+    if flight.request is not None:
+        # Where nothing can be written whoever asked for the stop is told by the event.
+        with contextlib.suppress(StoreError):
+            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+    flight.finish()

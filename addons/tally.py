@@ -1,0 +1,47 @@
+"""How many requests went which way since the process began, for who measures; nothing is decided by it.
+
+The counts stand beside the log, not in it: they cost a microsecond a request, and are gone with the process.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ..tape.policy import Action
+
+if TYPE_CHECKING:
+    from .flight import Flight
+
+UNDECIDED = "undecided"
+"""Verdict of a request that ended before anything was decided: its client left, or an error of ours."""
+
+_VERDICTS = {
+    Action.CONTROL: "control",
+    Action.FORWARD: "forwarded",
+    Action.LIVE: "live",
+    Action.SERVE: "served",
+    Action.STUB: "stubbed",
+    Action.REFUSE: "refused",
+}
+
+
+class Tally:
+    """Counts of one process. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        """By mode, class and what was done."""
+        self.faults: Counter[str] = Counter()
+        """Exchanges that failed below HTTP, by kind."""
+        self.runs: Counter[str] = Counter()
+        """Runs that were opened, by mode."""
+        self.stopped = 0
+        """Runs that somebody stopped."""
+
+    def add(self, flight: "Flight") -> None:
+        """Count a request that has ended."""
+        decision = flight.decision
+        verdict = UNDECIDED if decision is None else _VERDICTS.get(decision.action, UNDECIDED)
+        self.requests[flight.session.mode.value, flight.request_class.value, verdict] += 1
+        if flight.fault is not None:
+            self.faults[flight.fault.kind.value] += 1

@@ -1,0 +1,122 @@
+"""How our own commands ask the process that owns a run: found by its file in the store, asked over HTTP.
+
+The standard library alone: a command that asks one thing is not to read a server for it.
+"""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from ...config import Config
+from ...store import RunStatus, Store, StoreError
+from ...tape.divergence import one_line
+from ..errors import NotAnswered
+from .address import Address, find_addresses, read_token, token_path
+
+_PATIENCE_S = 30.0
+_MOST = 8 * 1024 * 1024
+"""Bytes of an answer that are read."""
+
+
+def stop_run(config: Config, name: str, reason: str) -> str:
+    """Have a run stopped by the process that owns it; give what was done, for a person.
+
+    Raises: UnknownRun; StoreError, where the run has ended or its process cannot be asked; NotAnswered.
+    """
+    address = find_owner(config, name)
+    told = ask(config, address, "POST", f"/v1/runs/{quote(name, safe='')}/stop", {"reason": reason})
+    stopped = told["stopped"]
+    who = stopped["by"] + (f" (pid {stopped['pid']})" if stopped["pid"] else "")
+    # Somebody else's words, where it was stopped before.
+    why = f": {one_line(stopped['reason'])}" if stopped["reason"] else ""
+    return (
+        f"run {told['id']}: stopped by {who}{why}\n"
+        f"Whatever it asks is refused until it is sealed; playhead seal {told['id']} ends it."
+    )
+
+
+def find_owner(config: Config, name: str) -> Address:
+    """Find where the process that owns an open run can be asked.
+
+    Raises: UnknownRun; StoreError.
+    """
+    with Store.open(config.store, readonly=True) as store:
+        info = store.get_run(name)
+        if info.status is not RunStatus.OPEN:
+            raise StoreError(
+                f"run {info.id} is {info.status.value} already", "there is nothing to stop"
+            )
+        owner = info.owner
+        if owner is None or not store.owner_alive(info):
+            raise StoreError(
+                f"the process of run {info.id} has died, so nothing is asked for it any more",
+                f"end it with: playhead seal {info.id}",
+            )
+    found = next((one for one in find_addresses(config.store) if one.pid == owner.pid), None)
+    if found is None:
+        raise StoreError(
+            f"process {owner.pid}, which writes run {info.id}, has no control API",
+            f"end the run with playhead seal {info.id}, or the process with kill {owner.pid};"
+            " control.listen says where there is to be one",
+        )
+    return found
+
+
+def ask(
+    config: Config, address: Address, method: str, path: str, body: Mapping[str, Any] | None = None
+) -> Any:
+    """Ask a process something; give its JSON.
+
+    Raises: EngineError, where the token cannot be read; NotAnswered.
+    """
+    token = read_token(token_path(config))
+    connection = _connect(address)
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    data = json.dumps(body).encode() if body is not None else None
+    try:
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        text = answer.read(_MOST)
+        told = json.loads(text)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotAnswered(
+            f"process {address.pid} did not answer at {address.url}: {error}",
+            "is it stopped, or busy? ask again",
+        ) from error
+    finally:
+        connection.close()
+    if answer.status >= 400:
+        raise NotAnswered(
+            f"process {address.pid} answered {answer.status}: {told.get('error', '')}"
+            + (
+                f" (expected {told['expected']}, found {told['found']})"
+                if told.get("found")
+                else ""
+            ),
+            str(told.get("hint", "")),
+        )
+    return told
+
+
+def _connect(address: Address) -> http.client.HTTPConnection:
+    parts = urlsplit(address.url)
+    assert parts.hostname is not None
+    if parts.scheme != "https":
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_PATIENCE_S)
+    try:
+        # The very certificate that the file names: whatever names stand in it, this is who we mean.
+        context = ssl.create_default_context(cafile=address.cert)
+    except OSError as error:
+        raise NotAnswered(
+            f"cannot read {str(Path(address.cert))!r}, by which process {address.pid} is known: {error}"
+        ) from error
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return http.client.HTTPSConnection(
+        parts.hostname, parts.port, timeout=_PATIENCE_S, context=context
+    )

@@ -1,0 +1,104 @@
+"""`playhead gates`: what is held in every process of a store, and rulings on it."""
+
+from typing import Any
+from urllib.parse import quote
+
+from ...config import Config
+from ...store import Store
+from ...timeline.render import plain, plain_lines
+from ..errors import NotAnswered
+from .address import find_addresses, read_token, token_path
+from .client import ask
+
+_BODY_LINES = 12
+
+
+def find_held(config: Config) -> list[dict[str, Any]]:
+    """List what is held, oldest first, in all processes that write this store.
+
+    Raises: StoreError, where there is no store; NotAnswered.
+    """
+    with Store.open(config.store, readonly=True):
+        pass  # a mistyped store holds nothing, and says so
+    held = []
+    for address in find_addresses(config.store):
+        held += ask(config, address, "GET", "/v1/gates")["gates"]
+    return sorted(held, key=lambda row: int(row["since_ns"]))
+
+
+def find_pages(config: Config) -> str:
+    """Give the address of each process's page, with the token behind the `#`, which a browser keeps to itself.
+
+    Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
+    """
+    with Store.open(config.store, readonly=True):
+        pass
+    token = quote(read_token(token_path(config)), safe="")
+    pages = [f"{address.url}/gates#{token}" for address in find_addresses(config.store)]
+    return "\n".join(pages) or "no proxy is running on this store"
+
+
+def rule_on(
+    config: Config, action: str, name: str, digest: str | None, reason: str
+) -> dict[str, Any]:
+    """Approve or deny a held request.
+
+    digest: of the request that was looked at; None approves what is held now under that name.
+    Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
+    """
+    with Store.open(config.store, readonly=True):
+        pass
+    addresses = find_addresses(config.store)
+    refused: NotAnswered | None = None
+    for address in addresses:
+        shown = next(
+            (row for row in ask(config, address, "GET", "/v1/gates")["gates"] if row["id"] == name),
+            None,
+        )
+        body = {"reason": reason, "via": "command"}
+        looked_at = digest or (shown["digest"] if shown is not None else "")
+        if looked_at:
+            body["digest"] = looked_at
+        path = f"/v1/gates/{quote(name, safe='')}/{action}"
+        try:
+            ruled: dict[str, Any] = ask(config, address, "POST", path, body)
+        except NotAnswered as error:
+            # Another process may hold it; whoever ruled on it last knows best why it is held no more.
+            if refused is None or "held no more" in str(error) or shown is not None:
+                refused = error
+        else:
+            return ruled
+    raise refused or NotAnswered(
+        f"no process of {config.store} holds anything", "`playhead runs` lists what is open"
+    )
+
+
+def render(held: list[dict[str, Any]]) -> str:
+    """List what is held, for a terminal."""
+    if not held:
+        return "nothing is held"
+    return "\n\n".join(map(_render_one, held))
+
+
+def render_ruled(ruled: dict[str, Any]) -> str:
+    """Say what was ruled."""
+    return plain(
+        f"{ruled['id']}: {ruled['ruling']} by {ruled['by']}: {ruled['method']} {ruled['url']}"
+    )
+
+
+def _render_one(row: dict[str, Any]) -> str:
+    left_s = max(0.0, (row["deadline_ns"] - row["now_ns"]) / 1e9)
+    name = plain(row["id"], 80)
+    lines = [
+        f"{name}  {plain(row['method'] + ' ' + row['url'], 120)}",
+        f"  {plain(row['reason'])}",
+        f"  refused in {left_s:.0f} s unless it is approved",
+    ]
+    body = plain_lines(row["body"]).splitlines()
+    lines += [f"  | {line}" for line in body[:_BODY_LINES]]
+    if len(body) > _BODY_LINES or not row["whole"]:
+        lines.append(f"  | … {row['body_bytes']} bytes in all")
+    lines.append(f"  playhead gates approve {name} --digest {row['digest']}")
+    lines.append(f"  playhead gates deny {name}")
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Measures in Prometheus' text format.
+
+Labels come from closed sets alone (modes, classes, verdicts, kinds of faults), never from names of runs, hosts or
+people: a process may open any number of runs, and who scrapes keeps a series for each.
+
+A row of `METRICS` is a measure; a new one is a row and a function.
+Source: Prometheus, "Exposition formats", text format 0.0.4.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ... import __version__
+from .routes import TEXT, Answer, Call, House
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+"""Values of the labels, and the measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measure."""
+
+    name: str
+    kind: str
+    """`counter` or `gauge`."""
+    about: str
+    labels: tuple[str, ...]
+    read: Callable[[House], Samples]
+
+
+def _info(_: House) -> Samples:
+    yield (__version__,), 1
+
+
+def _requests(house: House) -> Samples:
+    yield from house.sessions.tally.requests.items()
+
+
+def _faults(house: House) -> Samples:
+    for kind, count in house.sessions.tally.faults.items():
+        yield (kind,), count
+
+
+def _runs(house: House) -> Samples:
+    for mode, count in house.sessions.tally.runs.items():
+        yield (mode,), count
+
+
+def _open(house: House) -> Samples:
+    counts = Counter(session.mode.value for session in house.sessions.open)
+    for mode, count in counts.items():
+        yield (mode,), count
+
+
+def _in_flight(house: House) -> Samples:
+    counts: Counter[str] = Counter()
+    for session in house.sessions.open:
+        counts[session.mode.value] += len(session.flights)
+    for mode, count in counts.items():
+        yield (mode,), count
+
+
+def _stopped(house: House) -> Samples:
+    yield (), house.sessions.tally.stopped
+
+
+def _denied(house: House) -> Samples:
+    yield (), house.engine.denied.total()
+
+
+def _queue(house: House) -> Samples:
+    yield (), house.store.writer.waiting
+
+
+def _failed(house: House) -> Samples:
+    yield (), house.store.writer.failed is not None
+
+
+METRICS = (
+    Metric("playhead_info", "gauge", "Always 1.", ("version",), _info),
+    Metric(
+        "playhead_requests_total",
+        "counter",
+        "Requests that have ended, by what was done with them.",
+        ("mode", "class", "verdict"),
+        _requests,
+    ),
+    Metric(
+        "playhead_faults_total",
+        "counter",
+        "Exchanges that failed below HTTP.",
+        ("kind",),
+        _faults,
+    ),
+    Metric("playhead_runs_total", "counter", "Runs that were opened.", ("mode",), _runs),
+    Metric("playhead_runs_open", "gauge", "Runs that are open.", ("mode",), _open),
+    Metric("playhead_runs_stopped_total", "counter", "Runs that somebody stopped.", (), _stopped),
+    Metric("playhead_requests_in_flight", "gauge", "Requests under way.", ("mode",), _in_flight),
+    Metric(
+        "playhead_egress_denied_total", "counter", "Connections that were not allowed.", (), _denied
+    ),
+    Metric("playhead_store_queue", "gauge", "Writes handed over and not begun.", (), _queue),
+    Metric(
+        "playhead_store_failed", "gauge", "1 once the store takes no writes any more.", (), _failed
+    ),
+)
+
+
+async def metrics(call: Call) -> Answer:
+    """Give all measures."""
+    return Answer("".join(_lines(metric, call.house) for metric in METRICS), kind=TEXT)
+
+
+def _lines(metric: Metric, house: House) -> str:
+    lines = [f"# HELP {metric.name} {metric.about}", f"# TYPE {metric.name} {metric.kind}"]
+    for values, measure in sorted(metric.read(house)):
+        pairs = zip(metric.labels, values, strict=True)
+        labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+        lines.append(f"{metric.name}{f'{{{labels}}}' if labels else ''} {int(measure)}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,26 @@
+"""What is answered where something is wrong: always the same four words."""
+
+from typing import Any
+
+
+class ControlError(Exception):
+    """A request to the control API cannot be answered as it was asked."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        *,
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(error)
+        self.status = status
+        self.headers = headers
+        self._told = {"error": error, "expected": expected, "found": found, "hint": hint}
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the body of the answer."""
+        return dict(self._told)

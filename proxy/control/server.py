@@ -1,0 +1,179 @@
+"""Where the control API listens, when it begins and how it ends.
+
+It is opened with the proxy's own port, and costs nothing until somebody connects: the port is a bare socket, and the
+HTTP server behind it is read and started when the first connection waits there.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from ...config import Config, Control, Listen
+from ..errors import EngineError
+from ..say import say
+from .address import Address, open_token, publish
+from .guard import Guard
+from .routes import House
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+logger = logging.getLogger(__name__)
+
+_WAITING = 128
+"""Connections that may wait for the server to begin."""
+_LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+
+
+class ControlServer:
+    """The control API of one process."""
+
+    def __init__(self, config: Config, house: House) -> None:
+        """Prepare; nothing is opened yet."""
+        self._config = config
+        self._house = house
+        self._socket: socket.socket | None = None
+        self._file: Path | None = None
+        self._waiting = False
+        self._starting: asyncio.Task[None] | None = None
+        self._runner: web.ServerRunner | None = None
+        self.url = ""
+        """Where it can be asked from this machine; empty where it cannot."""
+
+    def open(self) -> None:
+        """Listen, and say where in the store. Loop.
+
+        Raises: EngineError, where what the configuration asks for cannot be had; a default that cannot is
+        said, and done without.
+        """
+        control = self._config.control
+        if control.listen is None:
+            return
+        try:
+            self._open(control, control.listen)
+        except EngineError as error:
+            self._abandon()
+            if control != Control():
+                raise
+            say(f"playhead: no control API: {error}")
+
+    async def close(self) -> None:
+        """End what is being asked, and close the port. Twice is once."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        self._abandon()
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _open(self, control: Control, listen: Listen) -> None:
+        scheme = "http" if control.tls is None else "https"
+        context = _context(control)
+        token = open_token(self._config)
+        try:
+            self._socket = ready = _bind(listen)
+            host, port = ready.getsockname()[:2]
+            self.url = f"{scheme}://{Listen(_reached(host), port)}"
+            cert = str(control.tls.cert.absolute()) if control.tls is not None else ""
+            started = round(psutil.Process().create_time(), 2)
+            self._file = publish(self._config.store, Address(os.getpid(), started, self.url, cert))
+        except (OSError, OverflowError) as error:
+            raise EngineError(
+                f"the control API cannot listen on {listen}: {getattr(error, 'strerror', None) or error}",
+                "choose another control.listen (port 0: a free one), or off",
+            ) from error
+        self._house.engine.keep_from_clients(ready)
+        guard = Guard(
+            token,
+            scheme,
+            port,
+            _LOOPBACK | {listen.host.lower(), host} - {"0.0.0.0", "::"},
+            frozenset(control.hosts),
+            anywhere=_is_any(host),
+        )
+        self._guard, self._context = guard, context
+        asyncio.get_running_loop().add_reader(ready, self._begin)
+        self._waiting = True
+
+    def _begin(self) -> None:
+        """Start the server for the first connection, which waits in the socket."""
+        self._stop_waiting()
+        self._starting = asyncio.get_running_loop().create_task(self._start())
+
+    async def _start(self) -> None:
+        assert self._socket is not None
+        try:
+            # Reading it takes long; requests of agents go on meanwhile.
+            serving = await asyncio.to_thread(_load)
+            from .table import make_table
+
+            handler = serving.ControlHandler(self._house, self._guard, make_table())
+            self._runner = await serving.serve_on(self._socket, handler, self._context)
+        except Exception:
+            logger.exception("the control API did not start")
+            self._abandon()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting and self._socket is not None:
+            self._waiting = False
+            asyncio.get_running_loop().remove_reader(self._socket)
+
+    def _abandon(self) -> None:
+        self._stop_waiting()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.unlink()
+            self._file = None
+        self.url = ""
+
+
+def _load():  # type: ignore[no-untyped-def]  # a module
+    from . import serving
+
+    return serving
+
+
+def _bind(listen: Listen) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    ready = socket.create_server((listen.host, listen.port), family=family, backlog=_WAITING)
+    ready.setblocking(False)
+    return ready
+
+
+def _reached(host: str) -> str:
+    """Give an address by which this machine reaches what listens on `host`."""
+    if not _is_any(host):
+        return host
+    return "::1" if ":" in host else "127.0.0.1"
+
+
+def _is_any(host: str) -> bool:
+    return ipaddress.ip_address(host.partition("%")[0]).is_unspecified
+
+
+def _context(control: Control) -> ssl.SSLContext | None:
+    if control.tls is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(control.tls.cert, control.tls.key)
+    except (OSError, ValueError) as error:  # ssl's errors are OSErrors
+        raise EngineError(
+            f"control.tls cannot be used: {getattr(error, 'strerror', None) or error}"
+            f" ({control.tls.cert}, {control.tls.key})",
+            "cert is a PEM file of the certificate and its chain, key one of its key without a password",
+        ) from error
+    return context

@@ -1,0 +1,120 @@
+r"""What stands in the place of a secret: keyed, stable, of the same length and alphabet.
+
+Rules:
+
+1. A placeholder depends on the key and the value, and on nothing else: a secret is the same placeholder
+   wherever it stands in a store, and says nothing without the key.
+2. It has a digit for each digit, a small letter for each small letter, a capital for each capital; everything
+   else stands. No letter or digit stays what it was.
+3. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
+   with the same escapes: its length stands, and what was valid stays valid.
+"""
+
+import hmac
+import re
+from functools import lru_cache
+from hashlib import shake_256
+
+_UNIT = re.compile(
+    rb"%[0-9A-Fa-f]{2}|\\+u00[0-9A-Fa-f]{2}|\\+u[0-9A-Fa-f]{4}|\\+[^u\\]|.", re.DOTALL
+)
+"""One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
+_URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
+_CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
+
+
+def _rows() -> list[bytes]:
+    """For each byte, what it may become: one of 256 by the byte of the key stream."""
+    rows = [bytes([code]) * 256 for code in range(256)]
+    for alphabet in (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
+        for code in alphabet:
+            others = alphabet.replace(bytes([code]), b"")
+            rows[code] = (others * 29)[:256]
+    return rows
+
+
+_ROWS = _rows()
+
+
+class Placeholders:
+    """Makes placeholders with a store's key."""
+
+    def __init__(self, key: bytes) -> None:
+        """Take the key.
+
+        Raises: ValueError for an empty one.
+        """
+        if not key:
+            raise ValueError("the key of a redactor is empty; expected some secret bytes")
+        self._key = key
+        # Secrets of one agent repeat from request to request.
+        self.of = lru_cache(maxsize=1024)(self._make)
+
+    def in_url(self, value: bytes) -> bytes:
+        """Give what stands for a value in which percent-encodings may stand."""
+        if b"%" not in value:
+            return self.of(value)
+        units = _URL_UNIT.findall(value)
+        return write_units(units, self.of(_plain_of(units)))
+
+    def in_text(self, value: bytes) -> bytes:
+        """Give what stands for a value in which any escapes may stand."""
+        if b"%" not in value and b"\\" not in value:
+            return self.of(value)
+        units = _UNIT.findall(value)
+        return write_units(units, self.of(_plain_of(units)))
+
+    def _make(self, value: bytes) -> bytes:
+        seed = hmac.digest(self._key, value, "sha256")
+        stream = shake_256(seed).digest(len(value)) if len(value) > len(seed) else seed
+        return bytes([_ROWS[code][by] for code, by in zip(value, stream, strict=False)])
+
+
+@lru_cache(maxsize=1024)
+def unescape(value: bytes) -> bytes:
+    """Give what a value with escapes means."""
+    if b"%" not in value and b"\\" not in value:
+        return value
+    return _plain_of(_UNIT.findall(value))
+
+
+def rewrite(raw: bytes, plain: bytes) -> bytes:
+    """Write other characters in the place of those that `raw` means, in its own escapes."""
+    if len(raw) == len(plain):
+        return plain
+    units = _UNIT.findall(raw)
+    return write_units(units, plain) if len(units) == len(plain) else raw
+
+
+def _plain_of(units: list[bytes]) -> bytes:
+    return bytes([_code(unit) for unit in units])
+
+
+def _code(unit: bytes) -> int:
+    if len(unit) == 1:
+        return unit[0]
+    if unit[:1] == b"%":
+        return int(unit[1:], 16)
+    escaped = unit.lstrip(b"\\")
+    if len(escaped) == 5:
+        return int(escaped[1:], 16) & 0xFF
+    return _CONTROLS.get(escaped, escaped[0])
+
+
+def write_units(units: list[bytes], plain: bytes) -> bytes:
+    """Write characters as those in `units` are written; what stays the same stays as it is."""
+    parts = []
+    for unit, new in zip(units, plain, strict=True):
+        if _code(unit) == new:
+            parts.append(unit)
+        elif len(unit) == 1:
+            parts.append(bytes([new]))
+        else:
+            digits = b"%02x" if unit.islower() else b"%02X"
+            if unit[:1] == b"%":
+                parts.append(b"%" + (b"%02x" if unit[1:].islower() else b"%02X") % new)
+            elif len(unit.lstrip(b"\\")) == 5:
+                parts.append(unit[:-2] + digits % new)
+            else:
+                parts.append(unit)
+    return b"".join(parts)

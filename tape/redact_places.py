@@ -1,0 +1,343 @@
+"""Where credentials stand: header fields, query keys, fields of JSON and forms, and what kind each holds.
+
+Tables and small questions about names and values; nothing is replaced here.
+
+Source: RFC 9110 section 11 (credentials), RFC 6265 section 4 (cookies), RFC 6749 and 7523 (OAuth), the AWS and
+Google pages on signing URLs, and the names that the providers' own pages give.
+"""
+
+import re
+from functools import lru_cache
+
+AUTHORIZATION = "authorization"
+COOKIE = "cookie"
+KEY = "key"
+TOKEN = "token"
+SIGNATURE = "signature"
+CONFIGURED = "configured"
+SECRET = "secret"
+"""What was found by its look, or because it stood in a declared place before."""
+
+HEADERS: dict[str, str] = {
+    **dict.fromkeys(("authorization", "proxy-authorization", "x-authorization"), AUTHORIZATION),
+    **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),
+    **dict.fromkeys(("cookie", "set-cookie", "cookie2", "set-cookie2"), COOKIE),
+    **dict.fromkeys(
+        (
+            "api-key",
+            "apikey",
+            "x-api-key",
+            "x-apikey",
+            "x-goog-api-key",
+            "x-functions-key",
+            "x-rapidapi-key",
+            "x-auth-key",
+            "x-app-key",
+            "x-application-key",
+            "x-access-key",
+            "x-secret-key",
+            "x-master-key",
+            "x-algolia-api-key",
+            "x-typesense-api-key",
+            "x-parse-rest-api-key",
+            "x-parse-master-key",
+            "xi-api-key",
+            "dd-api-key",
+            "dd-application-key",
+            "ocp-apim-subscription-key",
+            "ocp-apim-subscription-key-secondary",
+            "aeg-sas-key",
+            "x-honeycomb-team",
+            "x-langfuse-secret-key",
+            "cf-access-client-secret",
+        ),
+        KEY,
+    ),
+    **dict.fromkeys(
+        (
+            "private-token",
+            "job-token",
+            "deploy-token",
+            "x-gitlab-token",
+            "x-auth-token",
+            "x-access-token",
+            "x-csrf-token",
+            "x-xsrf-token",
+            "x-csrftoken",
+            "x-session-token",
+            "x-user-token",
+            "x-refresh-token",
+            "x-id-token",
+            "x-subject-token",
+            "x-vault-token",
+            "x-consul-token",
+            "x-nomad-token",
+            "x-shopify-access-token",
+            "x-shopify-storefront-access-token",
+            "x-amz-security-token",
+            "x-amz-access-token",
+            "x-aws-ec2-metadata-token",
+            "x-amzn-oidc-accesstoken",
+            "x-amzn-oidc-data",
+            "x-figma-token",
+            "x-plex-token",
+            "x-subscription-token",
+            "x-goog-iap-jwt-assertion",
+            "x-ms-token-aad-access-token",
+            "x-ms-token-aad-id-token",
+            "x-ms-token-aad-refresh-token",
+            "cf-access-jwt-assertion",
+            "cf-access-token",
+            "dpop",
+        ),
+        TOKEN,
+    ),
+    **dict.fromkeys(
+        ("aeg-sas-token", "x-hub-signature", "x-hub-signature-256", "x-slack-signature"), SIGNATURE
+    ),
+    "stripe-signature": SIGNATURE,
+}
+"""Header fields whose value is a secret, lower case, and what kind."""
+
+URL_HEADERS = frozenset({"referer", "location", "content-location"})
+"""Header fields that are URLs, and may hold secrets as a target may."""
+
+QUERY: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "key",
+            "api_key",
+            "apikey",
+            "api-key",
+            "x-api-key",
+            "x-goog-api-key",
+            "app_key",
+            "appkey",
+            "hapikey",
+            "subscription-key",
+            "private_key",
+            "secret_key",
+            "client_secret",
+            "consumer_secret",
+            "secret",
+            "password",
+            "passwd",
+            "pwd",
+            "passphrase",
+            "code_verifier",
+            "awsaccesskeyid",
+        ),
+        KEY,
+    ),
+    **dict.fromkeys(
+        (
+            "access_token",
+            "accesstoken",
+            "auth_token",
+            "authtoken",
+            "token",
+            "id_token",
+            "refresh_token",
+            "session_token",
+            "private_token",
+            "job_token",
+            "oauth_token",
+            "api_token",
+            "apitoken",
+            "bearer",
+            "bearer_token",
+            "jwt",
+            "auth",
+            "authorization",
+            "assertion",
+            "client_assertion",
+            "x-amz-security-token",
+        ),
+        TOKEN,
+    ),
+    **dict.fromkeys(
+        (
+            "sig",
+            "signature",
+            "oauth_signature",
+            "hmac",
+            "x-amz-signature",
+            "x-amz-credential",
+            "x-goog-signature",
+            "x-goog-credential",
+        ),
+        SIGNATURE,
+    ),
+}
+"""Query keys whose value is a secret, lower case, and what kind."""
+
+LIKE_A_SECRET = re.compile(r"(?:^|[-_])(?:api-?key|token|secret|password|credentials?)$", re.ASCII)
+"""How further request headers that hold a secret end."""
+HARMLESS = re.compile(r"page|next|continuation|cursor|sync|request|count|limit", re.ASCII)
+"""What stands in the name of a header that ends in `-token` and is none."""
+
+CREDENTIAL = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~+/=-]{16,}", re.ASCII)
+GOOGLE = re.compile(r"(?:^|\.)(?:googleapis|google)\.com$", re.IGNORECASE)
+
+SCHEMES = frozenset(
+    (
+        "bearer",
+        "basic",
+        "token",
+        "apikey",
+        "api-key",
+        "key",
+        "bot",
+        "negotiate",
+        "ntlm",
+        "digest",
+        "oauth",
+        "hawk",
+        "signature",
+        "dpop",
+        "aws",
+        "aws4-hmac-sha256",
+        "aws4-ecdsa-p256-sha256",
+        "goog4-rsa-sha256",
+        "sharedkey",
+        "sharedkeylite",
+        "sharedaccesssignature",
+        "splunk",
+        "geniekey",
+        "sso-key",
+        "ssws",
+        "klaviyo-api-key",
+        "x-api-key",
+    )
+)
+"""Words before the first space of an `authorization` that are no part of the secret, lower case."""
+WITH_PARAMETERS = frozenset(
+    (
+        "digest",
+        "oauth",
+        "hawk",
+        "signature",
+        "aws4-hmac-sha256",
+        "aws4-ecdsa-p256-sha256",
+        "goog4-rsa-sha256",
+    )
+)
+"""Of these, the ones whose credentials are `name=value` pairs: RFC 9110 section 11.4."""
+
+FIELDS: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            *("password", "passwd", "passphrase", "userpassword", "newpassword", "oldpassword"),
+            *("currentpassword", "passwordconfirmation", "confirmpassword", "dbpassword"),
+            *(
+                "apikey",
+                "xapikey",
+                "secretkey",
+                "secretaccesskey",
+                "awssecretaccesskey",
+                "privatekey",
+            ),
+            *("signingkey", "encryptionkey", "masterkey", "accountkey", "serviceaccountkey"),
+            *("clientsecret", "consumersecret", "appsecret", "apisecret", "webhooksecret"),
+            *("signingsecret", "sharedsecret", "codeverifier"),
+        ),
+        KEY,
+    ),
+    **dict.fromkeys(
+        (
+            *("accesstoken", "refreshtoken", "idtoken", "authtoken", "apitoken", "bearertoken"),
+            *("sessiontoken", "oauthtoken", "privatetoken", "personalaccesstoken", "bottoken"),
+            *(
+                "oauthtokensecret",
+                "tokensecret",
+                "clientassertion",
+                "devicecode",
+                "registrationaccesstoken",
+            ),
+        ),
+        TOKEN,
+    ),
+}
+"""Fields of JSON, forms and multipart bodies whose text is a secret, by name in lower case without `_`, `-` and
+spaces; and what kind."""
+
+_LOOKED_AT = {
+    "token": TOKEN,
+    "secret": KEY,
+    "pwd": KEY,
+    "jwt": TOKEN,
+    "assertion": TOKEN,
+    "auth": TOKEN,
+}
+"""Fields that hold a secret where what they hold reads like one."""
+_ENDS = (("token", TOKEN), ("secret", KEY), ("password", KEY), ("passwd", KEY), ("apikey", KEY))
+_ENDS_IN_KEY = re.compile(
+    r"(?:access|secret|private|auth|signing|encryption|master|license|api)key$"
+)
+_OTHERWISE = re.compile(
+    r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|"
+    r"special|idempot|public|publish|partition|sort|primary|foreign|cache|position|resume|upload"
+)
+"""What stands in the name of a field that ends so and holds no secret."""
+_SEPARATORS = str.maketrans("", "", "_- .[]")
+
+_WHITE = re.compile(rb"\s")
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_WORD = re.compile(rb"[a-z]+|[A-Z][a-z]*|[A-Z]+")
+_PLACEHOLDING = re.compile(
+    rb"(?:[*x.-]|\xe2\x80\xa2)+|[<{$%].*[>})%]?|\[.*\]|null|none|true|false|undefined|string",
+    re.I | re.S,
+)
+"""What people and schemas write in the place of a secret."""
+
+MIN_FOUND = 8
+"""Bytes a value must have to be looked for outside its place."""
+_MIN_TOKEN = 16
+_MIN_SECRET = 8
+_MAX_VALUE = 16 * 1024
+
+
+@lru_cache(maxsize=4096)
+def field_kind(name: str) -> tuple[str, int] | None:
+    """Find what kind of secret a field of this name holds, and the length from which its value is one.
+
+    A length of 1 stands for a declared name: whatever is there is a secret. None: it holds none.
+    """
+    plain = name.lower().translate(_SEPARATORS)
+    if plain in FIELDS:
+        return FIELDS[plain], 1
+    if plain in _LOOKED_AT:
+        return _LOOKED_AT[plain], _MIN_SECRET if plain in ("secret", "pwd") else _MIN_TOKEN
+    if _OTHERWISE.search(plain):
+        return None
+    for end, kind in _ENDS:
+        if plain.endswith(end):
+            return kind, _MIN_SECRET if kind is KEY else _MIN_TOKEN
+    return (KEY, _MIN_TOKEN) if _ENDS_IN_KEY.search(plain) else None
+
+
+def is_credential(value: bytes, least: int = _MIN_TOKEN) -> bool:
+    """Say whether a value reads like a credential: long enough, one word, letters and digits."""
+    return (
+        least <= len(value) <= _MAX_VALUE
+        and not _WHITE.search(value)
+        and bool(_DIGIT.search(value) and _LETTER.search(value))
+    )
+
+
+def is_findable(value: bytes, least: int = MIN_FOUND) -> bool:
+    """Say whether a secret is so much its own that it can be looked for anywhere."""
+    return is_credential(value, least) or (
+        len(value) >= 2 * least and is_one(value) and not _WORD.fullmatch(value)
+    )
+
+
+def is_one(value: bytes) -> bool:
+    """Say whether a value in a declared place may be a secret at all."""
+    return bool(value) and len(value) <= _MAX_VALUE and not _PLACEHOLDING.fullmatch(value)
+
+
+def is_prose(value: bytes) -> bool:
+    """Say whether a value reads like a message about a secret: `is too short`, `required`."""
+    return bool(_WHITE.search(value)) or (len(value) < 12 and bool(_WORD.fullmatch(value)))

@@ -1,0 +1,171 @@
+"""Ruling on what gates hold: over the API, by the command, and on the page in a real browser."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from playhead.config import Config, EffectRule, Gate, parse_match
+from playhead.tape.events import EventKind
+from playhead.tests.support.browser import Browser, find_browser
+from playhead.tests.support.control import Controlled, controlled
+from playhead.tests.support.raw import Conversation, RawOrigin
+
+_LONG_S = 30.0
+HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
+
+
+async def _say_ok(conversation: Conversation) -> None:
+    await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+
+@asynccontextmanager
+async def holding(tmp_path: Path) -> AsyncIterator[tuple[Controlled, str]]:
+    """A proxy that holds whatever is posted, its control API, and where to post."""
+    with RawOrigin(_say_ok) as origin:
+        rule = EffectRule(parse_match(f"POST {origin.url}/*"), gate=Gate())
+        async with controlled(Config(store=tmp_path / "store", effects=(rule,))) as api:
+            yield api, f"{origin.url}/wires"
+
+
+def _post(api: Controlled, url: str, what: Any) -> "asyncio.Task[httpx.Response]":
+    def post() -> httpx.Response:
+        proxy = api.running.url_for("tape")
+        with httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False) as client:
+            return client.post(url, json=what)
+
+    return asyncio.create_task(asyncio.to_thread(post))
+
+
+async def _held(api: Controlled) -> dict[str, Any]:
+    """Wait until a request is held, and give it as the API shows it."""
+    async with asyncio.timeout(_LONG_S):
+        while not (rows := (await api.ask("GET", "/v1/gates")).json["gates"]):  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.005)
+    row: dict[str, Any] = rows[0]
+    return row
+
+
+def _path(row: dict[str, Any], action: str) -> str:
+    return f"/v1/gates/{quote(row['id'], safe='')}/{action}"
+
+
+async def test_a_ruling_over_the_api(tmp_path: Path) -> None:
+    """Changed and unknown requests are 409 and say why; who asked is seen, not said."""
+    async with holding(tmp_path) as (api, url):
+        asking = _post(api, url, {"amount": 7})
+        row = await _held(api)
+        assert json.loads(row["body"]) == {"amount": 7}
+        assert row["whole"]
+        assert (row["method"], row["url"], row["repeats"]) == ("POST", url, None)
+
+        async def rule(action: str, **body: str) -> Any:
+            said = await api.ask("POST", _path(row, action), json.dumps(body).encode())
+            return said.status, said.json
+
+        status, told = await rule("approve", digest="0" * 32)
+        assert status == 409
+        assert f"{row['id']} is another request than the one approved" in told["error"]
+        status, told = await rule("approve")
+        assert status == 409
+        assert "an approval names the request" in told["error"]
+        unknown = await api.ask("POST", "/v1/gates/tape%3A99/approve", b"{}")
+        assert (unknown.status, unknown.json["error"]) == (409, "nothing is held as tape:99")
+        assert (await api.ask("GET", _path(row, "approve"))).status == 405
+        status, told = await rule("approve", digest=row["digest"], reason="fine")
+        assert (status, told["ruling"]) == (200, "approved")
+        assert (await asking).text == "done"
+        status, told = await rule("deny")
+        assert status == 409
+        assert "held no more: approved by" in told["error"]
+        await api.running.end("tape")
+        store = api.running.store
+        (ruled,) = [
+            event.data
+            for event in store.events(store.get_run("tape"))
+            if event.kind is EventKind.RULED
+        ]
+        assert (ruled["via"], ruled["reason"]) == ("api", "fine")
+        assert "(pid " in ruled["by"]
+
+
+def _command(api: Controlled, *arguments: str) -> subprocess.CompletedProcess[str]:
+    store = api.running.store.path
+    return subprocess.run(
+        [sys.executable, "-m", "playhead.proxy.cli", "gates", *arguments, "--store", str(store)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+async def test_a_ruling_by_the_command(tmp_path: Path) -> None:
+    """It lists, with hostile text made harmless, rules, and says where there is nothing to rule on."""
+    async with holding(tmp_path) as (api, url):
+        empty = await asyncio.to_thread(_command, api)
+        assert (empty.returncode, empty.stdout) == (0, "nothing is held\n")
+        asking = _post(api, url, {"note": HOSTILE})
+        row = await _held(api)
+        listed = await asyncio.to_thread(_command, api)
+        assert f"{row['id']}  POST {url}" in listed.stdout
+        assert f"playhead gates approve {row['id']} --digest {row['digest']}" in listed.stdout
+        assert "\x1b" not in listed.stdout
+        wrong = await asyncio.to_thread(_command, api, "approve", row["id"], "--digest", "00")
+        assert (wrong.returncode, "is another request" in wrong.stderr) == (2, True)
+        ruled = await asyncio.to_thread(_command, api, "deny", row["id"], "--reason", "not today")
+        assert ruled.returncode == 0, ruled.stderr
+        assert f"{row['id']}: denied by " in ruled.stdout
+        refused = await asking
+        assert refused.status_code == 424
+        assert "not today" in refused.json()["error"]["message"]
+        again = await asyncio.to_thread(_command, api, "approve", row["id"])
+        assert (again.returncode, "held no more: denied by" in again.stderr) == (2, True)
+        missing = await asyncio.to_thread(_command, api, "approve")
+        assert (missing.returncode, "needs the ID" in missing.stderr) == (2, True)
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no chromium on this machine")
+async def test_a_ruling_on_the_page(tmp_path: Path) -> None:
+    """Hostile text is text; the token leaves the address; a click lets the request go."""
+    async with holding(tmp_path) as (api, url):
+        asking = _post(api, url, {"note": HOSTILE})
+        row = await _held(api)
+        address = (await asyncio.to_thread(_command, api, "--page")).stdout.strip()
+        assert address == f"{api.server.url}/gates#{api.token}"
+        async with Browser.open(tmp_path / "profile") as browser:
+            await browser.go(address)
+            await browser.until("document.querySelectorAll('article').length === 1")
+            assert await browser.run("location.hash") == ""
+            assert await browser.run("document.querySelectorAll('main img').length") == 0
+            shown = await browser.run("document.querySelector('pre').textContent")
+            assert "<img src=x onerror=alert(1)>" in shown
+            assert (await browser.run("document.querySelector('h2').textContent")) == f"POST {url}"
+            await browser.run("document.querySelector('input').value = 'looked at it'")
+            await browser.run("document.querySelector('button.go').click()")
+            assert (await asking).text == "done"
+            await browser.until("document.querySelectorAll('article').length === 0")
+            await browser.until(
+                "document.getElementById('state').textContent === 'Nothing is held'"
+            )
+            assert browser.complaints == []
+        store = api.running.store
+        await api.running.end("tape")
+        (ruled,) = [
+            event.data
+            for event in store.events(store.get_run("tape"))
+            if event.kind is EventKind.RULED
+        ]
+        assert (ruled["via"], ruled["reason"], ruled["digest"]) == (
+            "page",
+            "looked at it",
+            row["digest"],
+        )

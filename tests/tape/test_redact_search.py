@@ -1,0 +1,389 @@
+"""Secrets in bodies and other texts: what is hidden, what is left, and that a tape still matches."""
+
+import base64
+import gzip
+import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.config import KeepRule, RedactRule
+from playhead.config.values import SECRET_FORMATS
+from playhead.tape.canonical import canonical, compile_rules, raw_key
+from playhead.tape.model import (
+    Chunk,
+    Headers,
+    Message,
+    MessageKind,
+    Request,
+    RequestClass,
+    Response,
+)
+from playhead.tape.redact import Redactor
+from playhead.tape.redact_formats import FORMATS
+
+KEY = "tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"
+JSON = (b"content-type", b"application/json")
+FORM = (b"content-type", b"application/x-www-form-urlencoded")
+PEM = "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----\n"
+RULES = compile_rules()
+
+
+def ask(body: bytes, *headers: tuple[bytes, bytes], target: str = "/x") -> Request:
+    """Give a request with a body."""
+    return Request("POST", "https", "api.test", 443, target, "HTTP/1.1", headers, body)
+
+
+def answer(body: bytes, *headers: tuple[bytes, bytes], complete: bool = True) -> Response:
+    """Give an answer in two pieces."""
+    chunks = (Chunk(1, len(body) // 2), Chunk(2, len(body) - len(body) // 2))
+    return Response(200, b"", "HTTP/1.1", headers, body, 1, chunks, complete=complete)
+
+
+def knowing(key: str = KEY, store: bytes = b"k" * 32) -> Redactor:
+    """Give a redactor that has seen a key in a header field."""
+    made = Redactor(store)
+    made.request(ask(b"", (b"authorization", b"Bearer " + key.encode())))
+    return made
+
+
+def hidden(text: str, *headers: tuple[bytes, bytes]) -> str:
+    """Give a request's body as it is stored, under a redactor that knows nothing."""
+    return Redactor(b"k" * 32).request(ask(text.encode(), *headers))[0].body.decode()
+
+
+HIDDEN = [
+    # Fields by their names; %s is what must go, all else stands
+    ('{"password": "%s", "n": 1}', "hunter2"),
+    ('{"Password":"%s"}', "q"),
+    ('{"apiKey" : "%s"}', "abc"),
+    ('{"client_secret":"%s","scope":"a"}', "abcdef"),
+    ('{"data":{"accessToken":"%s","expires_in":3600}}', "at-1"),
+    ('{"refresh_token":"%s"}', "1//0abc"),
+    ('{"token":"%s"}', "0123456789abcdef"),
+    ('{"webhook_token":"%s"}', "0123456789abcdef"),
+    ('{"arguments":"{\\"password\\": \\"%s\\"}"}', "hunter2"),
+    ('{"a":"{\\"b\\":\\"{\\\\\\"api_key\\\\\\":\\\\\\"%s\\\\\\"}\\"}"}', "abc123"),
+    ("{'password': '%s'}", "hunter2"),
+    ('{"content":"export OPENAI_API_KEY=%s\\n"}', "abcdef0123456789"),
+    ("GITHUB_TOKEN: %s\n", "abcdef0123456789"),
+    ('{"authorization":"Bearer %s"}', "abcdef0123456789"),
+    # Formats
+    ('{"content":"use\\n%s"}', "sk-ant-api03-abcdefgh0123456789"),
+    ('{"content":"use %s."}', "sk-proj-abcdefgh0123456789"),
+    ('"s%s"', "k_live_0123456789abcdef"),
+    ("%s", "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"),
+    ("x=%s ", "AKIAIOSFODNN7EXAMPLE"),
+    ("key %s", "AIza" + "0aB-" * 8 + "abc"),
+    ("%s", "xoxb-123456789012-abcdefABCDEF"),
+    ("curl -H 'Authorization: Bearer %s'", "abcDEF0123456789"),
+    ("Authorization: Basic %s", base64.b64encode(b"user:password").decode()),
+    ("%s", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"),
+    ("postgres://user:%s@db:5432/x", "pa55w0rd"),
+    ("git clone https://%s@github.com/a/b", "oauth2tokenoauth2token"),
+    ("https://hooks.slack.com/services/T0AB/B0CD/%s", "abcdefghij0123456789"),
+    ("https://api.telegram.org/bot%s/send", "123456789:AAabcdefghijklmnopqrstuvwxyz012345"),
+]
+
+
+@pytest.mark.parametrize(("form", "secret"), HIDDEN)
+def test_a_secret_is_hidden_and_nothing_else(form: str, secret: str) -> None:
+    """Length and alphabet stand; so does what is round it."""
+    before, after = form.split("%s")
+    out = hidden(before + secret + after)
+    assert out.startswith(before)
+    assert out.endswith(after)
+    assert len(out) == len(before + secret + after)
+    assert secret not in out
+    assert [c.isdigit() for c in out] == [c.isdigit() for c in before + secret + after]
+
+
+LEFT = [
+    '{"model":"gpt-4o","max_tokens":100,"usage":{"total_tokens":12345678901234567890}}',
+    '{"password":null,"api_key":12345678,"secret":true,"access_token":""}',
+    '{"logprobs":{"content":[{"token":"Hello","logprob":-0.1},{"token":" world42"}]}}',
+    '{"next_page_token":"abcdefgh0123456789","sync_token":"abcdefgh0123456789"}',
+    '{"properties":{"password":{"type":"string"}},"required":["password"]}',
+    '{"api_key":"<your key>","token":"${TOKEN}","password":"****","secret":"string"}',
+    '{"idempotency_key":"0123456789abcdef","primary_key":"0123456789abcdef"}',
+    '{"content":"task-management-system-0123456789-abcdefgh and disk-0123456789abcdefgh"}',
+    '{"content":"Basic understanding of the Bearer of bad news: token= and key=value"}',
+    '{"content":"mail me@example.com at https://example.com/a@b?x=1"}',
+    '{"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds"}',
+    '{"id":"chatcmpl-0123456789abcdef","key":"value","keys":["a"],"monkey":"abc"}',
+    "eyJ is how base64 of JSON begins",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+]
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_what_is_no_secret_stays(text: str) -> None:
+    """A body that is damaged is worse than one that says `password`: it is given back, the same object."""
+    request = ask(text.encode(), JSON)
+    redactor = Redactor(b"k" * 32)
+    assert redactor.request(request)[0] is request
+    said = answer(text.encode(), JSON)
+    assert redactor.response(said)[0] is said
+
+
+def test_a_message_about_a_password_is_left_to_the_agent() -> None:
+    """In an answer; a request may hold a pass phrase."""
+    text = b'{"errors":{"password":"is too short","token":"required"}}'
+    redactor = Redactor(b"k")
+    assert redactor.response(answer(text, JSON))[0].body == text
+    assert redactor.request(ask(text, JSON))[0].body != text
+
+
+def test_a_private_key_is_hidden_between_its_lines() -> None:
+    """As it is, and in a string of JSON, which stays one."""
+    secret = "MIIEpAIBAAKCAQEA0123456789abcdefABCDEF\nzzZZ+/=="
+    out = hidden(PEM.format(secret))
+    assert out.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    assert "MIIEp" not in out
+    assert "zzZZ" not in out
+    inside = json.loads(hidden(json.dumps({"k": PEM.format(secret)}), JSON))["k"]
+    assert [len(line) for line in inside.split("\n")] == [
+        len(line) for line in PEM.format(secret).split("\n")
+    ]
+    assert "MIIEp" not in inside
+
+
+CODINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "json": lambda s: json.dumps(s)[1:-1],
+    "slashes": lambda s: s.replace("/", "\\/"),
+    "dotnet": lambda s: "".join(c if c.isalnum() else f"\\u{ord(c):04X}" for c in s),
+    "all escaped": lambda s: "".join(f"\\u{ord(c):04x}" for c in s),
+    "twice": lambda s: json.dumps(json.dumps(s.replace("/", "\\/")))[1:-1],
+    "percent": lambda s: quote(s, safe=""),
+    "form": quote_plus,
+    "percent, small": lambda s: "".join(c if c.isalnum() else f"%{ord(c):02x}" for c in s),
+    "all percent": lambda s: "".join(f"%{ord(c):02X}" for c in s),
+    "hex": lambda s: s.encode().hex(),
+    "HEX": lambda s: s.encode().hex().upper(),
+}
+_keys = st.text("abcXYZ019-_./+=~", min_size=12, max_size=60).filter(
+    lambda s: (
+        any(c.isdigit() for c in s)
+        and any(c.isalpha() for c in s)
+        and s[0].isalnum()
+        and s[-1].isalnum()
+    )
+)
+_around = st.text("abc XYZ,.:{}[]", max_size=20)
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@given(_keys, _around, _around)
+def test_a_known_key_is_found_in_every_coding(
+    coding: str, key: str, before: str, after: str
+) -> None:
+    """Whatever stands round it; the placeholder can be read where the key could."""
+    code = CODINGS[coding]
+    redactor = knowing(key)
+    text = f'"{before} {code(key)} {after}"'
+    out = redactor.request(ask(text.encode()))[0].body.decode()
+    assert len(out) == len(text)
+    assert code(key) not in out
+    placeholder = redactor.placeholder("authorization", key.encode()).decode()
+    assert code(placeholder) in out
+
+
+@given(_keys, st.binary(max_size=10), st.binary(max_size=10), st.booleans())
+def test_a_known_key_is_found_inside_base64(
+    key: str, before: bytes, after: bytes, url: bool
+) -> None:
+    """At any alignment; what is decoded holds the placeholder, and the neighbours as they were."""
+    redactor = knowing(key)
+    placeholder = redactor.placeholder("authorization", key.encode())
+    code = base64.urlsafe_b64encode if url else base64.b64encode
+    text = code(before + key.encode() + after)
+    out = redactor.request(ask(b'{"x":"' + text + b'"}'))[0].body[6:-2]
+    plain = base64.b64decode(out.translate(bytes.maketrans(b"-_", b"+/")))
+    assert plain == before + placeholder + after
+
+
+@given(_keys, st.lists(st.integers(1, 9), min_size=1, max_size=8))
+def test_a_known_key_is_found_over_the_events_of_a_stream(key: str, sizes: list[int]) -> None:
+    """A model says it piece by piece; put together, the answer holds the placeholder."""
+    pieces, at = [], 0
+    while at < len(key):
+        for size in sizes:
+            if key[at : at + size]:
+                pieces.append(key[at : at + size])
+            at += size
+    events = [{"choices": [{"delta": {"content": piece}}]} for piece in ["It is ", *pieces, "."]]
+    body = "".join(f"data: {json.dumps(one)}\n\n" for one in events).encode()
+    redactor = knowing(key)
+    out = redactor.response(answer(body, (b"content-type", b"text/event-stream")))[0].body
+    told = [json.loads(line[6:]) for line in out.decode().split("\n\n") if line]
+    said = "".join(one["choices"][0]["delta"]["content"] for one in told)
+    assert said == f"It is {redactor.placeholder('authorization', key.encode()).decode()}."
+
+
+CUT = [
+    ('{"access_token":"abcdef', "abcdef"),
+    ('data: {"x":"sk-ant-api03-ab', "sk-ant-api03-ab"),
+    (f"your key is {KEY[:9]}", KEY[:9]),
+    ("-----BEGIN PRIVATE KEY-----\nMIIEpAIB", "MIIEpAIB"),
+]
+
+
+@pytest.mark.parametrize(("text", "part"), CUT)
+def test_the_beginning_of_a_secret_is_hidden_where_an_answer_was_cut(text: str, part: str) -> None:
+    """What came of it is a part of the secret all the same."""
+    redactor = knowing()
+    out = redactor.response(answer(text.encode(), complete=False))[0].body.decode()
+    assert part not in out
+    assert out[: -len(part)] == text[: -len(part)]
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"x-gzip"])
+def test_a_coded_body_with_a_secret_is_kept_decoded(coding: bytes) -> None:
+    """Requests and answers; one without a secret stays coded."""
+    plain = json.dumps({"said": KEY, "more": "x" * 200}).encode()
+    headers: Headers = (JSON, (b"Content-Encoding", coding), (b"Content-Length", b"1"))
+    redactor = knowing()
+    response, places, warnings = redactor.response(answer(gzip.compress(plain), *headers))
+    assert json.loads(response.body)["more"] == "x" * 200
+    assert response.headers == (JSON, (b"Content-Length", str(len(plain)).encode()))
+    assert sum(chunk.size for chunk in response.chunks) == len(response.body)
+    assert [one.place for one in places] == ["response.body"]
+    assert len(warnings) == 1
+    request, _ = redactor.request(ask(gzip.compress(plain), *headers))
+    assert request.body == response.body
+    harmless = answer(gzip.compress(b'{"a":1}'), *headers)
+    assert redactor.response(harmless)[0] is harmless
+
+
+def form_of(redactor: Redactor, request: Request) -> tuple[object, bytes]:
+    """Give the canonical form and the raw key of a request, redacted."""
+    stored, _ = redactor.request(request)
+    secret = redactor.redacted_query(stored)
+    kind = RequestClass.EFFECT
+    return canonical(stored, kind, RULES, secret), raw_key(stored, kind)
+
+
+SAME: list[Callable[[str], Request]] = [
+    lambda key: ask(json.dumps({"a": f"use {key} now", "n": 1}).encode(), JSON),
+    lambda key: ask(f"a=1&client_secret={quote_plus(key)}".encode(), FORM),
+    lambda key: ask(f"a=1&note={quote_plus(key)}&b=2".encode(), FORM),
+    lambda key: ask(b"\x00\x01" + key.encode() + b"\xff"),
+    lambda key: ask(b"", target=f"/hooks/{quote(key, safe='')}/go?x=1"),
+    lambda key: ask(b"", target=f"/x?user={quote(key, safe='')}&a=1"),
+    lambda key: ask(b"", target=f"/x?a=1;token={quote(key, safe='')};b=2"),
+    lambda key: ask(
+        b'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n' + key.encode() + b"\r\n--b--\r\n",
+        (b"content-type", b"multipart/form-data; boundary=b"),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SAME)
+def test_a_secret_counts_by_its_kind_under_other_keys(make: Callable[[str], Request]) -> None:
+    """Under another credential of another length, in a store with another key; anything else still counts."""
+    dummy = "dummy-key-1"
+    form, raw = form_of(knowing(KEY), make(KEY))
+    other, _ = form_of(knowing(dummy, b"another"), make(dummy))
+    assert form == other
+    changed, _ = form_of(knowing(KEY), make(""))
+    assert changed != form
+    assert (
+        raw == form_of(knowing(dummy, b"another"), make(dummy))[1]
+        or b"multipart" in repr(make(KEY)).encode()
+    )
+
+
+def test_messages_lose_their_secrets() -> None:
+    """Text and binary; frames stay as long as they were."""
+    redactor = knowing()
+    for kind, data in (
+        (MessageKind.TEXT, json.dumps({"key": KEY}).encode()),
+        (MessageKind.BINARY, b"\x00" + KEY.encode()),
+    ):
+        new = redactor.message(Message(1, True, kind, data, (5, len(data) - 5)))
+        assert KEY.encode() not in new.data
+        assert sum(new.frames) == len(new.data)
+        assert [one.size for one in new.secrets] == [len(KEY)]
+    same = Message(1, False, MessageKind.TEXT, b"nothing")
+    assert redactor.message(same) is same
+
+
+def test_undeclared_fields_and_trailers_lose_known_secrets() -> None:
+    """An upstream echoes a key wherever it likes."""
+    redactor = knowing()
+    headers = (
+        (b"x-debug", f"key={KEY}".encode()),
+        (b"location", f"/x?next=1&u={quote(KEY, safe='')}".encode()),
+    )
+    response = Response(200, b"", "HTTP/1.1", headers, b"", 1, trailers=((b"x-t", KEY.encode()),))
+    new, places, _ = redactor.response(response)
+    assert KEY.encode() not in repr(new).encode()
+    assert quote(KEY, safe="") not in repr(new)
+    assert {one.place for one in places} == {
+        "response.header.x-debug",
+        "response.header.location",
+        "response.trailer.x-t",
+    }
+
+
+def test_rules_add_and_take_away() -> None:
+    """Fields, patterns and paths of a configuration; formats and fields it keeps."""
+    rules = (
+        RedactRule(json="pin"),
+        RedactRule(form="pin"),
+        RedactRule(pattern="acme_([0-9a-f]{8,})"),
+        RedactRule(path="^/hooks/([^/]+)"),
+    )
+    redactor = Redactor(b"k", rules)
+    assert redactor.request(ask(b'{"pin":"zq","n":5}', JSON))[0].body != b'{"pin":"zq","n":5}'
+    assert redactor.request(ask(b"pin=zq&n=5", FORM))[0].body != b"pin=zq&n=5"
+    new, _ = redactor.request(ask(b"see acme_0123456789 there"))
+    assert new.body.startswith(b"see acme_")
+    assert b"0123456789" not in new.body
+    assert redactor.request(ask(b"", target="/hooks/abc/x"))[0].target != "/hooks/abc/x"
+    kept = Redactor(
+        b"k",
+        (),
+        (KeepRule(json="password"), KeepRule(format="github"), KeepRule(header="x-api-key")),
+    )
+    same = ask(
+        b'{"password":"hunter2","g":"ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"}',
+        JSON,
+        (b"x-api-key", b"abc"),
+    )
+    assert kept.request(same)[0] is same
+
+
+def test_every_format_can_be_named() -> None:
+    """What a configuration may turn off is what there is."""
+    assert {one.name for one in FORMATS} | {"userinfo"} == set(SECRET_FORMATS)
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_no_body_makes_it_raise(body: bytes, complete: bool) -> None:
+    """Hostile bytes keep their length."""
+    redactor = knowing()
+    for headers in (
+        (JSON,),
+        (FORM,),
+        ((b"content-type", b"text/event-stream"),),
+        ((b"content-encoding", b"gzip"),),
+    ):
+        assert len(redactor.response(answer(body, *headers, complete=complete))[0].body) == len(
+            body
+        )
+        redactor.request(ask(body, *headers))
+
+
+@given(st.text('abc"\\:=&%{}-_/.u0012 password token sk-ey', max_size=200))
+def test_no_text_makes_it_raise(text: str) -> None:
+    """Texts made of what the search looks for."""
+    redactor = knowing()
+    for complete in (True, False):
+        new, _, _ = redactor.response(answer(text.encode(), JSON, complete=complete))
+        assert len(new.body) == len(text)
+        assert sum(one.size for one in new.secrets) <= len(text)

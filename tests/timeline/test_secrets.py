@@ -1,0 +1,93 @@
+"""What a store holds that reads like a secret."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tape.model import Request, Response
+from playhead.tape.redact import Redactor
+from playhead.tests.support.exchanges import make_response
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import record_run
+from playhead.timeline.secrets import find_secrets, open_detectors, render_findings
+
+GITHUB = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+HEADER = (b"content-type", b"application/json")
+
+
+def ask(target: str = "/", body: bytes = b"", *headers: tuple[bytes, bytes]) -> Request:
+    """Give a request as it came."""
+    fields = (HEADER, *headers)
+    return Request("POST", "https", "api.test", 443, target, "HTTP/1.1", fields, body)
+
+
+PLANTED: list[tuple[str, Request, Response]] = [
+    (
+        "request.header.x-api-key",
+        ask("/", b"", (b"x-api-key", b"abc123def456")),
+        make_response(b""),
+    ),
+    ("request.query.token", ask("/?token=abc123def456"), make_response(b"")),
+    ("request.target", ask("/services/T0AB/B0CD/abcdefghij0123456789"), make_response(b"")),
+    ("request.body", ask("/", b'{"password": "hunter2hunter2"}'), make_response(b"")),
+    (
+        "request.body",
+        ask("/", b'{"m": "my slack: xoxb-123456789012-abcdefABCDEF"}'),
+        make_response(b""),
+    ),
+    ("response.body", ask(), make_response(f'{{"text": "use {GITHUB}"}}'.encode())),
+    (
+        "response.body",
+        ask(),
+        make_response(
+            b'{"a": "AccountKey=lJzRc1YdHaAA2KCNJJ1tkYwF/+mKK6Ygw0NGe170Xu592euJv2wYUtBlV8z+qnlcNQSnIYVTkLWntUO1F8j8rQ=="}'
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("place", "request_", "response"), PLANTED)
+def test_what_was_not_redacted_is_found(
+    tmp_path: Path, place: str, request_: Request, response: Response
+) -> None:
+    """By run, seq and place; its value is not said."""
+    with Store.open(tmp_path / "store") as store:
+        run = record_run(store, "leaky", [(ask(), make_response(b"{}")), (request_, response)])
+        found = list(find_secrets(store, [run], lambda: Redactor(b"k"), open_detectors()))
+    places = {(one.run, one.seq, one.place) for one in found}
+    assert ("leaky", 2, place) in places
+    assert all(seq == 2 or name.startswith("event") for _, seq, name in places)
+    text = render_findings(found, 1)
+    assert not any(secret in text for secret in ("abc123", "hunter2", "xoxb-1", "ghp_", "lJzRc1"))
+
+
+def test_what_was_redacted_is_no_finding(tmp_path: Path) -> None:
+    """The same, each redacted before it was written."""
+    redactor = Redactor(b"k" * 32)
+    clean: list[Any] = []
+    with Store.open(tmp_path / "store") as store:
+        for _, request, response in PLANTED[:-1]:
+            asked, _ = redactor.request(request)
+            clean.append((asked, redactor.response(response)[0]))
+        run = record_run(store, "clean", clean[2:])
+        found = list(find_secrets(store, [run], lambda: Redactor(b"k"), open_detectors()))
+    assert found == []
+
+
+def test_the_command_says_where_and_ends_with_one(tmp_path: Path) -> None:
+    """As text and as JSON."""
+    folder = tmp_path / "store"
+    with Store.open(folder) as store:
+        record_run(store, "leaky", [(ask("/", b'{"api_key": "abc123def456"}'), make_response(b""))])
+    done = playhead("verify", "--secrets", "leaky", "--store", folder)
+    assert done.returncode == 1
+    assert "leaky 1 request.body: key" in done.stdout
+    assert "abc123def456" not in done.stdout + done.stderr
+    found = json.loads(playhead("verify", "--secrets", "--json", "--store", folder).stdout)
+    assert found["runs"] == 1
+    assert {"run": "leaky", "seq": 1, "place": "request.body", "kind": "key"} in found["found"]
+    assert playhead("verify", "--store", folder).returncode == 2
+    assert playhead("verify", "--secrets", "nobody", "--store", folder).returncode == 2
