@@ -7,17 +7,13 @@ from typing import Any
 
 from mitmproxy import http
 
-from ..tape.cursor import Exhausted
-from ..tape.index import reclassify
-from ..tape.nearness import nearest
 from ..tape.policy import Decision
 from ..tape.refusal import stub_headers
-from ..tape.stub import MAX_MODELS, Made, Model, imitate, is_model
+from ..tape.stub import Made, imitate
+from ..timeline.patterns import find_models
 from .flight import Flight
 from .wire import make_answer
 
-_READ = 3 * MAX_MODELS
-"""Recorded exchanges of an endpoint that are read for those that show what an answer looks like."""
 _SHOWN = 5
 """Seqs that are named in the mark of an answer."""
 
@@ -27,21 +23,9 @@ def imitate_tape(flight: Flight) -> Made | None:
     session, request = flight.session, flight.request
     assert session.tape is not None
     assert request is not None
-    models: list[Model] = []
-    for seq in sorted(set(session.find_near().alike(request, _READ))):
-        found = session.store.find_exchange(session.tape, seq)
-        if found is not None and is_model(reclassify(found, session.config.classes), request):
-            models.append(Model(seq, found))
-    near = nearest(request, ((model.seq, model.exchange.request) for model in models))
-    if near is None:
-        return None
-    asked = flight.found
-    # Of what was asked just so and is used up, the last answer tells how things stand.
-    first = asked.last if isinstance(asked, Exhausted) else near[0]
-    if all(model.seq != first for model in models):
-        first = near[0]
-    models.sort(key=lambda model: (model.seq != first, model.seq))
-    return imitate(models[:MAX_MODELS], request, flight.fingerprint or b"")
+    near, classes = session.find_near(), session.config.classes
+    models = find_models(session.store, session.tape, near, classes, request, flight.found)
+    return imitate(models, request, flight.fingerprint or b"") if models else None
 
 
 def stubbed(flight: Flight, decision: Decision) -> tuple[http.Response, dict[str, Any]]:

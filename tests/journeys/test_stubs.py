@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from playhead.config import Answer, EffectRule, Playback, parse_match
-from playhead.tape.model import VerdictKind
+from playhead.config import Answer, Config, EffectRule, Playback, parse_match
+from playhead.tape.model import RunId, VerdictKind
 from playhead.tests.support.story import Call, Said, recorded
+from playhead.timeline.rejudge import rejudge
 
 
 def pay(charge: str, amount: int, number: str = "re_1Qx8") -> Call:
@@ -132,3 +133,25 @@ async def test_an_answer_that_was_made_up_is_no_pattern(tmp_path: Path) -> None:
         (said,) = await story.play([pay("ch_9", 7)])
         await story.end()
     assert said.status == 424
+
+
+async def test_a_stub_is_judged_again_as_it_was(tmp_path: Path) -> None:
+    """Under the same rules nothing changes; where it had been refused, the tape is asked again."""
+    async with recorded(tmp_path / "store", [PAID]) as story:
+        store, other = story.running.store, pay("ch_9", 7)
+        await story.play([PAID, PAID, other])
+        await story.end()
+        story.running.change(playback=Playback(effects="refuse"))
+        await story.play([PAID, PAID, other])
+        await story.end()
+        stub, refuse = Config(), Config(playback=Playback(effects="refuse"))
+        found = {
+            (name, config is stub): rejudge(store, store.get_run(RunId(name)), config)
+            for name in ("tape@1", "tape@2")
+            for config in (stub, refuse)
+        }
+    assert found["tape@1", True].changed == []
+    assert found["tape@2", False].changed == []
+    for name, by in (("tape@1", False), ("tape@2", True)):
+        verdicts = [row.after.verdict for row in found[name, by].changed]
+        assert verdicts == ["stubbed" if by else "refused"] * 2
