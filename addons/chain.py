@@ -2,6 +2,8 @@
 
 from .control import Control
 from .duplex import Duplex
+from .fault import Fault
+from .fault_unasked import Unasked
 from .gate import Gate
 from .identify import Identify, Leave
 from .judge import Judge
@@ -16,6 +18,7 @@ from .websocket import Websocket
 
 def chain(sessions: Sessions) -> list[object]:
     """Give the addons of one engine, in order."""
+    record = Record(sessions)
     return [
         Identify(sessions),
         Protocol(sessions),
@@ -23,10 +26,12 @@ def chain(sessions: Sessions) -> list[object]:
         Judge(sessions),
         Control(),
         Gate(sessions),
+        Fault(),
         Refuse(),
         Playback(),
         Duplex(),
         Websocket(sessions),
-        Record(sessions),
+        record,
+        Unasked(record.keep_failed),
         Leave(sessions),
     ]

@@ -13,6 +13,7 @@ from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Mode
+from ..store import LogCorrupt
 from ..tape.ask_body import asks_to_read
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
+
+_MEND = "record it again, or restore the store from a copy"
 
 _NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
@@ -234,13 +237,24 @@ class Judge:
         seq: Seq,
         needs: Dependence | None,
     ) -> None:
-        """Move the cursor past what is served, or refuse what comes before an answer that it needs."""
+        """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs."""
         assert session.cursor is not None
-        if needs is None or session.cursor.served(needs.tape_seq):
-            session.cursor.take(fingerprint, Hit(seq))
-        else:
+        if needs is not None and not session.cursor.served(needs.tape_seq):
             flight.needs = needs
             flight.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
+            return
+        assert session.tape is not None
+        try:
+            flight.recorded = session.store.find_exchange(session.tape, seq)
+            problem = "" if flight.recorded is not None else "it is missing"
+        except LogCorrupt as error:
+            problem = str(error)
+        if problem:
+            flight.unreadable = True
+            reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
+            flight.decision = Decision(Action.REFUSE, reason, "tape")
+        else:
+            session.cursor.take(fingerprint, Hit(seq))
 
     def _repeats(self, flight: Flight) -> bool:
         """Say whether a rule has the last answer to a request served again."""

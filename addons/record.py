@@ -89,7 +89,7 @@ class Record:
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
         flight = find_flight(flow)
-        if flight is None or flow.response is None:
+        if flight is None or flow.response is None or flight.steps is not None:
             return
         if flight.decision is None or flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return
@@ -152,7 +152,7 @@ class Record:
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
-                if flight.keep_reading and not flight.head_us:
+                if flight.keep_reading and not flight.head_us and flight.steps is None:
                     # Once it has been sent, an effect's answer is waited for.
                     flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             await self._save(flight, flow.response if flight.head_us else None, complete=False)
@@ -190,6 +190,10 @@ class Record:
                 note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
             flight.finish()
 
+    async def keep_failed(self, flight: Flight) -> None:
+        """Keep an exchange that failed before any answer, before its client is told."""
+        await self._save(flight, None, complete=False)
+
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""
         if isinstance(flight.conversation, Played):
@@ -199,7 +203,8 @@ class Record:
                 flight.client_left()
             flight.warnings.append("its run ended before the answer did")
             answer = flight.flow.response if flight.head_us else None
-            await self._save(flight, answer, complete=flight.conversation is not None)
+            whole = flight.conversation is not None or (flight.muted and flight.whole)
+            await self._save(flight, answer, complete=whole)
         flight.finish()
 
     def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
@@ -210,6 +215,8 @@ class Record:
         if flight.recording and not flight.saved:
             if isinstance(flight.conversation, Kept):
                 flight.conversation.end(ABRUPT, "", by_client=False)
+            if flight.muted:
+                flight.client_left()  # it has heard nothing of what came
             begun = bool(flight.taken) or flight.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
             flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)

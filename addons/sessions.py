@@ -33,6 +33,7 @@ from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRu
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
@@ -477,6 +478,7 @@ class Sessions:
             await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
+        _note_slow(session)
         if session.run is not None:
             run = await self._store.seal(
                 session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
@@ -520,8 +522,26 @@ def _note_rules(session: Session) -> None:
         rules["live"] = [
             (rule.match.text, only and only.value) for rule, only in session.policy.live
         ]
+    rules["faults"] = [
+        (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
+    ]
     if any(rules.values()):
-        session.note(EventKind.NOTED, rules=rules)
+        session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Give the pattern of each rule with its places by key."""
+    keys = ("json", "header", "query", "form", "regex")
+    return [
+        (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
+        for rule in config.ignore
+    ]
+
+
+def _note_slow(session: Session) -> None:
+    """Say which patterns masked nothing any more because they took too long."""
+    for text in slow(session.rules.searched):
+        session.note(EventKind.NOTED, text=text)
 
 
 def _names(session: Session, name: str) -> bool:

@@ -24,11 +24,14 @@ from .schema import (
     Config,
     Control,
     EffectRule,
+    FaultRule,
     Gate,
     IgnoreRule,
+    Inject,
     KeepRule,
     Limits,
     LiveRule,
+    Mode,
     ModelDrift,
     Playback,
     ReadRule,
@@ -48,6 +51,7 @@ from .values import (
     parse_base64,
     parse_control_listen,
     parse_duration,
+    parse_fault_name,
     parse_header_name,
     parse_header_value,
     parse_host,
@@ -61,6 +65,7 @@ from .values import (
     parse_reason,
     parse_run_name,
     parse_secret_format,
+    parse_share,
     parse_token,
     parse_usd,
     show,
@@ -260,6 +265,8 @@ def _config(value: Value, base: Path | None) -> Config:
             "live",
             "effects",
             "reads",
+            "faults",
+            "fault_seed",
             "ignore",
             "redact",
             "redact_off",
@@ -285,6 +292,8 @@ def _config(value: Value, base: Path | None) -> Config:
         live=fields.each("live", _live_rule),
         effects=fields.each("effects", _effect_rule),
         reads=fields.each("reads", _read_rule),
+        faults=fields.each("faults", _fault_rule),
+        fault_seed=fields.parsed("fault_seed", integer(0, 999_999_999), default.fault_seed),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
@@ -502,6 +511,63 @@ def _read_rule(value: Value) -> ReadRule:
     fields = value.fields("match", "repeat")
     missing = "missing; expected last: the last recorded answer is served again"
     return ReadRule(_pattern(fields), fields.required("repeat", choice("last"), missing, "last"))
+
+
+_OF_KIND = {
+    "delay": (Inject.DELAY,),
+    "status": (Inject.STATUS,),
+    "retry_after": (Inject.STATUS,),
+    "after_bytes": (Inject.CUT,),
+    "ending": (Inject.CUT, Inject.RESET),
+}
+"""Keys of a fault that only some kinds have."""
+_CHOOSING = ("nth", "every", "share")
+_MOST = 999_999_999
+
+
+def _fault_rule(value: Value) -> FaultRule:
+    fields = value.fields("match", "inject", "name", *_CHOOSING, *_OF_KIND, "modes")
+    kinds = tuple(kind.value for kind in Inject)
+    missing = f"missing; expected one of {', '.join(kinds)}"
+    default = FaultRule(_NO_MATCH, Inject.RESET)
+    rule = FaultRule(
+        match=_pattern(fields),
+        inject=Inject(fields.required("inject", choice(*kinds), missing, default.inject.value)),
+        name=fields.parsed("name", parse_fault_name, default.name),
+        nth=fields.optional("nth", integer(1, _MOST)),
+        every=fields.optional("every", integer(1, _MOST)),
+        share=fields.optional("share", parse_share),
+        delay_s=fields.parsed("delay", parse_duration, default.delay_s),
+        status=fields.parsed("status", integer(400, 599), default.status),
+        retry_after_s=fields.optional("retry_after", integer(0, 86_400)),
+        after_bytes=fields.parsed("after_bytes", integer(0, _MOST), default.after_bytes),
+        ending=fields.parsed("ending", choice("rst", "fin"), default.ending),
+        modes=fields.texts("modes", _fault_mode, Mode.RECORD) or default.modes,
+    )
+    _check_fault(value, fields, rule)
+    return rule
+
+
+def _check_fault(value: Value, fields: Fields, rule: FaultRule) -> None:
+    """Note keys that do not go together, or are missing for what is injected."""
+    chosen = [key for key in _CHOOSING if key in fields.given and not fields.given[key].empty]
+    if len(chosen) > 1:
+        fields.given[chosen[1]].fault(f"beside {chosen[0]}; expected one of {', '.join(_CHOOSING)}")
+    if "inject" not in fields.given or fields.given["inject"].text() not in set(Inject):
+        return
+    for key, kinds in _OF_KIND.items():
+        if key in fields.given and rule.inject not in kinds:
+            fields.given[key].fault(
+                f"only for {' and '.join(kinds)}, but this rule injects {rule.inject.value}; remove it"
+            )
+    if rule.inject is Inject.DELAY and "delay" not in fields.given:
+        value.missing("delay", "missing; expected how much later the answer begins, as 10s")
+    if rule.inject is Inject.STATUS and "status" not in fields.given:
+        value.missing("status", "missing; expected the answer's status, as 503")
+
+
+def _fault_mode(text: str) -> Mode:
+    return Mode(choice(Mode.RECORD.value, Mode.PLAYBACK.value)(text))
 
 
 def _ignore_rule(value: Value) -> IgnoreRule:

@@ -145,6 +145,55 @@ class ReadRule:
     """`last`: the last recorded answer is served again."""
 
 
+class Inject(StrEnum):
+    """What is done on purpose to a request or its answer."""
+
+    DELAY = "delay"
+    """The answer begins later."""
+    STATUS = "status"
+    """An answer of ours; the upstream is not asked."""
+    CUT = "cut"
+    """The answer ends after so many bytes."""
+    RESET = "reset"
+    """The connection ends before any answer; the upstream is not asked."""
+    TIMEOUT = "timeout"
+    """Nothing is ever answered; the upstream is not asked."""
+    TIMEOUT_AFTER_SUCCESS = "timeout_after_success"
+    """The upstream is asked and does it; the client is told nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRule:
+    """A fault on purpose: which requests it hits, and what they meet with."""
+
+    match: Match
+    inject: Inject
+    name: str = ""
+    """Empty: what it does and its pattern."""
+    nth: int | None = None
+    """Only the nth request that matches, from 1. Of `nth`, `every` and `share` at most one is given; none: all."""
+    every: int | None = None
+    """Every so many that match."""
+    share: float | None = None
+    """About this part of them, drawn with `fault_seed`."""
+    delay_s: float = 0.0
+    """Of `delay`."""
+    status: int = 0
+    """Of `status`."""
+    retry_after_s: int | None = None
+    """Of `status`: what its Retry-After says."""
+    after_bytes: int = 0
+    """Of `cut`: bytes of the body before it."""
+    ending: str = "rst"
+    """Of `cut` and `reset`: `rst` or `fin`."""
+    modes: tuple[Mode, ...] = (Mode.RECORD, Mode.PLAYBACK)
+
+    @property
+    def label(self) -> str:
+        """Its name in logs, receipts and header fields."""
+        return self.name or f"{self.inject.value} {self.match.text}"
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """Volatile places of matching requests: left out of the comparison, kept in the record."""
@@ -249,6 +298,9 @@ class Config:
     live: tuple[LiveRule, ...] = ()
     effects: tuple[EffectRule, ...] = ()
     reads: tuple[ReadRule, ...] = ()
+    faults: tuple[FaultRule, ...] = ()
+    fault_seed: int = 0
+    """What `FaultRule.share` draws with."""
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()

@@ -16,6 +16,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     diverged  seq, and a divergence as JSON types
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
+    injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
@@ -55,6 +56,7 @@ class EventKind(StrEnum):
     DIVERGED = "diverged"
     HELD = "held"
     RULED = "ruled"
+    INJECTED = "injected"
     EGRESS = "egress"
     FOREIGN = "foreign"
     STOPPED = "stopped"

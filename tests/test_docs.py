@@ -65,7 +65,7 @@ from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.export import exchange_json
 from playhead.timeline.inference import Inference
-from playhead.timeline.receipt import Effect, GateRow, LimitsRow, OptIn
+from playhead.timeline.receipt import Effect, GateRow, InjectedRow, LimitsRow, OptIn
 from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -254,6 +254,7 @@ def _receipt() -> Receipt:
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
+    made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
     made.model_drift.append(OptIn("m=n", 1, [1]))
     made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
     made.limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))

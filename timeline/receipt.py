@@ -4,7 +4,8 @@ What was served and how it matched, what was stubbed, refused, live or left over
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
 process: of one that died the last events may be missing. One that was served an answer only because a
-person allowed the model to drift is faithful *but for* that opt-in, never plainly. Exit codes and their order are the design's
+person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
+injected. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -14,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..config import Match, parse_match
+from ..config import Inject, Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
+from ..tape.faults import UNASKED
 from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 from .hints import Hints, split_place
@@ -27,7 +29,6 @@ LEAKED = 123
 DIVERGED = 121
 UNUSED = 122
 
-_PAGE = 1000
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -44,7 +45,7 @@ class Effect:
     summary: str
     """Beginning of its body."""
     answered_by: str
-    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, or `nobody`."""
+    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, `injected: NAME`, or `nobody`."""
     outcome: str
     note: str = ""
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
@@ -58,6 +59,20 @@ class OptIn:
     served: int = 0
     seqs: list[int] = field(default_factory=list)
     """The first hundred."""
+
+
+@dataclass(slots=True)
+class InjectedRow:
+    """A fault on purpose, and the request that it hit."""
+
+    seq: int
+    rule: str
+    """Its name."""
+    inject: str
+    """What: `delay`, `status`, `cut`, `reset`, `timeout`, `timeout_after_success`."""
+    nth: int
+    """Which of the requests that match the rule."""
+    seed: int
 
 
 @dataclass(slots=True)
@@ -128,6 +143,8 @@ class Receipt:
     """Requests that were held, by seq of their arrival."""
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
     """The first of those that were noted, by seq."""
+    injected: list[InjectedRow] = field(default_factory=list)
+    """Faults on purpose."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was left over where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
@@ -145,7 +162,7 @@ class Receipt:
     """None where the run had none."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
-    """Rules of the configuration that no request matched."""
+    """Rules of the configuration that no request matched, and places in them that none had."""
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
@@ -159,10 +176,20 @@ class Receipt:
 
     @property
     def faithful_but_for(self) -> list[str]:
-        """The opt-ins without which a playback would have diverged; empty where it failed anyhow."""
+        """The opt-ins without which a playback would have diverged, and what was injected; empty where it failed."""
         if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
             return []
-        return [one.allowed for one in self.model_drift if one.served]
+        allowed = [one.allowed for one in self.model_drift if one.served]
+        return allowed + list(dict.fromkeys(f"injected: {row.rule}" for row in self.injected))
+
+    @property
+    def root_after(self) -> InjectedRow | None:
+        """The last fault that was injected before the root divergence, which most likely follows from it."""
+        if self.root is None:
+            return None
+        left = self.root["kind"] == DivergenceKind.UNUSED.value
+        seq = int(self.root["seq"])
+        return next((row for row in reversed(self.injected) if left or row.seq <= seq), None)
 
     @property
     def divergence_count(self) -> int:
@@ -220,6 +247,8 @@ class Receipt:
                 for effect in self.effects
             ],
             "gates": [asdict(row) for row in self.gates],
+            "injected": [asdict(row) for row in self.injected],
+            "root_after": asdict(self.root_after) if self.root_after is not None else None,
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
                 "count": self.followed.total(),
@@ -260,18 +289,10 @@ def build(store: Store, info: RunInfo) -> Receipt:
     """
     receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
     fold = _Fold(receipt, store, info)
-    for event in _log(store, info):
+    for event in store.log(info):
         fold.take(event)
     fold.close()
     return receipt
-
-
-def _log(store: Store, info: RunInfo) -> Iterator[Event]:
-    """Read a log page by page, so that memory does not grow with it."""
-    page = store.events(info, 0, _PAGE)
-    while page:
-        yield from page
-        page = store.events(info, page[-1].number, _PAGE)
 
 
 class _Fold:
@@ -290,6 +311,7 @@ class _Fold:
         """What waits, with the time since when, in nanoseconds."""
         self.used = Used()
         self.opt_ins: dict[str, OptIn] = {}
+        self.injected: dict[int, InjectedRow] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
@@ -313,6 +335,10 @@ class _Fold:
                 self._held(event)
             case EventKind.RULED:
                 self._ruled(event)
+            case EventKind.INJECTED:
+                row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
+                self.injected[row.seq] = row
+                _bounded(receipt.injected, row)
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
@@ -332,7 +358,7 @@ class _Fold:
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
-                self.hints.rules(data.get("rules", {}))
+                self.hints.rules(data.get("rules", {}), data.get("ignored", ()))
                 if "limits" in data:
                     limits = data["limits"]
                     usd = None if limits["usd"] is None else float(limits["usd"])
@@ -475,10 +501,21 @@ class _Fold:
             receipt.followed[receipt.root["kind"]] -= 1
             receipt.followed = +receipt.followed
         if receipt.requests:
-            receipt.hints = self.hints.to_json()[:_LISTED]
+            receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_told(self, data: Mapping[str, Any]) -> Exchange | None:
+        """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
+        if "tape_seq" in data:
+            tape = self.tape
+            return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
+        return self.store.find_exchange(self.info, data["seq"])
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
+        row = self.injected.get(seq)
+        if row is not None and _spoke_for_itself(row, self.receipt.mode):
+            effect.answered_by = f"injected: {row.rule}"
+            effect.outcome = row.inject
         if effect.answered_by.startswith("tape seq ") and self.tape is not None:
             recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
             exchange = self.store.find_exchange(self.tape, recorded)
@@ -495,7 +532,7 @@ class _Fold:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
         begun: dict[int, Mapping[str, Any]] = {}
-        for event in _log(self.store, tape):
+        for event in self.store.log(tape):
             if event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
@@ -528,6 +565,12 @@ class _Fold:
 def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
     """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
     return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
+
+
+def _spoke_for_itself(row: InjectedRow, mode: str) -> bool:
+    """Say whether the client was given none of the answer that the upstream or the tape has."""
+    unheard = mode == "playback" and row.inject == Inject.TIMEOUT_AFTER_SUCCESS
+    return unheard or row.inject in UNASKED
 
 
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,7 +25,15 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import GateRow, LimitsRow, OptIn, Receipt, describe_outcome, exit_code
+from .receipt import (
+    GateRow,
+    InjectedRow,
+    LimitsRow,
+    OptIn,
+    Receipt,
+    describe_outcome,
+    exit_code,
+)
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -228,7 +236,12 @@ def render_receipt(receipt: Receipt) -> str:
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         if receipt.faithful_but_for:
             needed = plain(", ".join(receipt.faithful_but_for))
-            verdict = f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
+            drift = not receipt.injected
+            verdict = (
+                f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
+                if drift
+                else f"FAITHFUL BUT FOR {needed}"
+            )
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
         how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
@@ -248,6 +261,7 @@ def render_receipt(receipt: Receipt) -> str:
         len(receipt.model_drift),
     )
     lines += _effects(receipt)
+    lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
@@ -358,6 +372,11 @@ def _opt_in(one: OptIn) -> str:
     return f"{one.allowed}: served {one.served}, seq {seqs}"
 
 
+def _injected(row: InjectedRow) -> str:
+    named = "" if row.rule.startswith(row.inject) else f" ({row.inject})"
+    return f"seq {row.seq}  {row.rule}{named}, request {row.nth} that matches it"
+
+
 def _gate(row: GateRow) -> str:
     what = row.ruling or "no ruling in the log"
     who = f" by {row.by}" if row.by else ""
@@ -401,6 +420,11 @@ def _divergences(receipt: Receipt) -> list[str]:
     if root is None or not receipt.divergences:
         return []
     lines = ["diverged:", *_divergence(root)]
+    after = receipt.root_after
+    if after is not None:
+        lines.append(
+            f"         after {plain(after.rule)} was injected into seq {after.seq}, which it may well follow from"
+        )
     rule = root.get("rule")
     if rule:
         lines.append("         what would ignore it, in the configuration:")

@@ -363,8 +363,8 @@ FAULTS = [
     ),
     (
         "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
-        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
-        " at its character 5; expected one as",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ): req_("
+        " (patterns are RE2's); expected one as",
     ),
     ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
     ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
@@ -383,6 +383,45 @@ FAULTS = [
     ("limits: {usd: $5}", "1:15: limits.usd: '$5' is no amount of US dollars above 0"),
     ("limits: {usd: .5}", "1:15: limits.usd: '.5' is no amount of US dollars above 0"),
     ("limits:\n  usd: 1.1234567", "2:8: limits.usd: '1.1234567' is no amount of US dollars"),
+    ("faults: [{match: 'https://a'}]", "1:10: faults[0].inject: missing; expected one of delay"),
+    ("faults: [{inject: reset}]", "1:10: faults[0].match: missing; expected a match pattern"),
+    (
+        "faults: [{match: 'https://a', inject: tiemout}]",
+        "1:39: faults[0].inject: unknown value 'tiemout'; did you mean 'timeout'?",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, status: 503}]",
+        "1:54: faults[0].status: only for status, but this rule injects reset; remove it",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: status}]",
+        "1:10: faults[0].status: missing; expected the answer's status, as 503",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: delay}]",
+        "1:10: faults[0].delay: missing; expected how much later the answer begins, as 10s",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, nth: 1, share: 0.5}]",
+        "1:61: faults[0].share: beside nth; expected one of nth, every, share",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, nth: 0}]",
+        "1:51: faults[0].nth: '0' is not a whole number between 1 and",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, share: 1.5}]",
+        "1:53: faults[0].share: '1.5' is no share; expected a number above 0, up to 1",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, name: é}]",
+        "1:52: faults[0].name: 'é' is no name; expected printable ASCII",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, modes: [passthrough]}]",
+        "1:54: faults[0].modes[0]: unknown value 'passthrough'; expected record or playback",
+    ),
+    ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
     ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
@@ -529,7 +568,8 @@ _KEYS = st.sampled_from(
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
     limits calls tokens usd repeats
-    control token_file tls cert key public""".split()  # noqa: SIM905  # dense
+    control token_file tls cert key public faults fault_seed inject name nth every share delay
+    retry_after after_bytes ending modes""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]
