@@ -22,6 +22,7 @@ from playhead.config import (
     FaultRule,
     Gate,
     Inject,
+    LiveRule,
     Mode,
     Runs,
     parse_match,
@@ -381,6 +382,23 @@ async def test_a_delayed_request_ends_with_its_run(
             await at.running.end("tape")
         assert (await asking).status == 0
         assert not at.origins.counts
+
+
+async def test_what_goes_live_in_playback_is_hit_too(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """As while recording; the upstream is not asked."""
+    live = (LiveRule(REFUNDS, "the test asks for it"),)
+    async with house(tmp_path, certificates, live=live) as at:
+        await at.ask("h1", "tape", "/refunds")
+        await at.settled("tape")
+        at.running.change(mode=Mode.PLAYBACK, faults=(fault("status", status=503, nth=1),))
+        told = [(await at.ask("h1", "tape", "/refunds")).status for _ in range(2)]
+        await at.settled("tape@1")
+        assert told == [503, 200]
+        assert at.origins.counts["/refunds"] == 2
+        first, second = at.receipt("tape@1").effects
+        assert (first.answered_by, second.answered_by) == ("injected: what if", "live rule")
 
 
 async def test_only_what_the_rule_says_is_hit(tmp_path: Path, certificates: Certificates) -> None:
