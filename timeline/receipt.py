@@ -469,10 +469,6 @@ class _Fold:
 
     def _complete(self, seq: int, effect: Effect) -> None:
         exchange: Exchange | None = None
-        row = self.injected.get(seq)
-        if row is not None and _spoke_for_itself(row, self.receipt.mode):
-            effect.answered_by = f"injected: {row.rule}"
-            effect.outcome = row.inject
         if effect.answered_by.startswith("tape seq ") and self.tape is not None:
             recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
             exchange = self.store.find_exchange(self.tape, recorded)
@@ -484,6 +480,11 @@ class _Fold:
             effect.summary = summarise(exchange.request)
             if effect.answered_by != "refused":  # which says why, not with what
                 effect.outcome = describe_outcome(exchange)
+        row = self.injected.get(seq)
+        if row is not None and _took_its_place(row, self.receipt.mode):
+            if effect.answered_by.startswith("tape seq "):
+                effect.outcome = row.inject  # not what the tape has
+            effect.answered_by = f"injected: {row.rule}"
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
@@ -524,7 +525,7 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
     return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
 
 
-def _spoke_for_itself(row: InjectedRow, mode: str) -> bool:
+def _took_its_place(row: InjectedRow, mode: str) -> bool:
     """Say whether the client was given none of the answer that the upstream or the tape has."""
     unheard = mode == "playback" and row.inject == Inject.TIMEOUT_AFTER_SUCCESS
     return unheard or row.inject in UNASKED

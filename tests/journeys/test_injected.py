@@ -40,7 +40,7 @@ from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.export import exchange_json
 
 INJECTIONS = 1000 if os.environ.get("PLAYHEAD_FULL") else 50
-PATIENCE_S = 0.3
+PATIENCE_S = 0.4
 _LONG_S = 10.0
 BODY = b'{"amount": 4900}'
 ANSWER = b'{"refund": "done"}'
@@ -304,6 +304,10 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
         assert receipt.to_json()["exit_code"] == 0
         assert "FAITHFUL BUT FOR injected: what if" in render_receipt(receipt)
         assert receipt.injected[0].inject == case.rule.inject.value
+        (effect,) = receipt.effects
+        assert effect.summary == BODY.decode()
+        heard = case.rule.inject in (Inject.DELAY, Inject.CUT)
+        assert effect.answered_by == ("tape seq 1" if heard else "injected: what if")
 
 
 async def test_an_answer_of_ours_says_so(tmp_path: Path, certificates: Certificates) -> None:
