@@ -34,11 +34,13 @@ class Playback:
         assert session.tape is not None
         assert decision.seq is not None
         assert request is not None
-        exchange = session.store.find_exchange(session.tape, decision.seq)
+        exchange = flight.recorded or session.store.find_exchange(session.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
+        if session.bus is not None:
+            flight.answered = exchange
         response = exchange.response
         if flight.injection is not None:
             note_injected(flight)

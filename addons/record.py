@@ -265,6 +265,8 @@ class Record:
         settle_gated(flight, answer.status_code if answer is not None else 0)
         try:
             await flight.keep_bodies()
+            if flight.session.meter is not None:
+                flight.session.meter.heard(flight, answer)
             made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
             if complete and flight.gone is None:
@@ -294,6 +296,7 @@ def _intent(flight: Flight) -> Event:
         data["reason"] = flight.decision.reason
     if flight.repeat is not None:
         data["repeat"] = repeat_row(flight.repeat)
+    flight.told = data
     return Event(EventKind.INTENT, flight.started_ns, data)
 
 
@@ -320,6 +323,7 @@ class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
     __slots__ = (
+        "charged",
         "chunks",
         "complete",
         "conversation",
@@ -338,6 +342,12 @@ class _Maker:
         self.flight = flight
         self.complete = complete
         self.outcome = outcome
+        meter = flight.session.meter
+        model = flight.request_class is RequestClass.INFERENCE
+        final = outcome or not flight.saved
+        self.charged = (
+            meter if meter is not None and meter.reads_answers and model and final else None
+        )
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
@@ -377,6 +387,9 @@ class _Maker:
                 ragged=flight.ragged,
                 secrets=self.places,
             )
+        if self.charged is not None:
+            self.charged.charge(flight, request, response)
+        if response is not None:
             response, more, changed = session.redactor.response(response)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
@@ -404,7 +417,9 @@ class _Maker:
             tunnel=flight.tunnel,
             conversation=self.conversation,
         )
-        outcome = outcome_event(exchange, live=live) if self.outcome else None
+        if session.bus is not None:
+            flight.answered = exchange
+        outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 
 

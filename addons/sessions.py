@@ -28,14 +28,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
-from ..config import Config, Mode, parse_run_name
+from ..config import Config, Mode, Sink, parse_run_name
 from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
+from .sink import Bus
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -141,6 +143,7 @@ class Sessions:
         self._sealing: dict[asyncio.Task[None], Session] = {}
         self._to_look: deque[tuple[Session, connection.Client]] = deque()
         self._looking: asyncio.Task[None] | None = None
+        self._buses: dict[Sink, Bus] = {}
         self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
@@ -338,11 +341,20 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        if session.run is not None and config.sink.used:
+            session.bus = self._bus(config.sink)
         session.tally = self.tally
         self.tally.runs[session.mode.value] += 1
         session.keys.add(key)
         self._by_key[key] = session
         return session
+
+    def _bus(self, sink: Sink) -> Bus:
+        """Give where a configuration's effects are told; runs of the same share it."""
+        found = self._buses.get(sink)
+        if found is None:
+            found = self._buses[sink] = Bus(sink)
+        return found
 
     async def _open_playback(
         self, config: Config, redactor: Redactor, name: str, agent: str
@@ -477,6 +489,9 @@ class Sessions:
             await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
+        _note_slow(session)
+        if session.bus is not None:
+            await session.bus.settle(session.teller)
         if session.run is not None:
             run = await self._store.seal(
                 session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
@@ -505,11 +520,16 @@ class Sessions:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
+        for bus in self._buses.values():
+            await bus.close()
+        self._buses.clear()
 
 
 def _note_rules(session: Session) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
     config = session.config
+    if session.meter is not None:
+        session.meter.begin(session)
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
     if session.mode is Mode.PLAYBACK:
@@ -522,7 +542,22 @@ def _note_rules(session: Session) -> None:
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]
     if any(rules.values()):
-        session.note(EventKind.NOTED, rules=rules)
+        session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Give the pattern of each rule with its places by key."""
+    keys = ("json", "header", "query", "form", "regex")
+    return [
+        (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
+        for rule in config.ignore
+    ]
+
+
+def _note_slow(session: Session) -> None:
+    """Say which patterns masked nothing any more because they took too long."""
+    for text in slow(session.rules.searched):
+        session.note(EventKind.NOTED, text=text)
 
 
 def _names(session: Session, name: str) -> bool:

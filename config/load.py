@@ -10,6 +10,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions
@@ -28,6 +29,7 @@ from .schema import (
     IgnoreRule,
     Inject,
     KeepRule,
+    Limits,
     LiveRule,
     Mode,
     ModelDrift,
@@ -36,6 +38,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sink,
     Tls,
     UpstreamEncoding,
 )
@@ -64,8 +67,11 @@ from .values import (
     parse_run_name,
     parse_secret_format,
     parse_share,
+    parse_sink_url,
     parse_token,
+    parse_usd,
     show,
+    url_host,
 )
 
 FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
@@ -83,6 +89,8 @@ _COMPUTED = ("content-length", "transfer-encoding", "connection")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
+_MOST = 999_999_999
+"""Of what is counted."""
 
 
 def load(path: Path) -> Config:
@@ -266,7 +274,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("retention", "control"),
+        *("limits", "sink", "retention", "control"),
     )
     default = Config()
 
@@ -289,9 +297,11 @@ def _config(value: Value, base: Path | None) -> Config:
         reads=fields.each("reads", _read_rule),
         faults=fields.each("faults", _fault_rule),
         fault_seed=fields.parsed("fault_seed", integer(0, 999_999_999), default.fault_seed),
+        sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
+        limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
@@ -626,6 +636,38 @@ def _keep_rule(value: Value) -> KeepRule:
         form=fields.parsed("form", parse_parameter, ""),
         format=fields.parsed("format", parse_secret_format, ""),
     )
+
+
+def _limits(value: Value) -> Limits:
+    fields = value.fields("calls", "tokens", "usd", "repeats")
+    limits = Limits(
+        calls=fields.optional("calls", integer(1, _MOST)),
+        tokens=fields.optional("tokens", integer(1, _MOST)),
+        usd=fields.optional("usd", parse_usd),
+        repeats=fields.optional("repeats", integer(1, _MOST)),
+    )
+    if limits.usd is not None and find_spec("genai_prices") is None:
+        fields.given["usd"].fault(
+            "the prices of models are not installed; install playhead[prices], or limit tokens"
+        )
+    return limits
+
+
+def _sink(value: Value, base: Path | None) -> Sink:
+    fields = value.fields("file", "url", "reason", "patience")
+    default = Sink()
+    sink = Sink(
+        file=fields.optional("file", lambda text: _based(base, parse_place(text))),
+        url=fields.optional("url", parse_sink_url) or "",
+        reason=fields.optional("reason", parse_reason) or "",
+        patience_s=fields.parsed("patience", parse_duration, default.patience_s),
+    )
+    if sink.url and not is_loopback(url_host(sink.url)) and not sink.reason:
+        fields.given["url"].fault(
+            f"{show(url_host(sink.url))} is another machine: effects are told to it in playback too, so it needs a"
+            " reason, as a live rule does; add sink.reason, or name 127.0.0.1"
+        )
+    return sink
 
 
 def _retention(value: Value) -> Retention:

@@ -6,6 +6,7 @@ Units stand in names (`grace_s`). What a key means for a person is written besid
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
@@ -71,7 +72,7 @@ class Playback:
     """None: from the tape."""
     reads: ClassLive | None = None
     effects: str = "stub"
-    """`stub` (from configured answers) or `refuse`."""
+    """`stub` (from configured answers, or after the tape's) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
     allow_model_drift: tuple[ModelDrift, ...] = ()
@@ -234,6 +235,38 @@ class KeepRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use up of the world; None is no limit."""
+
+    calls: int | None = None
+    """Requests that leave."""
+    tokens: int | None = None
+    """Of model calls, asked and answered."""
+    usd: Decimal | None = None
+    repeats: int | None = None
+    """The same request in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where each effect is told as it happens."""
+
+    file: Path | None = None
+    """Lines of JSON are appended to it."""
+    url: str = ""
+    """One JSON object is posted to it for each."""
+    reason: str = ""
+    """Why a host other than this machine may be told."""
+    patience_s: float = 5.0
+    """How long effects are held back for a sink that does not keep up, before rows are lost."""
+
+    @property
+    def used(self) -> bool:
+        """Whether there is one."""
+        return self.file is not None or bool(self.url)
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
 
@@ -287,9 +320,11 @@ class Config:
     faults: tuple[FaultRule, ...] = ()
     fault_seed: int = 0
     """What `FaultRule.share` draws with."""
+    sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()
+    limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     control: Control = field(default_factory=Control)
 

@@ -44,6 +44,10 @@ CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
 
 
+LIMITS = "limits"
+"""What decided where a limit of the run is used up."""
+
+
 class Action(StrEnum):
     """What the addons do."""
 
@@ -186,6 +190,15 @@ class Policy:
         """Find the effect rule whose gate holds a request."""
         return self.find_effect(facts, "gate") if self.effects else None
 
+    def imitates(self, facts: Facts) -> bool:
+        """Say whether the tape is asked what an answer to a request that is not on it looks like."""
+        return (
+            facts.request_class is RequestClass.EFFECT
+            and self.find_live(facts) is None
+            and self.stubs(facts)
+            and self.find_effect(facts, "answer") is None
+        )
+
     def stubs(self, facts: Facts) -> bool:
         """Say whether an effect that is not on the tape may be answered all the same."""
         rule = self.find_effect(facts, "on_miss")
@@ -237,7 +250,7 @@ def decide(
 def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) -> Decision:
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if standing.spent:
-        return Decision(Action.REFUSE, standing.spent, "limits")
+        return Decision(Action.REFUSE, standing.spent, LIMITS)
     rule = policy.find_gate(facts)
     if rule is None or rule.gate is None:
         return out

@@ -8,12 +8,14 @@ import codecs
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
 from ..tape.divergence import DivergenceKind
+from ..tape.limits import show_usd
 from ..tape.model import (
     Conversation,
     Exchange,
@@ -23,7 +25,8 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import GateRow, InjectedRow, OptIn, Receipt, describe_outcome, exit_code
+from .ledger import Effect, describe_outcome
+from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -243,6 +246,8 @@ def render_receipt(receipt: Receipt) -> str:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
+    if receipt.limits is not None:
+        lines += _limits(receipt.limits)
     lines += _rows(
         "model drift allowed",
         [_opt_in(one) for one in receipt.model_drift],
@@ -296,6 +301,10 @@ def render_receipt(receipt: Receipt) -> str:
             for row in receipt.foreign
         ],
     )
+    lines += _rows(
+        "effects that were not told to a sink",
+        [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
+    )
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
@@ -324,6 +333,33 @@ def _stopped(told: Mapping[str, Any]) -> str:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at_ns"] / 1e9))
     why = f": {told['reason']}" if told["reason"] else ""
     return plain(f"STOPPED by {who} at {at}{why}", 2 * _WIDTH)
+
+
+def _limits(row: LimitsRow) -> list[str]:
+    """Show each limit with what was used of it."""
+    limits, used = row.limits, row.used
+    texts = []
+    if limits["calls"] is not None:
+        texts.append(f"{used.calls} of {limits['calls']} calls")
+    if limits["tokens"] is not None:
+        texts.append(f"{used.tokens} of {limits['tokens']} tokens")
+    if limits["usd"] is not None:
+        most = show_usd(Decimal(str(limits["usd"])))
+        texts.append(f"{show_usd(used.usd)} of {most} USD")
+    if limits["repeats"] is not None:
+        texts.append(f"at most {limits['repeats']} times the same in a row")
+    lines = ["limits: " + ", ".join(texts)]
+    if limits["calls"] is None:
+        lines.append(f"  calls: {used.calls}")
+    if limits["tokens"] is not None or limits["usd"] is not None:
+        tokens = f"{used.input_tokens} in ({used.cached_tokens} cached), {used.output_tokens} out"
+        unstated = f"; {used.unstated} model calls stated none" if used.unstated else ""
+        lines.append(f"  tokens: {tokens}{unstated}")
+    if limits["usd"] is not None and used.unpriced:
+        lines.append(f"  price unknown of {used.unpriced} model calls: not in the sum")
+    for one in row.reached:
+        lines.append(f"  REACHED at seq {one['seq']}: {plain(one['reason'])}")
+    return lines
 
 
 def _opt_in(one: OptIn) -> str:
@@ -355,14 +391,44 @@ def _effects(receipt: Receipt) -> list[str]:
     title = "effects" if receipt.mode == "record" else "effects, answered instead of executed"
     lines = [f"{title}:"]
     for effect in receipt.effects[:_ROWS]:
-        note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
-        lines.append(f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}")
-        if effect.summary:
-            lines.append(f"         {plain(effect.summary, 120)}")
-        lines.append(f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}")
+        lines += _effect(effect)
     if len(receipt.effects) > _ROWS:
         lines.append(f"  … and {len(receipt.effects) - _ROWS} more")
     return lines
+
+
+def _effect(effect: Effect) -> list[str]:
+    note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
+    lines = [f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}"]
+    if effect.summary:
+        lines.append(f"         {plain(effect.summary, 120)}")
+    return [*lines, f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}"]
+
+
+def render_effects(info: RunInfo, effects: Iterable[Effect], omitted: int) -> Iterator[str]:
+    """Show the effects of a run, some lines each, as they are read."""
+    head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
+    yield head + (f", plays {plain(info.parent)}" if info.parent else "")
+    empty = True
+    for effect in effects:
+        empty = False
+        yield from _effect(effect)
+        if effect.key is not None:
+            yield f"         idempotency key {effect.key.hex()}"
+        if effect.gate is not None:
+            by = f" by {effect.gate['by']}" if effect.gate["by"] else ""
+            yield plain(f"         held by a gate: {effect.gate['ruling'] or 'no ruling'}{by}", 200)
+        if effect.drifted:
+            yield f"         drifted: {plain(effect.drifted)}"
+        if effect.divergence is not None:
+            nearest = effect.divergence.get("nearest_seq")
+            near = f", nearest on the tape is seq {nearest}" if nearest is not None else ""
+            yield plain(f"         {effect.divergence['kind']}{near}")
+            yield from _differences(effect.divergence)
+    if omitted:
+        yield f"  … and {omitted} more"
+    if empty:
+        yield "  no effects"
 
 
 def render_divergences(receipt: Receipt) -> str:
@@ -405,11 +471,7 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
         f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
         f"         {plain(str(row['text']), _TEXT if row['kind'] != _DRIFTED else _ADVICE)}",
     ]
-    lines += [
-        f"         {plain(str(one['place']), 60)}: recorded "
-        f"{plain(repr(one['recorded']), 90)}, asked {plain(repr(one['asked']), 90)}"
-        for one in row.get("differences", ())[:3]
-    ]
+    lines += _differences(row)
     cause = row.get("cause")
     if cause:
         lines += [
@@ -418,6 +480,14 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
             if cause[side]
         ]
     return lines
+
+
+def _differences(row: Mapping[str, Any]) -> list[str]:
+    return [
+        f"         {plain(str(one['place']), 60)}: recorded "
+        f"{plain(repr(one['recorded']), 90)}, asked {plain(repr(one['asked']), 90)}"
+        for one in row.get("differences", ())[:3]
+    ]
 
 
 def _origin(row: Mapping[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """Reading a configuration: a YAML file, and flags of a command laid over it."""
 
+import sys
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from playhead.config import (
     Gate,
     IgnoreRule,
     Inject,
+    Limits,
     Listen,
     LiveRule,
     Mode,
@@ -28,6 +31,7 @@ from playhead.config import (
     ReadRule,
     RedactRule,
     Runs,
+    Sink,
     Tls,
     UpstreamEncoding,
     load,
@@ -169,6 +173,21 @@ MATCH = parse_match(PATTERN)
                 )
             ),
         ),
+        ("limits: {calls: null, usd: ~}", Config()),
+        ("limits: {calls: 500, repeats: 1}", Config(limits=Limits(calls=500, repeats=1))),
+        ("limits: {tokens: 999999999}", Config(limits=Limits(tokens=999_999_999))),
+        ("limits: {usd: 5.00}", Config(limits=Limits(usd=Decimal("5.00")))),
+        ("limits: {usd: 0.000001}", Config(limits=Limits(usd=Decimal("0.000001")))),
+        (
+            "sink: {file: a.jsonl, url: 'http://127.0.0.1:9/x', patience: 1s}",
+            Config(sink=Sink(Path("a.jsonl"), "http://127.0.0.1:9/x", patience_s=1.0)),
+        ),
+        ("sink: {url: 'http://[::1]:9/'}", Config(sink=Sink(url="http://[::1]:9/"))),
+        (
+            "sink: {url: 'https://ci.example/x', reason: shared bus}",
+            Config(sink=Sink(url="https://ci.example/x", reason="shared bus")),
+        ),
+        ("sink: {file: null, url: ~}", Config()),
     ],
 )
 def test_a_text_says_what_is_not_the_default(text: str, config: Config) -> None:
@@ -381,8 +400,8 @@ FAULTS = [
     ),
     (
         "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
-        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
-        " at its character 5; expected one as",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ): req_("
+        " (patterns are RE2's); expected one as",
     ),
     ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
     ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
@@ -391,6 +410,16 @@ FAULTS = [
     ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{header: a b}]", "1:19: redact[0].header: 'a b' is no header name"),
+    ("limits: 5", "1:9: limits: expected a mapping"),
+    ("limits: {call: 5}", "1:10: limits.call: unknown key"),
+    ("limits: {calls: 0}", "1:17: limits.calls: '0' is not a whole number between 1 and 999999999"),
+    ("limits: {tokens: 2e6}", "1:18: limits.tokens: '2e6' is not a whole number between 1 and"),
+    ("limits: {repeats: -1}", "1:19: limits.repeats: '-1' is not a whole number between 1 and"),
+    ("limits: {usd: 0}", "1:15: limits.usd: '0' is no amount of US dollars above 0; expected one"),
+    ("limits: {usd: 0.000}", "1:15: limits.usd: '0.000' is no amount of US dollars above 0"),
+    ("limits: {usd: $5}", "1:15: limits.usd: '$5' is no amount of US dollars above 0"),
+    ("limits: {usd: .5}", "1:15: limits.usd: '.5' is no amount of US dollars above 0"),
+    ("limits:\n  usd: 1.1234567", "2:8: limits.usd: '1.1234567' is no amount of US dollars"),
     ("faults: [{match: 'https://a'}]", "1:10: faults[0].inject: missing; expected one of delay"),
     ("faults: [{inject: reset}]", "1:10: faults[0].match: missing; expected a match pattern"),
     (
@@ -441,6 +470,17 @@ FAULTS = [
         "reads: [{match: 'https://a', repeat: first}]",
         "1:38: reads[0].repeat: unknown value 'first'",
     ),
+    # sinks
+    (
+        "sink: {url: ftp://a/}",
+        "1:13: sink.url: 'ftp://a/' is no URL of a receiver; expected one as http",
+    ),
+    ("sink: {url: 'http://'}", "1:13: sink.url: 'http://' is no URL of a receiver"),
+    ("sink: {url: 'http://a b/'}", "1:13: sink.url: 'http://a b/' "),
+    ("sink: {url: 'http://u:secret@127.0.0.1/'}", "1:13: sink.url: the URL holds credentials"),
+    ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
+    ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
+    ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
     (
         "control: {listen: 8081}",
         "1:19: control.listen: '8081' is no listen address; expected HOST:PORT",
@@ -484,6 +524,14 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
         loads(text, "f")
     assert [str(fault)[2:][: len(begins)] for fault in caught.value.faults] == [begins]
     assert str(caught.value).startswith("f:")
+
+
+def test_a_limit_on_money_needs_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are not installed it is told at load, and how to get them."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert loads("limits: {tokens: 1}").limits == Limits(tokens=1)
+    with pytest.raises(ConfigError, match=r"1:15: limits.usd: .* install playhead\[prices\]"):
+        loads("limits: {usd: 5}")
 
 
 def test_all_faults_come_at_once_in_file_order() -> None:
@@ -571,6 +619,7 @@ _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
+    sink file url patience limits calls tokens usd repeats
     control token_file tls cert key public faults fault_seed inject name nth every share delay
     retry_after after_bytes ending modes""".split()  # noqa: SIM905  # dense
 )

@@ -308,6 +308,8 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
         assert effect.summary == BODY.decode()
         heard = case.rule.inject in (Inject.DELAY, Inject.CUT)
         assert effect.answered_by == ("tape seq 1" if heard else "injected: what if")
+        assert effect.status == (200 if heard else None)
+        assert effect.outcome == ("200" if heard else case.rule.inject.value)
 
 
 async def test_an_answer_of_ours_says_so(tmp_path: Path, certificates: Certificates) -> None:
