@@ -334,6 +334,25 @@ def _check_contradictions(document: Value, config: Config) -> None:
                 said.append((value, Said(match, f"classes.{name}", "", value.line)))
     for index, text in find_contradictions([one for _, one in said]):
         said[index][0].fault(text)
+    faults = fields.items("faults")
+    for index, fault in enumerate(config.faults):
+        for value, first in zip(faults[:index], config.faults, strict=False):
+            if _hides(first, fault):
+                faults[index].fault(
+                    f"never hits: line {value.line} hits all of the same requests first; give that one"
+                    " nth, every or share, or remove one of the two"
+                )
+                break
+
+
+def _hides(first: FaultRule, second: FaultRule) -> bool:
+    """Say whether a fault is injected into all that a later rule could hit."""
+    if any(limit is not None for limit in (first.nth, first.every, first.share)):
+        return False
+    if first.inject in _ANSWERING and second.inject not in _ANSWERING:
+        return False  # which hits WebSockets too
+    same = replace(first.match, text="") == replace(second.match, text="")
+    return same and set(second.modes) <= set(first.modes)
 
 
 def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
@@ -525,6 +544,8 @@ _OF_KIND = {
     "ending": (Inject.CUT, Inject.RESET),
 }
 """Keys of a fault that only some kinds have."""
+_ANSWERING = (Inject.DELAY, Inject.CUT, Inject.TIMEOUT_AFTER_SUCCESS)
+"""Faults in an answer of the upstream."""
 _CHOOSING = ("nth", "every", "share")
 _MOST = 999_999_999
 

@@ -132,8 +132,10 @@ def complete(effect: Effect, request: Request | None, exchange: Exchange | None)
         if effect.by in ("upstream", "live"):
             effect.outcome = "unknown: no outcome was recorded"
         return
+    if effect.by == "injected" and effect.tape_seq is not None:
+        return  # what the tape has was not given
     effect.status = exchange.response.status if exchange.response is not None else None
-    if effect.by not in ("refused", "injected"):  # which say why, not with what
+    if effect.by != "refused":  # which says why, not with what
         effect.outcome = describe_outcome(exchange)
 
 

@@ -286,7 +286,6 @@ class _Fold:
         """What waits, with the time since when, in nanoseconds."""
         self.used = Used()
         self.opt_ins: dict[str, OptIn] = {}
-        self.injected: dict[int, InjectedRow] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
@@ -313,7 +312,6 @@ class _Fold:
                 self._ruled(event)
             case EventKind.INJECTED:
                 row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
-                self.injected[row.seq] = row
                 _bounded(receipt.injected, row)
             case EventKind.LOST:
                 receipt.sink_lost = dict(data["lost"])

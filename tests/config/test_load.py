@@ -18,8 +18,10 @@ from playhead.config import (
     ConfigError,
     Control,
     EffectRule,
+    FaultRule,
     Gate,
     IgnoreRule,
+    Inject,
     Limits,
     Listen,
     LiveRule,
@@ -147,6 +149,30 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        ("faults: []", Config()),
+        (
+            "faults: [{match: 'https://a', inject: reset, nth: 1}, {match: 'https://a', inject: timeout}]",
+            Config(
+                faults=(
+                    FaultRule(parse_match("https://a"), Inject.RESET, nth=1),
+                    FaultRule(parse_match("https://a"), Inject.TIMEOUT),
+                )
+            ),
+        ),
+        (
+            "faults: [{match: 'https://a', inject: cut, after_bytes: 3, ending: fin, modes: [playback]}]",
+            Config(
+                faults=(
+                    FaultRule(
+                        parse_match("https://a"),
+                        Inject.CUT,
+                        after_bytes=3,
+                        ending="fin",
+                        modes=(Mode.PLAYBACK,),
+                    ),
+                )
+            ),
+        ),
         ("limits: {calls: null, usd: ~}", Config()),
         ("limits: {calls: 500, repeats: 1}", Config(limits=Limits(calls=500, repeats=1))),
         ("limits: {tokens: 999999999}", Config(limits=Limits(tokens=999_999_999))),
@@ -431,6 +457,10 @@ FAULTS = [
     (
         "faults: [{match: 'https://a', inject: reset, modes: [passthrough]}]",
         "1:54: faults[0].modes[0]: unknown value 'passthrough'; expected record or playback",
+    ),
+    (
+        "faults:\n- {match: 'https://a', inject: reset}\n- {match: 'https://a', inject: status, status: 503}",
+        "3:3: faults[1]: never hits: line 2 hits all of the same requests first",
     ),
     ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
     ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),

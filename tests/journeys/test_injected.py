@@ -22,6 +22,7 @@ from playhead.config import (
     FaultRule,
     Gate,
     Inject,
+    LiveRule,
     Mode,
     Runs,
     parse_match,
@@ -39,7 +40,7 @@ from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.export import exchange_json
 
 INJECTIONS = 1000 if os.environ.get("PLAYHEAD_FULL") else 50
-PATIENCE_S = 0.3
+PATIENCE_S = 0.4
 _LONG_S = 10.0
 BODY = b'{"amount": 4900}'
 ANSWER = b'{"refund": "done"}'
@@ -303,6 +304,12 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
         assert receipt.to_json()["exit_code"] == 0
         assert "FAITHFUL BUT FOR injected: what if" in render_receipt(receipt)
         assert receipt.injected[0].inject == case.rule.inject.value
+        (effect,) = receipt.effects
+        assert effect.summary == BODY.decode()
+        heard = case.rule.inject in (Inject.DELAY, Inject.CUT)
+        assert effect.answered_by == ("tape seq 1" if heard else "injected: what if")
+        assert effect.status == (200 if heard else None)
+        assert effect.outcome == ("200" if heard else case.rule.inject.value)
 
 
 async def test_an_answer_of_ours_says_so(tmp_path: Path, certificates: Certificates) -> None:
@@ -381,6 +388,23 @@ async def test_a_delayed_request_ends_with_its_run(
             await at.running.end("tape")
         assert (await asking).status == 0
         assert not at.origins.counts
+
+
+async def test_what_goes_live_in_playback_is_hit_too(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """As while recording; the upstream is not asked."""
+    live = (LiveRule(REFUNDS, "the test asks for it"),)
+    async with house(tmp_path, certificates, live=live) as at:
+        await at.ask("h1", "tape", "/refunds")
+        await at.settled("tape")
+        at.running.change(mode=Mode.PLAYBACK, faults=(fault("status", status=503, nth=1),))
+        told = [(await at.ask("h1", "tape", "/refunds")).status for _ in range(2)]
+        await at.settled("tape@1")
+        assert told == [503, 200]
+        assert at.origins.counts["/refunds"] == 2
+        first, second = at.receipt("tape@1").effects
+        assert (first.answered_by, second.answered_by) == ("injected: what if", "live rule")
 
 
 async def test_only_what_the_rule_says_is_hit(tmp_path: Path, certificates: Certificates) -> None:
