@@ -7,6 +7,7 @@ from .fault_unasked import Unasked
 from .gate import Gate
 from .identify import Identify, Leave
 from .judge import Judge
+from .ledger import Ledger
 from .playback import Playback
 from .protocol import Protocol
 from .record import Record
@@ -27,6 +28,7 @@ def chain(sessions: Sessions) -> list[object]:
         Control(),
         Gate(sessions),
         Fault(),
+        Ledger(),
         Refuse(),
         Playback(),
         Duplex(),

@@ -69,7 +69,7 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             found.differences,
             f"{found.text}; {found.advice}",
         )
-    near = find_nearest(session, request)
+    near = _find_pattern(session, flight) or find_nearest(session, request)
     if near is None or near[1].method != request.method:
         # Another method is another deed, however much alike they look; told is one at the same place.
         if near is not None and near[1].path != request.path:
@@ -86,6 +86,15 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
             + (f"; {near[1].method} of the same place is seq {seq}" if near is not None else ""),
         )
     return _changed(session, flight, request, *near)
+
+
+def _find_pattern(session: Session, flight: Flight) -> tuple[Seq, Request] | None:
+    """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
+    if flight.made is None or session.tape is None:
+        return None
+    seq = flight.made.after[0]
+    exchange = session.store.find_exchange(session.tape, seq)
+    return (seq, exchange.request) if exchange is not None else None
 
 
 def find_nearest(session: Session, request: Request) -> tuple[Seq, Request] | None:

@@ -14,7 +14,7 @@ from mitmproxy import connection, http
 
 from ..store import Spool
 from ..tape.boundary import find_boundary
-from ..tape.divergence import Dependence
+from ..tape.divergence import Dependence, Divergence
 from ..tape.events import EventKind
 from ..tape.faults import Injection
 from ..tape.gate import Ruled, Ruling
@@ -42,6 +42,7 @@ from ..tape.model import (
 from ..tape.policy import Decision, Facts, Found
 from ..tape.redact_stream import Stream
 from ..tape.script import Steps
+from ..tape.stub import Made
 from .effects import Effect
 from .failure import find_fault
 from .gates import Held
@@ -111,6 +112,13 @@ class Flight:
         """What is to be served, read before the cursor moved past it."""
         self.unreadable = False
         """What is to be served cannot be read."""
+        self.made: Made | None = None
+        """What is answered after the pattern of the tape, where it does not hold the effect."""
+        self.told: dict[str, Any] | None = None
+        """What the log says of it: its intent, or what was decided instead."""
+        self.answered: Exchange | None = None
+        """What answered it; kept where effects are told to a sink."""
+        self.divergence: Divergence | None = None
         self.held: Held | None = None
         """The gate that holds it, or held it."""
         self.left = False
@@ -357,19 +365,20 @@ def note_verdict(
     flight.judged = True
     if verdict is VerdictKind.SERVED:
         flight.session.given.setdefault(more["tape_seq"], flight.seq)
-    flight.session.note(
-        EventKind.VERDICT,
-        seq=flight.seq,
-        method=request.method,
-        url=request.url,
-        request_class=flight.request_class.value,
-        verdict=verdict.value,
-        reason=reason,
-        rule=flight.decision.rule if flight.decision is not None else "",
-        fingerprint=flight.fingerprint or b"",
-        key=key,
+    told = {
+        "seq": flight.seq,
+        "method": request.method,
+        "url": request.url,
+        "request_class": flight.request_class.value,
+        "verdict": verdict.value,
+        "reason": reason,
+        "rule": flight.decision.rule if flight.decision is not None else "",
+        "fingerprint": flight.fingerprint or b"",
+        "key": key,
         **more,
-    )
+    }
+    flight.told = told
+    flight.session.note(EventKind.VERDICT, **told)
 
 
 def idempotency_key(request: Request) -> bytes | None:

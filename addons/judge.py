@@ -20,7 +20,7 @@ from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
 from ..tape.divergence import Dependence
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
-from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, decide
+from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason
@@ -28,6 +28,7 @@ from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
 from .standing import asks_for_repeats, decide_leaving
+from .stub import imitate_tape
 from .tunnels import find_missed, take_missed
 from .wire import read_request
 
@@ -174,7 +175,15 @@ class Judge:
             and session.policy.find_live(flight.facts) is None
         ):
             return self._look_for_drift(flight, session)
+        if not isinstance(hit, Hit) and session.policy.imitates(flight.facts):
+            return self._settle_stub(flight, session, hit)
         return self._decide(flight, session, found, hit)
+
+    async def _settle_stub(self, flight: Flight, session: Session, found: Found) -> None:
+        """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
+        flight.found = found
+        flight.made = await asyncio.to_thread(imitate_tape, flight)
+        self._settle(flight, session, found)
 
     async def _look_for_drift(self, flight: Flight, session: Session) -> None:
         """Look for a recorded model call that differs in what may drift alone."""
@@ -215,7 +224,8 @@ class Judge:
         if live:
             flight.decision = decide_leaving(flight, session.policy, found)
         else:
-            flight.decision = decide(flight.facts, session.mode, session.policy, found)
+            now = Standing(model=flight.made is not None)
+            flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return False
@@ -273,7 +283,10 @@ class Judge:
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = flight.found = again
-            flight.decision = decide(flight.facts, session.mode, session.policy, hit)
+            if not isinstance(hit, Hit) and session.policy.imitates(flight.facts):
+                await self._settle_stub(flight, session, hit)
+            else:
+                flight.decision = decide(flight.facts, session.mode, session.policy, hit)
 
     async def _find_needs(self, flight: Flight, session: Session, seq: Seq) -> Dependence | None:
         """Find what a request depends on that has not been served, if it is answered by exchange `seq`."""

@@ -39,6 +39,8 @@ class Playback:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
+        if session.bus is not None:
+            flight.answered = exchange
         response = exchange.response
         if flight.injection is not None:
             note_injected(flight)

@@ -296,6 +296,7 @@ def _intent(flight: Flight) -> Event:
         data["reason"] = flight.decision.reason
     if flight.repeat is not None:
         data["repeat"] = repeat_row(flight.repeat)
+    flight.told = data
     return Event(EventKind.INTENT, flight.started_ns, data)
 
 
@@ -416,6 +417,8 @@ class _Maker:
             tunnel=flight.tunnel,
             conversation=self.conversation,
         )
+        if session.bus is not None:
+            flight.answered = exchange
         outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 

@@ -8,6 +8,7 @@ not called faithful. Telemetry that nobody wrote is refused too, and is no diver
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from typing import Any
 
 from mitmproxy import http
 
@@ -25,10 +26,10 @@ from ..tape.refusal import (
     STOPPED,
     refusal_body,
     refusal_headers,
-    stub_headers,
 )
 from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
+from .stub import stubbed
 from .wire import make_answer
 
 _STUBS = 1000
@@ -67,10 +68,9 @@ class Refuse:
         if session.tape is not None and not telemetry and not stopped and not limited:
             divergence = await asyncio.to_thread(explain, session, flight, request)
         reason = session.problem or decision.reason
-        stub = decision.answer
-        if decision.action is Action.STUB and stub is not None:
-            given = tuple((name.encode(), value.encode()) for name, value in stub.headers)
-            flow.response = make_answer(stub.status, stub_headers(given, reason), stub.body)
+        more: dict[str, Any] = {}
+        if decision.action is Action.STUB:
+            flow.response, more = stubbed(flight, decision)
             verdict = VerdictKind.STUBBED
         else:
             code = STOPPED if stopped else LIMIT_REACHED if limited else NOT_ON_TAPE
@@ -78,13 +78,14 @@ class Refuse:
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
-        note_verdict(flight, request, verdict, reason)
+        note_verdict(flight, request, verdict, reason, **more)
         if flight.effect is not None:
             flight.effect.seen = True
         if flight.upload is not None:
             await flight.keep_bodies()
             request = flight.request or request
         await self._keep(flight, request, verdict, reason)
+        flight.divergence = divergence
         if divergence is not None:
             session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
 
@@ -125,6 +126,8 @@ class Refuse:
             )
             return Record(exchange, raw_key(request, flight.request_class), None)
 
+        if session.bus is not None:
+            flight.answered = make().exchange
         if session.mode is Mode.RECORD:
             await session.store.save(run, make)
         else:

@@ -37,8 +37,10 @@ from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
 from ..timeline.hints import split_place
 from .effects import Effects
+from .ledger import tell_line
 from .meter import Meter
 from .order import Order
+from .sink import Bus, Teller
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -72,6 +74,9 @@ class Session:
         self.store = store
         self.run = run
         self.tape = tape
+        self.bus: Bus | None = None
+        """Where each effect is told."""
+        self.teller = Teller(lambda lost: self.note(EventKind.LOST, lost=lost))
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
@@ -157,6 +162,8 @@ class Session:
     def finish(self, flight: "Flight") -> None:
         """Note that a request is done."""
         self.flights.discard(flight)
+        if self.bus is not None and (line := tell_line(flight)):
+            self.bus.tell(self.teller, line)
         self.permits.pop(flight, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()

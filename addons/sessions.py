@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
-from ..config import Config, Mode, parse_run_name
+from ..config import Config, Mode, Sink, parse_run_name
 from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
@@ -37,6 +37,7 @@ from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
+from .sink import Bus
 from .tally import Tally
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Sessions:
         self._sealing: dict[asyncio.Task[None], Session] = {}
         self._to_look: deque[tuple[Session, connection.Client]] = deque()
         self._looking: asyncio.Task[None] | None = None
+        self._buses: dict[Sink, Bus] = {}
         self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
@@ -339,11 +341,20 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        if session.run is not None and config.sink.used:
+            session.bus = self._bus(config.sink)
         session.tally = self.tally
         self.tally.runs[session.mode.value] += 1
         session.keys.add(key)
         self._by_key[key] = session
         return session
+
+    def _bus(self, sink: Sink) -> Bus:
+        """Give where a configuration's effects are told; runs of the same share it."""
+        found = self._buses.get(sink)
+        if found is None:
+            found = self._buses[sink] = Bus(sink)
+        return found
 
     async def _open_playback(
         self, config: Config, redactor: Redactor, name: str, agent: str
@@ -479,6 +490,8 @@ class Sessions:
         if self.on_ended is not None:
             await self.on_ended(session)
         _note_slow(session)
+        if session.bus is not None:
+            await session.bus.settle(session.teller)
         if session.run is not None:
             run = await self._store.seal(
                 session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
@@ -507,6 +520,9 @@ class Sessions:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
+        for bus in self._buses.values():
+            await bus.close()
+        self._buses.clear()
 
 
 def _note_rules(session: Session) -> None:

@@ -29,6 +29,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sink,
     Tls,
     UpstreamEncoding,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "RedactRule",
     "Retention",
     "Runs",
+    "Sink",
     "Tls",
     "UpstreamEncoding",
     "Watcher",

@@ -38,6 +38,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sink,
     Tls,
     UpstreamEncoding,
 )
@@ -66,9 +67,11 @@ from .values import (
     parse_run_name,
     parse_secret_format,
     parse_share,
+    parse_sink_url,
     parse_token,
     parse_usd,
     show,
+    url_host,
 )
 
 FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
@@ -271,7 +274,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "retention", "control"),
+        *("limits", "sink", "retention", "control"),
     )
     default = Config()
 
@@ -294,6 +297,7 @@ def _config(value: Value, base: Path | None) -> Config:
         reads=fields.each("reads", _read_rule),
         faults=fields.each("faults", _fault_rule),
         fault_seed=fields.parsed("fault_seed", integer(0, 999_999_999), default.fault_seed),
+        sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
@@ -626,6 +630,23 @@ def _limits(value: Value) -> Limits:
             "the prices of models are not installed; install playhead[prices], or limit tokens"
         )
     return limits
+
+
+def _sink(value: Value, base: Path | None) -> Sink:
+    fields = value.fields("file", "url", "reason", "patience")
+    default = Sink()
+    sink = Sink(
+        file=fields.optional("file", lambda text: _based(base, parse_place(text))),
+        url=fields.optional("url", parse_sink_url) or "",
+        reason=fields.optional("reason", parse_reason) or "",
+        patience_s=fields.parsed("patience", parse_duration, default.patience_s),
+    )
+    if sink.url and not is_loopback(url_host(sink.url)) and not sink.reason:
+        fields.given["url"].fault(
+            f"{show(url_host(sink.url))} is another machine: effects are told to it in playback too, so it needs a"
+            " reason, as a live rule does; add sink.reason, or name 127.0.0.1"
+        )
+    return sink
 
 
 def _retention(value: Value) -> Retention:

@@ -72,7 +72,7 @@ class Playback:
     """None: from the tape."""
     reads: ClassLive | None = None
     effects: str = "stub"
-    """`stub` (from configured answers) or `refuse`."""
+    """`stub` (from configured answers, or after the tape's) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
     allow_model_drift: tuple[ModelDrift, ...] = ()
@@ -248,6 +248,25 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Sink:
+    """Where each effect is told as it happens."""
+
+    file: Path | None = None
+    """Lines of JSON are appended to it."""
+    url: str = ""
+    """One JSON object is posted to it for each."""
+    reason: str = ""
+    """Why a host other than this machine may be told."""
+    patience_s: float = 5.0
+    """How long effects are held back for a sink that does not keep up, before rows are lost."""
+
+    @property
+    def used(self) -> bool:
+        """Whether there is one."""
+        return self.file is not None or bool(self.url)
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
 
@@ -301,6 +320,7 @@ class Config:
     faults: tuple[FaultRule, ...] = ()
     fault_seed: int = 0
     """What `FaultRule.share` draws with."""
+    sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()

@@ -15,6 +15,7 @@ from decimal import Decimal
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from .match import Match, parse_match
 from .schema import Listen, Mode, ModelDrift
@@ -232,6 +233,32 @@ def _is_ip(text: str) -> bool:
 def is_loopback(host: str) -> bool:
     """Say whether a host can be reached from this machine alone, without asking a resolver."""
     return host == "localhost" or (_is_ip(host) and ip_address(host).is_loopback)
+
+
+def parse_sink_url(text: str) -> str:
+    """Parse the URL that effects are posted to: http or https, without credentials.
+
+    Raises: ValueError, whose text says what would be right; credentials are not shown.
+    """
+    expected = "expected one as http://127.0.0.1:9000/effects"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"no URL: {error}; {expected}") from None
+    if "@" in parts.netloc:
+        raise ValueError(f"the URL holds credentials, which would be kept in the file; {expected}")
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(f"{show(text)} is no URL of a receiver; {expected}")
+    if not text.isascii() or not text.isprintable() or " " in text or parts.fragment:
+        raise ValueError(f"{show(text)} holds what a URL may not; {expected}")
+    parse_host(parts.hostname)
+    return text
+
+
+def url_host(url: str) -> str:
+    """Give the host of a URL that has been parsed."""
+    return urlsplit(url).hostname or ""
 
 
 def parse_run_name(text: str) -> str:

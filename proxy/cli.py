@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -285,6 +285,27 @@ def receipt(
 
 
 @cli.command()
+@_options("config", "store", "json")
+@click.argument("run")
+def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+    """List what a run did to the world, or would have done."""
+    from ..store import Store
+    from ..timeline.ledger import effects_of
+    from ..timeline.render import render_effects
+
+    config = _reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        info = opened.get_run(run)
+        listed, omitted = effects_of(opened, info)
+        if as_json:
+            _print_list(effect.to_json() for effect in listed)
+        else:
+            for line in render_effects(info, listed, omitted):
+                click.echo(line)
+    return 0
+
+
+@cli.command()
 @_options("config", "store")
 @click.argument("run")
 def seal(config_file: Path | None, store: str | None, run: str) -> int:
@@ -466,6 +487,16 @@ def _require_run(config: Config, name: str) -> None:
 
 def _print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def _print_list(rows: Iterable[Any]) -> None:
+    """Print a list of JSON, a row as soon as it is there."""
+    empty = True
+    for row in rows:
+        click.echo("[" if empty else ",")
+        click.echo(json.dumps(row, indent=1, ensure_ascii=True), nl=False)
+        empty = False
+    click.echo("[]" if empty else "\n]")
 
 
 def _complain(error: PlayheadError) -> None:

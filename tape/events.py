@@ -9,6 +9,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
+              answered_by                     of a stub: `template`, `tape` or `synthetic`
+              after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
@@ -19,6 +21,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
+    lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
     noted     text                            for people: a warning, a loss, a reload
@@ -59,6 +62,7 @@ class EventKind(StrEnum):
     INJECTED = "injected"
     EGRESS = "egress"
     FOREIGN = "foreign"
+    LOST = "lost"
     STOPPED = "stopped"
     LIMITED = "limited"
     NOTED = "noted"

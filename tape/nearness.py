@@ -184,6 +184,7 @@ class Endpoints:
         self._shape: dict[tuple[str, str], list[Known]] = {}
         self._path: dict[str, list[Known]] = {}
         self._host: dict[str, list[Known]] = {}
+        self._deed: dict[tuple[str, str, str], list[Known]] = {}
 
     def add(self, seq: Seq, method: str, url: str, size: int) -> None:
         """Take in a request; `url` without its query."""
@@ -194,6 +195,14 @@ class Endpoints:
         self._shape.setdefault((host, shape), []).append(known)
         self._path.setdefault(shape, []).append(known)
         self._host.setdefault(host, []).append(known)
+        self._deed.setdefault((method, host, shape), []).append(known)
+
+    def alike(self, asked: Request, limit: int) -> list[Seq]:
+        """Give those of the same method, host and shape of path, the likeliest first."""
+        host, path = _split(asked.url.partition("?")[0])
+        return _likely(
+            self._deed.get((asked.method, host, path_shape(path)), []), asked.body_bytes, limit
+        )
 
     def candidates(self, asked: Request, is_served: Callable[[Seq], bool], limit: int) -> list[Seq]:
         """Give those that may be meant, the likeliest first.

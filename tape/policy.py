@@ -190,6 +190,15 @@ class Policy:
         """Find the effect rule whose gate holds a request."""
         return self.find_effect(facts, "gate") if self.effects else None
 
+    def imitates(self, facts: Facts) -> bool:
+        """Say whether the tape is asked what an answer to a request that is not on it looks like."""
+        return (
+            facts.request_class is RequestClass.EFFECT
+            and self.find_live(facts) is None
+            and self.stubs(facts)
+            and self.find_effect(facts, "answer") is None
+        )
+
     def stubs(self, facts: Facts) -> bool:
         """Say whether an effect that is not on the tape may be answered all the same."""
         rule = self.find_effect(facts, "on_miss")

@@ -63,9 +63,10 @@ from playhead.tape.model import (
 )
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.timeline import Receipt, receipt, render_receipt
-from playhead.timeline.export import exchange_json
+from playhead.timeline.export import body_json, exchange_json
 from playhead.timeline.inference import Inference
-from playhead.timeline.receipt import Effect, GateRow, InjectedRow, LimitsRow, OptIn
+from playhead.timeline.ledger import Effect
+from playhead.timeline.receipt import GateRow, InjectedRow, LimitsRow, OptIn
 from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -271,6 +272,14 @@ def test_every_key_of_a_receipt_is_documented() -> None:
     assert set(keys(document)) - code(page) == set()
     assert set(document) <= first_column(section(page, "The JSON"))
     assert first_column(page) - set(keys(document)) == set()
+
+
+def test_every_key_of_an_effect_is_documented() -> None:
+    """Of one with everything, in its table; what a text or bytes are called, too."""
+    made = Effect(1, "POST", "https://api.example.com/", "", "upstream", "200")
+    row = made.to_json()
+    row |= {**body_json(REQUEST, 9), **body_json(SPILLED.request, 9), "body_base64": ""}
+    assert first_column(section(PAGES["docs/effects.md"], "The ledger")) == set(row)
 
 
 def test_every_dialect_is_documented() -> None:

@@ -1,11 +1,13 @@
 """Exchanges as JSON types: text where the bytes are UTF-8, base64 where they are not."""
 
 import base64
+import codecs
+import contextlib
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Spilled
+from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Request, Spilled
 
 
 def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[str, Any]:
@@ -134,6 +136,21 @@ def _whole(body: bytes, spilled: Spilled | None) -> dict[str, Any]:
         return _body(body)
     name = spilled.digest.hex()
     return {"body_bytes": spilled.size, "body_file": f"bodies/{name[:2]}/{name}"}
+
+
+def body_json(request: Request, limit: int) -> dict[str, Any]:
+    """Give the body of a request as JSON types, of a long one its beginning.
+
+    limit: most bytes that are shown.
+    """
+    whole = _whole(request.body[:limit], request.spilled)
+    cut = request.spilled is None and len(request.body) > limit
+    if cut and "body_base64" in whole:
+        # The limit may fall into the middle of a character.
+        text = request.body[:limit]
+        with contextlib.suppress(UnicodeDecodeError):
+            whole = {"body": codecs.getincrementaldecoder("utf-8")().decode(text)}
+    return {"body_bytes": request.body_bytes, "body_cut": cut, **whole}
 
 
 def _body(body: bytes) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 from ..store import RunInfo, Store
 from ..tape.events import EventKind
 from ..tape.model import Exchange
-from .receipt import describe_close
+from .ledger import describe_close
 
 
 def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..config import Inject, Match, parse_match
+from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
-from ..tape.faults import UNASKED
 from ..tape.limits import NANO, Charge, Used
-from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
+from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
 from .hints import Hints, split_place
+from .ledger import Effect, Ledger
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -33,22 +33,6 @@ _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
 """Most seqs that are listed for one opt-in."""
-
-
-@dataclass(slots=True)
-class Effect:
-    """Something the agent did to the world, or would have done."""
-
-    seq: int
-    method: str
-    url: str
-    summary: str
-    """Beginning of its body."""
-    answered_by: str
-    """`upstream`, `tape seq N`, `effect rule`, `refused`, `live rule`, `injected: NAME`, or `nobody`."""
-    outcome: str
-    note: str = ""
-    """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
 
 
 @dataclass(slots=True)
@@ -156,6 +140,8 @@ class Receipt:
     live: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    sink_lost: dict[str, int] = field(default_factory=dict)
+    """Effects that were not told to a sink, by its name."""
     stopped: dict[str, Any] | None = None
     """Who stopped the run, why and when; what was asked after that was refused."""
     limits: LimitsRow | None = None
@@ -234,18 +220,7 @@ class Receipt:
                 for one in self.model_drift
             ],
             "drifted": self.drifted,
-            "effects": [
-                {
-                    "seq": effect.seq,
-                    "method": effect.method,
-                    "url": effect.url,
-                    "summary": effect.summary,
-                    "answered_by": effect.answered_by,
-                    "outcome": effect.outcome,
-                    "note": effect.note,
-                }
-                for effect in self.effects
-            ],
+            "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
             "injected": [asdict(row) for row in self.injected],
             "root_after": asdict(self.root_after) if self.root_after is not None else None,
@@ -260,6 +235,7 @@ class Receipt:
             "refused": self.refused,
             "faults": self.faults,
             "unfinished": self.unfinished,
+            "sink_lost": self.sink_lost,
             "stopped": self.stopped,
             "limits": None if self.limits is None else self.limits.to_json(),
             "egress": self.egress,
@@ -305,8 +281,7 @@ class _Fold:
         self.served: set[int] = set()
         self.spared: list[tuple[Match, str | None]] = []
         """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
-        self.keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
-        self.effects: dict[int, Effect] = {}
+        self.ledger = Ledger(info.mode, _LISTED)
         self.held: dict[int, tuple[GateRow, int]] = {}
         """What waits, with the time since when, in nanoseconds."""
         self.used = Used()
@@ -322,6 +297,7 @@ class _Fold:
 
     def take(self, event: Event) -> None:
         receipt, data = self.receipt, event.data
+        self.ledger.take(event)
         match event.kind:
             case EventKind.INTENT:
                 self._intent(data)
@@ -339,6 +315,8 @@ class _Fold:
                 row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
                 self.injected[row.seq] = row
                 _bounded(receipt.injected, row)
+            case EventKind.LOST:
+                receipt.sink_lost = dict(data["lost"])
             case EventKind.EGRESS:
                 _bounded(receipt.egress, dict(data))
             case EventKind.FOREIGN:
@@ -390,8 +368,6 @@ class _Fold:
             row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
             row["reason"] = data.get("reason", "")
             _bounded(self.receipt.live, row)
-        if data["request_class"] == RequestClass.EFFECT.value:
-            self._effect(data, "live rule" if live else "upstream", "")
 
     def _verdict(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
@@ -416,16 +392,6 @@ class _Fold:
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
             _bounded(receipt.refused, row)
-        if data["request_class"] == RequestClass.EFFECT.value:
-            by = {
-                VerdictKind.SERVED.value: f"tape seq {data.get('tape_seq')}",
-                VerdictKind.STUBBED.value: "effect rule",
-            }.get(data["verdict"], "refused")
-            outcome = data["reason"] if by == "refused" else ""
-            if data.get("again") and (known := self.effects.get(data["seq"])) is not None:
-                known.answered_by, known.outcome = by, outcome
-            else:
-                self._effect(data, by, outcome)
 
     def _held(self, event: Event) -> None:
         data = event.data
@@ -448,32 +414,6 @@ class _Fold:
             _bounded(self.receipt.model_drift, found)
         return found
 
-    def _effect(self, data: Mapping[str, Any], by: str, outcome: str) -> None:
-        seq = data["seq"]
-        if len(self.effects) >= _LISTED:
-            return
-        effect = Effect(seq, data["method"], data["url"], "", by, outcome)
-        # Older logs leave it to the receipt to find out.
-        same = self._duplicate(seq, data.get("fingerprint") or b"", data.get("key"))
-        effect.note = _describe_repeat(*data["repeat"]) if "repeat" in data else same
-        self.effects[seq] = effect
-
-    def _duplicate(self, seq: int, fingerprint: bytes, key: bytes | None) -> str:
-        """Say whether an earlier effect of the run had the same effect key."""
-        if not fingerprint:
-            return ""
-        earlier = self.keys.setdefault(fingerprint, [])
-        note = ""
-        if earlier:
-            same = next((other for other, used in earlier if key is not None and used == key), 0)
-            note = (
-                f"safe retry of seq {same}"
-                if same
-                else f"possible duplicate of seq {earlier[-1][0]}"
-            )
-        earlier.append((seq, key))
-        return note
-
     def _outcome(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
         for warning in data.get("warnings", ()):
@@ -487,9 +427,7 @@ class _Fold:
 
     def close(self) -> None:
         receipt = self.receipt
-        for seq, effect in self.effects.items():
-            self._complete(seq, effect)
-            receipt.effects.append(effect)
+        receipt.effects += self.ledger.effects(self.store, self.info, self.tape)
         if self.tape is not None:
             self._leftovers(self.tape)
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
@@ -509,24 +447,6 @@ class _Fold:
             tape = self.tape
             return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
         return self.store.find_exchange(self.info, data["seq"])
-
-    def _complete(self, seq: int, effect: Effect) -> None:
-        exchange: Exchange | None = None
-        row = self.injected.get(seq)
-        if row is not None and _spoke_for_itself(row, self.receipt.mode):
-            effect.answered_by = f"injected: {row.rule}"
-            effect.outcome = row.inject
-        if effect.answered_by.startswith("tape seq ") and self.tape is not None:
-            recorded = Seq(int(effect.answered_by.removeprefix("tape seq ")))
-            exchange = self.store.find_exchange(self.tape, recorded)
-        else:
-            exchange = self.store.find_exchange(self.info, seq)
-            if exchange is None and effect.answered_by in ("upstream", "live rule"):
-                effect.outcome = "unknown: no outcome was recorded"
-        if exchange is not None:
-            effect.summary = summarise(exchange.request)
-            if effect.answered_by != "refused":  # which says why, not with what
-                effect.outcome = describe_outcome(exchange)
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
@@ -567,66 +487,16 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
     return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
 
 
-def _spoke_for_itself(row: InjectedRow, mode: str) -> bool:
-    """Say whether the client was given none of the answer that the upstream or the tape has."""
-    unheard = mode == "playback" and row.inject == Inject.TIMEOUT_AFTER_SUCCESS
-    return unheard or row.inject in UNASKED
-
-
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:
     text = "on the tape, and never asked for"
     kind, seq = DivergenceKind.UNUSED, Seq(row["seq"])
     return Divergence(kind, seq, row["method"], row["url"], seq, (), text).to_json()
 
 
-def _describe_repeat(of: int, kind: str, unseen: bool) -> str:
-    words = ", whose answer the client had not seen" if unseen else ""
-    return f"{kind} of seq {of}{words}"
-
-
 def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
     for text, only in noted:
         with contextlib.suppress(ValueError):
             yield parse_match(text), only
-
-
-def summarise(request: Request, limit: int = 120) -> str:
-    """Give the beginning of a request's body, on one line."""
-    text = " ".join(request.body[: limit * 4].decode("utf-8", "replace").split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def describe_outcome(exchange: Exchange) -> str:
-    """Say in a few words what came of an exchange, for the client and for the server."""
-    response, fault, gone = exchange.response, exchange.fault, exchange.gone
-    talk = exchange.conversation
-    if talk is not None:
-        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
-        return f"101, {talk.messages} messages, {describe_close(code, by_client=by_client)}"
-    if gone is not None:
-        left = f"client left after {gone.at_us / 1e6:.1f} s"
-        if response is not None and not gone.head:
-            return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
-        if response is None:
-            return f"{left}; no answer was seen"
-        return f"{response.status}, {left}"
-    if fault is not None:
-        return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
-    return str(response.status) if response is not None else "no answer"
-
-
-def describe_close(code: int, *, by_client: bool) -> str:
-    """Say how a WebSocket ended; 0 stands for one that was still open."""
-    who = "the client" if by_client else "the server"
-    match code:
-        case 0:
-            return "still open"
-        case 1005:
-            return f"closed by {who}"
-        case 1006:
-            return f"cut by {who}"
-        case _:
-            return f"closed by {who} with {code}"
 
 
 def _bounded(rows: list[Any], row: Any) -> None:

@@ -20,8 +20,10 @@ from ..tape.cursor import Cursor, Exhausted, Hit, Unknown
 from ..tape.events import Event, EventKind
 from ..tape.gate import is_undone
 from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
+from ..tape.nearness import Endpoints
 from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
 from .hints import split_place
+from .patterns import find_models, read_endpoints
 
 _PAGE = 1000
 _VERDICTS = {
@@ -136,6 +138,7 @@ class _Judge:
             except UnknownRun:
                 self._tape = None
         self._cursor = Cursor(self._next_use)
+        self._near: Endpoints | None = None
 
     def asked(self) -> list[_Asked]:
         """Give the requests of the run, by seq."""
@@ -173,7 +176,8 @@ class _Judge:
             return Row(seq, method, url, before, before, None)
         facts = Facts(method, *place, self._class_of(seq, method, place, before.request_class))
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
-        standing = Standing(repeat=self._repeat(data))
+        model = self._shows(asked, facts, found)
+        standing = Standing(repeat=self._repeat(data), model=model)
         after = decide(facts, self._mode, self._policy, found, standing)
         replay = None
         if self._mode is Mode.RECORD:
@@ -213,6 +217,21 @@ class _Judge:
             return Hit(seq, repeated=True) if again else Exhausted(seq, 1)
         self._cursor.take(fingerprint, Hit(seq))
         return Hit(seq)
+
+    def _shows(self, asked: _Asked, facts: Facts, found: Found | None) -> bool:
+        """Say whether the tape shows what an answer to an effect that it does not hold looks like."""
+        missed = isinstance(found, Unknown | Exhausted)
+        if self._tape is None or not missed or not self._policy.imitates(facts):
+            return False
+        if asked.data.get("after"):
+            return True
+        own = self._store.find_exchange(self._run, Seq(asked.data["seq"]))
+        if own is None:
+            return False
+        if self._near is None:
+            self._near = read_endpoints(self._store, self._tape)
+        classes = self._config.classes
+        return bool(find_models(self._store, self._tape, self._near, classes, own.request, found))
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         assert self._tape is not None

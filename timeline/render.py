@@ -8,7 +8,7 @@ import codecs
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -25,15 +25,8 @@ from ..tape.model import (
     Request,
     Response,
 )
-from .receipt import (
-    GateRow,
-    InjectedRow,
-    LimitsRow,
-    OptIn,
-    Receipt,
-    describe_outcome,
-    exit_code,
-)
+from .ledger import Effect, describe_outcome
+from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -308,6 +301,10 @@ def render_receipt(receipt: Receipt) -> str:
             for row in receipt.foreign
         ],
     )
+    lines += _rows(
+        "effects that were not told to a sink",
+        [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
+    )
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
@@ -394,14 +391,44 @@ def _effects(receipt: Receipt) -> list[str]:
     title = "effects" if receipt.mode == "record" else "effects, answered instead of executed"
     lines = [f"{title}:"]
     for effect in receipt.effects[:_ROWS]:
-        note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
-        lines.append(f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}")
-        if effect.summary:
-            lines.append(f"         {plain(effect.summary, 120)}")
-        lines.append(f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}")
+        lines += _effect(effect)
     if len(receipt.effects) > _ROWS:
         lines.append(f"  … and {len(receipt.effects) - _ROWS} more")
     return lines
+
+
+def _effect(effect: Effect) -> list[str]:
+    note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
+    lines = [f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}"]
+    if effect.summary:
+        lines.append(f"         {plain(effect.summary, 120)}")
+    return [*lines, f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}"]
+
+
+def render_effects(info: RunInfo, effects: Iterable[Effect], omitted: int) -> Iterator[str]:
+    """Show the effects of a run, some lines each, as they are read."""
+    head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
+    yield head + (f", plays {plain(info.parent)}" if info.parent else "")
+    empty = True
+    for effect in effects:
+        empty = False
+        yield from _effect(effect)
+        if effect.key is not None:
+            yield f"         idempotency key {effect.key.hex()}"
+        if effect.gate is not None:
+            by = f" by {effect.gate['by']}" if effect.gate["by"] else ""
+            yield plain(f"         held by a gate: {effect.gate['ruling'] or 'no ruling'}{by}", 200)
+        if effect.drifted:
+            yield f"         drifted: {plain(effect.drifted)}"
+        if effect.divergence is not None:
+            nearest = effect.divergence.get("nearest_seq")
+            near = f", nearest on the tape is seq {nearest}" if nearest is not None else ""
+            yield plain(f"         {effect.divergence['kind']}{near}")
+            yield from _differences(effect.divergence)
+    if omitted:
+        yield f"  … and {omitted} more"
+    if empty:
+        yield "  no effects"
 
 
 def render_divergences(receipt: Receipt) -> str:
@@ -444,11 +471,7 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
         f"{plain(str(row['method']) + ' ' + str(row['url']), 100)}",
         f"         {plain(str(row['text']), _TEXT if row['kind'] != _DRIFTED else _ADVICE)}",
     ]
-    lines += [
-        f"         {plain(str(one['place']), 60)}: recorded "
-        f"{plain(repr(one['recorded']), 90)}, asked {plain(repr(one['asked']), 90)}"
-        for one in row.get("differences", ())[:3]
-    ]
+    lines += _differences(row)
     cause = row.get("cause")
     if cause:
         lines += [
@@ -457,6 +480,14 @@ def _divergence(row: Mapping[str, Any]) -> list[str]:
             if cause[side]
         ]
     return lines
+
+
+def _differences(row: Mapping[str, Any]) -> list[str]:
+    return [
+        f"         {plain(str(one['place']), 60)}: recorded "
+        f"{plain(repr(one['recorded']), 90)}, asked {plain(repr(one['asked']), 90)}"
+        for one in row.get("differences", ())[:3]
+    ]
 
 
 def _origin(row: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from playhead.config import (
     ReadRule,
     RedactRule,
     Runs,
+    Sink,
     Tls,
     UpstreamEncoding,
     load,
@@ -151,6 +152,16 @@ MATCH = parse_match(PATTERN)
         ("limits: {tokens: 999999999}", Config(limits=Limits(tokens=999_999_999))),
         ("limits: {usd: 5.00}", Config(limits=Limits(usd=Decimal("5.00")))),
         ("limits: {usd: 0.000001}", Config(limits=Limits(usd=Decimal("0.000001")))),
+        (
+            "sink: {file: a.jsonl, url: 'http://127.0.0.1:9/x', patience: 1s}",
+            Config(sink=Sink(Path("a.jsonl"), "http://127.0.0.1:9/x", patience_s=1.0)),
+        ),
+        ("sink: {url: 'http://[::1]:9/'}", Config(sink=Sink(url="http://[::1]:9/"))),
+        (
+            "sink: {url: 'https://ci.example/x', reason: shared bus}",
+            Config(sink=Sink(url="https://ci.example/x", reason="shared bus")),
+        ),
+        ("sink: {file: null, url: ~}", Config()),
     ],
 )
 def test_a_text_says_what_is_not_the_default(text: str, config: Config) -> None:
@@ -429,6 +440,17 @@ FAULTS = [
         "reads: [{match: 'https://a', repeat: first}]",
         "1:38: reads[0].repeat: unknown value 'first'",
     ),
+    # sinks
+    (
+        "sink: {url: ftp://a/}",
+        "1:13: sink.url: 'ftp://a/' is no URL of a receiver; expected one as http",
+    ),
+    ("sink: {url: 'http://'}", "1:13: sink.url: 'http://' is no URL of a receiver"),
+    ("sink: {url: 'http://a b/'}", "1:13: sink.url: 'http://a b/' "),
+    ("sink: {url: 'http://u:secret@127.0.0.1/'}", "1:13: sink.url: the URL holds credentials"),
+    ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
+    ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
+    ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
     (
         "control: {listen: 8081}",
         "1:19: control.listen: '8081' is no listen address; expected HOST:PORT",
@@ -567,7 +589,7 @@ _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
-    limits calls tokens usd repeats
+    sink file url patience limits calls tokens usd repeats
     control token_file tls cert key public faults fault_seed inject name nth every share delay
     retry_after after_bytes ending modes""".split()  # noqa: SIM905  # dense
 )

@@ -24,6 +24,7 @@ NAMES = {
     "Gate.deadline_s": "deadline",
     "FaultRule.delay_s": "delay",
     "FaultRule.retry_after_s": "retry_after",
+    "Sink.patience_s": "patience",
 }
 NAMED = [
     NAMES.get(f"{kind.__name__}.{field.name}", field.name)
@@ -57,7 +58,16 @@ def test_the_examples_of_the_reference_load() -> None:
     assert config.playback.inference
     assert any(rule.answer for rule in config.effects)
     assert any(rule.gate for rule in config.effects)
-    unset = ("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "live_max")
+    unset = (
+        "mode",
+        "listen",
+        "store",
+        "ca_dir",
+        "upstream_ca",
+        "upstream_encoding",
+        "live_max",
+        "sink",
+    )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)
         assert same is (field.name in (*unset, "retention", "fault_seed")), field.name

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from playhead.config import Answer, EffectRule, parse_match
+from playhead.config import Answer, EffectRule, Playback, parse_match
 from playhead.tests.support.process import playhead
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline import render_divergences, render_receipt
+
+REFUSE = Playback(effects="refuse")
+"""So that an effect shows how it diverged in its answer."""
 
 FIRST, SECOND = "ord-8841029375", "ord-7730018264"
 LIST = Call("GET /orders", answer={"orders": [{"id": FIRST, "of": "cust-1"}, {"id": SECOND}]})
@@ -25,7 +28,7 @@ def order(order_id: str) -> Call:
 
 async def test_a_value_is_traced_to_the_answers_it_stood_in(store_dir: Path) -> None:
     """The recorded one to the tape, the asked one to what this playback was given, at another seq."""
-    async with recorded(store_dir, [LIST, OTHER, order(FIRST)]) as story:
+    async with recorded(store_dir, [LIST, OTHER, order(FIRST)], playback=REFUSE) as story:
         *_, said = await story.play([OTHER, LIST, order(SECOND)])
         receipt = await story.end()
     told = said.divergence
@@ -53,7 +56,7 @@ async def test_a_part_of_a_longer_text_is_traced(store_dir: Path) -> None:
         Call(chat, {"messages": [{"role": "tool", "content": f"The order is {one}, new."}]})
         for one in (FIRST, SECOND)
     ]
-    async with recorded(store_dir, [LIST, calls[0]]) as story:
+    async with recorded(store_dir, [LIST, calls[0]], playback=REFUSE) as story:
         _, said = await story.play([LIST, calls[1]])
     cause = said.divergence["cause"]
     assert cause["asked"] == {"seq": 1, "tape_seq": 1, "place": "body $.orders[1].id"}
@@ -75,7 +78,7 @@ async def test_a_short_value_is_traced_only_as_a_whole(
     """Six characters are enough where a document says just that."""
     first = Call("GET /customers", answer=answer)
     calls = [Call("POST /v1/mail", {"to": one}) for one in ("cust-1", "cust-2")]
-    async with recorded(store_dir, [first, calls[0]]) as story:
+    async with recorded(store_dir, [first, calls[0]], playback=REFUSE) as story:
         _, said = await story.play([first, calls[1]])
     cause = said.divergence["cause"]
     assert (cause is not None and cause["asked"] is not None) is found
@@ -85,7 +88,7 @@ async def test_a_short_value_of_two_answers_is_of_neither(store_dir: Path) -> No
     """Either may be meant."""
     firsts = [Call(f"GET /customers/{n}", answer={"a": "cust-2"}) for n in "12"]
     calls = [Call("POST /v1/mail", {"to": one}) for one in ("cust-1", "cust-2")]
-    async with recorded(store_dir, [*firsts, calls[0]]) as story:
+    async with recorded(store_dir, [*firsts, calls[0]], playback=REFUSE) as story:
         *_, said = await story.play([*firsts, calls[1]])
     assert said.divergence["cause"] is None
 
@@ -93,9 +96,9 @@ async def test_a_short_value_of_two_answers_is_of_neither(store_dir: Path) -> No
 async def test_a_value_from_a_stub_is_traced_to_it(store_dir: Path) -> None:
     """It is not on the tape, so it has no seq there."""
     stub = Answer(201, (), json.dumps({"id": SECOND}).encode())
-    rule = EffectRule(parse_match("POST http://127.0.0.1:*/v1/orders"), answer=stub)
+    rule = EffectRule(parse_match("POST http://127.0.0.1:*/v1/orders"), stub, on_miss="stub")
     new = Call("POST /v1/orders", {"item": 2})
-    async with recorded(store_dir, [LIST, order(FIRST)], effects=(rule,)) as story:
+    async with recorded(store_dir, [LIST, order(FIRST)], playback=REFUSE, effects=(rule,)) as story:
         _, made, said = await story.play([OTHER, new, order(SECOND)])
     assert made.status == 201
     assert said.divergence["cause"]["asked"] == {"seq": 2, "tape_seq": None, "place": "body $.id"}
@@ -103,7 +106,7 @@ async def test_a_value_from_a_stub_is_traced_to_it(store_dir: Path) -> None:
 
 async def test_a_value_from_nowhere_has_no_cause(store_dir: Path) -> None:
     """Nothing is made up."""
-    async with recorded(store_dir, [OTHER, order(FIRST)]) as story:
+    async with recorded(store_dir, [OTHER, order(FIRST)], playback=REFUSE) as story:
         _, said = await story.play([OTHER, order("ord-0000000001")])
     assert said.divergence["cause"] is None
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.config import Config, ReadRule, parse_match
+from playhead.config import Config, Playback, ReadRule, parse_match
 from playhead.tape.model import RunId
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -54,7 +54,8 @@ async def test_a_declared_poll_is_answered_for_as_long_as_it_asks(
     store_dir: Path, method: str, pattern: str, expected: list[str]
 ) -> None:
     """The last answer again, counted as such; an effect is never answered twice."""
-    config = Config(store=store_dir, reads=(ReadRule(parse_match(pattern), "last"),))
+    rule = ReadRule(parse_match(pattern), "last")
+    config = Config(store=store_dir, reads=(rule,), playback=Playback(effects="refuse"))
     with RawOrigin(_Jobs()) as origin:
         async with running_engine(config) as running:
 

@@ -35,6 +35,8 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
+    status: int = 200
+    """Answered while recording."""
 
     @property
     def sent(self) -> bytes:
@@ -50,6 +52,8 @@ class Said:
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By lower-case name."""
 
     @property
     def divergence(self) -> dict[str, Any]:
@@ -86,9 +90,12 @@ class Story:
 
 
 @asynccontextmanager
-async def recorded(store: Path, calls: Sequence[Call], **config: Any) -> AsyncIterator[Story]:
+async def recorded(
+    store: Path, calls: Sequence[Call], recording: Mapping[str, Any] | None = None, **config: Any
+) -> AsyncIterator[Story]:
     """Record calls, stop the origin, and go on in playback.
 
+    recording: what is changed for the recording.
     config: what is changed for the playback.
     """
     answers: dict[tuple[str, bytes], list[Call]] = defaultdict(list)
@@ -100,13 +107,15 @@ async def recorded(store: Path, calls: Sequence[Call], **config: Any) -> AsyncIt
         call = found.pop(0) if len(found) > 1 else found[0]
         if isinstance(call.answer, str):
             return web.Response(text=call.answer, headers=dict(call.answer_headers))
-        return web.json_response(call.answer, headers=dict(call.answer_headers))
+        return web.json_response(call.answer, status=call.status, headers=dict(call.answer_headers))
 
     with Origin({"/{tail:.*}": answer}) as origin:
-        async with running_engine(Config(mode=Mode.RECORD, store=store)) as running:
+        async with running_engine(
+            Config(mode=Mode.RECORD, store=store, **(recording or {}))
+        ) as running:
             story = Story(running, origin.port)
             for call in calls:
-                assert (await story.ask(call)).status == 200
+                assert (await story.ask(call)).status == call.status
             session = running.session("tape")
             assert await session.settled(10)
             await running.end("tape")
@@ -128,6 +137,7 @@ def _send(running: Running, port: int, call: Call) -> Said:
         url = f"http://{call.host}:{port}{path}"
         connection.request(method, url, call.sent, {**headers, **call.headers})
         response = connection.getresponse()
-        return Said(response.status, response.read())
+        fields = {name.lower(): value for name, value in response.getheaders()}
+        return Said(response.status, response.read(), fields)
     finally:
         connection.close()

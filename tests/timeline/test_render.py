@@ -14,7 +14,8 @@ from playhead.tests.support.exchanges import make_exchange, make_request, make_r
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline import Receipt, render_exchange, render_receipt, render_run, render_runs
 from playhead.timeline.export import exchange_json
-from playhead.timeline.receipt import Effect, OptIn, summarise
+from playhead.timeline.ledger import Effect, summarise
+from playhead.timeline.receipt import OptIn
 from playhead.timeline.render import plain, plain_lines
 
 HOSTILE = {

@@ -1,0 +1,48 @@
+"""An effect that is not on the tape, answered all the same: from its rule, or after the pattern of the tape.
+
+Whatever it is, it says so in `x-playhead`, in the log and in the receipt.
+"""
+
+from typing import Any
+
+from mitmproxy import http
+
+from ..tape.policy import Decision
+from ..tape.refusal import stub_headers
+from ..tape.stub import Made, imitate
+from ..timeline.patterns import find_models
+from .flight import Flight
+from .wire import make_answer
+
+_SHOWN = 5
+"""Seqs that are named in the mark of an answer."""
+
+
+def imitate_tape(flight: Flight) -> Made | None:
+    """Make up an answer after those recorded for requests of the same endpoint; None without any. Blocking."""
+    session, request = flight.session, flight.request
+    assert session.tape is not None
+    assert request is not None
+    near, classes = session.find_near(), session.config.classes
+    models = find_models(session.store, session.tape, near, classes, request, flight.found)
+    return imitate(models, request, flight.fingerprint or b"") if models else None
+
+
+def stubbed(flight: Flight, decision: Decision) -> tuple[http.Response, dict[str, Any]]:
+    """Give the answer of a stub, and what the log says of where it comes from."""
+    given = decision.answer
+    if given is not None:
+        fields = tuple((name.encode(), value.encode()) for name, value in given.headers)
+        mark = stub_headers(fields, decision.reason)
+        return make_answer(given.status, mark, given.body), {"answered_by": "template"}
+    made = flight.made
+    assert made is not None
+    mark = stub_headers(made.headers, f"synthetic, after {_exchanges(made)}; {decision.reason}")
+    told = {"answered_by": "synthetic" if made.changed else "tape", "after": list(made.after)}
+    return make_answer(made.status, mark, made.body), told
+
+
+def _exchanges(made: Made) -> str:
+    shown = ", ".join(map(str, made.after[:_SHOWN]))
+    more = ", ..." if len(made.after) > _SHOWN else ""
+    return f"exchange{'s' if len(made.after) > 1 else ''} {shown}{more} of the tape"

@@ -1,0 +1,57 @@
+"""Which exchanges of a tape show what an answer to an effect looks like."""
+
+from ..config import Classes
+from ..store import RunInfo, Store
+from ..tape.cursor import Exhausted
+from ..tape.events import EventKind
+from ..tape.index import reclassify
+from ..tape.model import Request
+from ..tape.nearness import Endpoints, nearest
+from ..tape.policy import Found
+from ..tape.stub import MAX_MODELS, Model, is_model
+
+_READ = 3 * MAX_MODELS
+"""Recorded exchanges of an endpoint that are read."""
+_PAGE = 1000
+
+
+def find_models(
+    store: Store,
+    tape: RunInfo,
+    near: Endpoints,
+    classes: Classes,
+    request: Request,
+    found: Found | None,
+) -> list[Model]:
+    """Find the exchanges that show what an answer to an effect looks like, the nearest first. Blocking.
+
+    request: redacted.
+    found: what the cursor says of it.
+    """
+    models: list[Model] = []
+    for seq in sorted(set(near.alike(request, _READ))):
+        exchange = store.find_exchange(tape, seq)
+        if exchange is not None and is_model(reclassify(exchange, classes), request):
+            models.append(Model(seq, exchange))
+    best = nearest(request, ((model.seq, model.exchange.request) for model in models))
+    if best is None:
+        return []
+    # Of what was asked just so and is used up, the last answer tells how things stand.
+    used_up = isinstance(found, Exhausted) and any(model.seq == found.last for model in models)
+    first = found.last if isinstance(found, Exhausted) and used_up else best[0]
+    models.sort(key=lambda model: (model.seq != first, model.seq))
+    return models[:MAX_MODELS]
+
+
+def read_endpoints(store: Store, tape: RunInfo) -> Endpoints:
+    """Read where a tape's requests went, without reading the requests. Blocking.
+
+    Raises: LogCorrupt.
+    """
+    near, after = Endpoints(), 0
+    while page := store.events(tape, after, _PAGE):
+        for event in page:
+            if event.kind is EventKind.INTENT:
+                near.add(event.seq, event.data["method"], event.data["url"].partition("?")[0], 0)
+        after = page[-1].number
+    return near
