@@ -168,6 +168,8 @@ class Flight:
         self.saved = False
         self.charge: Charge | None = None
         """What it used, where limits have it read."""
+        self.charged_bytes = 0
+        """Of the response's body, those that this was read from."""
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()

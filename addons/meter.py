@@ -100,8 +100,12 @@ class Meter:
 
     def charge(self, flight: "Flight", request: Request, response: Response | None) -> None:
         """Charge what a model's answer states, in place of what was charged for it before. The writer's thread."""
+        size = 0 if response is None else response.body_bytes
         if flight.charge is not None:
+            if size == flight.charged_bytes:
+                return  # the end of a stream whose last piece was read already
             self.used.add(flight.charge, -1)
+        flight.charged_bytes = size
         flight.charge = self._read(flight, request, response)
         if flight.charge is not None:
             self.used.add(flight.charge)

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -26,8 +27,10 @@ from playhead.config import (
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
 from playhead.tape.model import VerdictKind
+from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
@@ -171,6 +174,41 @@ async def test_many_at_once_pass_no_limit_together(store_dir: Path) -> None:
         assert len(origin.requests) == 5
 
 
+async def test_a_call_that_may_be_answered_early_is_counted_too(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """gRPC and its like are decided on by their head: once each, whichever way it goes."""
+    asked: list[str] = []
+
+    def script(stream: Stream) -> bool:
+        asked.append(stream.path)
+        stream.head(("content-type", "application/grpc"))
+        stream.data(b"said", end=True)
+        return True
+
+    config = Config(
+        store=store_dir, upstream_ca=certificates.root, limits=Limits(calls=2, repeats=1)
+    )
+    with FramesOrigin(script, certificates) as origin:
+        async with running_engine(config) as running:
+            context = ssl.create_default_context(cafile=str(running.ca))
+            proxy = running.url_for("tape")
+            with httpx.Client(proxy=proxy, verify=context, http2=True) as client:
+
+                def call() -> httpx.Response:
+                    kind = {"content-type": "application/grpc"}
+                    return client.post(f"{origin.url}/say", content=b"word", headers=kind)
+
+                got = [await asyncio.to_thread(call) for _ in range(4)]
+            shown = _shown(await _receipt(running))
+    assert [one.content for one in got] == [b"said", b"said", b"", b""]
+    assert got[2].headers["grpc-status"] == "9"
+    assert "limit%20of%202%20calls" in got[2].headers["grpc-message"].replace(" ", "%20")
+    assert len(asked) == 2
+    assert shown["used"]["calls"] == 2
+    assert [one["limit"] for one in shown["reached"]] == ["calls"]
+
+
 @pytest.mark.parametrize("more", [{}, STREAM], ids=["whole", "stream"])
 @pytest.mark.parametrize(
     "limits", [Limits(tokens=2200), Limits(usd=Decimal("0.007"))], ids=["tokens", "usd"]
@@ -226,6 +264,42 @@ async def test_a_client_that_acts_before_the_end_of_a_stream_finds_the_limit(
             await second.close()
             used = _shown(await _receipt(running))["used"]
     assert (used["calls"], used["input_tokens"], used["without_usage"]) == (1, 1000, 0)
+
+
+async def test_an_answer_of_which_more_comes_is_read_again(store_dir: Path) -> None:
+    """What looks like the end of a stream may be what a model wrote; and one that is cut counts as far as it came."""
+    begun: dict[str, Any] = {
+        "type": "message_start",
+        "message": {"usage": {"input_tokens": 50, "output_tokens": 1}},
+    }
+    delta: dict[str, Any] = {"type": "text_delta", "text": "message_stop"}
+    ended: dict[str, Any] = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
+
+    async def say(conversation: Conversation) -> None:
+        await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        piece: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": delta}
+        cut = b"cut" in conversation.body
+        for one in [begun, piece] if cut else [begun, piece, ended, {"type": "message_stop"}]:
+            data = f"event: {one['type']}\ndata: {json.dumps(one)}\n\n"
+            await conversation.say(data.encode())
+        if cut:
+            conversation.reset()
+
+    config = Config(store=store_dir, limits=Limits(tokens=1000))
+    with RawOrigin(say) as origin:
+        async with running_engine(config) as running:
+
+            def post(text: str) -> bytes:
+                asked = {"model": "claude-x", "max_tokens": 9, "messages": [], "system": text}
+                with httpx.Client(proxy=running.url_for("tape"), trust_env=False) as client:
+                    return client.post(origin.url + MESSAGES, json=asked).content
+
+            assert b"message_delta" in await asyncio.to_thread(post, "whole")
+            with pytest.raises(httpx.HTTPError):
+                await asyncio.to_thread(post, "cut")
+            used = _shown(await _receipt(running))["used"]
+    assert (used["calls"], used["without_usage"]) == (2, 0)
+    assert (used["input_tokens"], used["output_tokens"]) == (100, 8)
 
 
 async def test_what_is_not_known_is_counted_as_unknown(store_dir: Path) -> None:
