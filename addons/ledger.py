@@ -11,7 +11,7 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..tape.model import RequestClass
-from ..timeline.ledger import complete, read_effect
+from ..timeline.ledger import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
     from .flight import Flight
@@ -38,6 +38,9 @@ def tell_line(flight: "Flight") -> bytes:
     effect = read_effect(told, intent="verdict" not in told, playback=session.mode is Mode.PLAYBACK)
     if effect is None:
         return b""
+    if flight.injection is not None and flight.injection.text in flight.warnings:
+        name, inject = flight.injection.rule.label, flight.injection.kind.value
+        inject_into(effect, name, inject, playback=session.mode is Mode.PLAYBACK)
     complete(effect, flight.request, flight.answered)
     if flight.divergence is not None:
         effect.divergence = flight.divergence.to_json()

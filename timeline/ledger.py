@@ -214,12 +214,8 @@ class Ledger:
         for effect in self._effects.values():
             exchange = None
             rule, inject = self._injected.get(effect.seq, ("", ""))
-            if inject and _spoke_for_itself(inject, playback=self._playback):
-                effect.by, effect.answered_by, effect.outcome = (
-                    "injected",
-                    f"injected: {rule}",
-                    inject,
-                )
+            if inject:
+                inject_into(effect, rule, inject, playback=self._playback)
             if effect.tape_seq is not None and tape is not None:
                 exchange = store.find_exchange(tape, Seq(effect.tape_seq))
             elif effect.tape_seq is None:
@@ -249,9 +245,10 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
     return ledger.effects(store, info, tape), ledger.omitted
 
 
-def _spoke_for_itself(inject: str, *, playback: bool) -> bool:
-    """Say whether the client was given none of the answer that the upstream or the tape has."""
-    return (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in UNASKED
+def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:
+    """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
+    if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in UNASKED:
+        effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
 
 
 def summarise(request: Request, limit: int = 120) -> str:

@@ -25,6 +25,7 @@ from playhead.config import (
     LiveRule,
     Mode,
     Runs,
+    Sink,
     parse_match,
 )
 from playhead.tape.events import EventKind
@@ -38,6 +39,7 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import ending_of, open_tunnel, post
 from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.export import exchange_json
+from playhead.timeline.ledger import effects_of
 
 INJECTIONS = 1000 if os.environ.get("PLAYHEAD_FULL") else 50
 PATIENCE_S = 0.4
@@ -163,6 +165,20 @@ class House:
     def receipt(self, run: str) -> Receipt:
         return build(self.running.store, self.running.store.get_run(run))
 
+    def is_told(self, *runs: str) -> bool:
+        """Say whether the sink was told what the ledgers of these runs have."""
+        store = self.running.store
+        infos = [store.get_run(run) for run in runs]
+        rows = [
+            {"run": info.id, "tape": info.parent, **effect.to_json()}
+            for info in infos
+            for effect in effects_of(store, info)[0]
+        ]
+        sink = self.running.sessions.config.sink
+        assert sink.file is not None
+        assert [json.loads(line) for line in sink.file.read_text().splitlines()] == rows
+        return len(rows) == len(runs)
+
     def injected(self, run: str) -> list[Any]:
         info = self.running.store.get_run(run)
         kind = EventKind.INJECTED
@@ -182,6 +198,7 @@ async def house(
             store=tmp_path / "store",
             upstream_ca=certificates.root,
             faults=rules,
+            sink=Sink(tmp_path / "effects.jsonl"),
             runs=Runs(grace_s=0.1),
             **more,
         )
@@ -282,6 +299,7 @@ async def test_a_fault_while_recording_is_on_the_tape_as_the_client_saw_it(
         receipt = at.receipt("tape@1")
         assert receipt.faithful is True, receipt.to_json()
         assert not receipt.injected
+        assert at.is_told("tape", "tape@1")
 
 
 @OVER
@@ -309,6 +327,7 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
         heard = case.rule.inject in (Inject.DELAY, Inject.CUT)
         assert effect.answered_by == ("tape seq 1" if heard else "injected: what if")
         assert effect.status == (200 if heard else None)
+        assert at.is_told("tape", "tape@1")
         assert effect.outcome == ("200" if heard else case.rule.inject.value)
 
 
