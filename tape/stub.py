@@ -36,10 +36,14 @@ from .shape import Schema, infer, is_valid, member
 
 MAX_MODELS = 16
 """Recorded answers that are looked at."""
-_MAX_BODY = 256 * 1024
+_MAX_BODY = 64 * 1024
 """Bytes of an answer beyond which it is given as recorded."""
 _MAX_PLACES = 20_000
 _MAX_SWAPS = 64
+_MAX_SAME = 16
+"""Places of a request with the same value that are looked at."""
+_MAX_READ = 256 * 1024
+"""Bytes of all answers that are compared."""
 _ECHO_CHARS = 8
 """Characters of a text of the request that is looked for inside texts of the answer."""
 _NAME_CHARS = 4
@@ -156,8 +160,12 @@ def imitate(models: Sequence[Model], asked: Request, seed: bytes) -> Made:
         return _as_recorded(first, asked, seqs[:1])
     assert body is not None
     pairs = [_Pair(_places(first.request), tree)]
+    left = _MAX_READ - len(body)
     for model in models[1:MAX_MODELS]:
         other = _plain(model.exchange)
+        left -= len(other or b"")
+        if left < 0:
+            break
         found = _parse(other) if other is not None else None
         if type(found) is type(tree):
             pairs.append(_Pair(_places(model.exchange.request), found))
@@ -210,7 +218,9 @@ class _Imitation:
         self._known: dict[tuple[str, str], list[_Path]] = {}
         for path, value in pairs[0].asked.items():
             for key in _keys(value):
-                self._known.setdefault(key, []).append(path)
+                places = self._known.setdefault(key, [])
+                if len(places) < _MAX_SAME:
+                    places.append(path)
         self._names: dict[str, Any] = {}
         """What is named anew, by what it was."""
         self._left = _MAX_PLACES
@@ -278,7 +288,7 @@ class _Imitation:
             return None
         found = [place for key in _keys(value) for place in self._known.get(key, ())]
         found.sort(key=lambda place: not _same_name(place, path))
-        for place in found[:_MAX_SWAPS]:
+        for place in found:
             if self._holds(place, path, _is_telling(place, path, value)):
                 return place
         return None

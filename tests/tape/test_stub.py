@@ -161,6 +161,13 @@ def test_what_is_no_json_is_given_as_recorded(body: bytes) -> None:
     assert (made.body, made.changed) == (body, False)
 
 
+def test_what_is_large_is_given_as_recorded() -> None:
+    """So that the work is bounded."""
+    body = json.dumps({"amount": 5, "items": ["x"] * 20_000}).encode()
+    made = imitate([model({"amount": 5}, body)], make_request(URL, {"amount": 7}), SEED)
+    assert (made.body, made.changed) == (body, False)
+
+
 def test_an_event_stream_of_json_rpc_has_the_id_of_now() -> None:
     """As MCP servers answer."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pay"}}
