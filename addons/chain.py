@@ -2,6 +2,8 @@
 
 from .control import Control
 from .duplex import Duplex
+from .fault import Fault
+from .fault_unasked import Unasked
 from .gate import Gate
 from .identify import Identify, Leave
 from .judge import Judge
@@ -17,6 +19,7 @@ from .websocket import Websocket
 
 def chain(sessions: Sessions) -> list[object]:
     """Give the addons of one engine, in order."""
+    record = Record(sessions)
     return [
         Identify(sessions),
         Protocol(sessions),
@@ -24,11 +27,13 @@ def chain(sessions: Sessions) -> list[object]:
         Judge(sessions),
         Control(),
         Gate(sessions),
+        Fault(),
         Ledger(),
         Refuse(),
         Playback(),
         Duplex(),
         Websocket(sessions),
-        Record(sessions),
+        record,
+        Unasked(record.keep_failed),
         Leave(sessions),
     ]

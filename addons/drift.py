@@ -8,6 +8,7 @@ once for each recorded call.
 import asyncio
 from typing import NamedTuple
 
+from ..store import LogCorrupt
 from ..tape.dialects import find_in_path
 from ..tape.drift import (
     Apart,
@@ -143,7 +144,10 @@ class Drifts:
 
     def _load(self, seq: Seq) -> Exchange | None:
         assert self._session.tape is not None
-        return self._session.store.find_exchange(self._session.tape, seq)
+        try:
+            return self._session.store.find_exchange(self._session.tape, seq)
+        except LogCorrupt:
+            return None
 
 
 def _apart(session: Session, request: Request) -> Apart | None:

@@ -15,6 +15,7 @@ from ..tape.events import EventKind
 from ..tape.marks import blank
 from ..tape.model import Exchange, Request, RequestClass, VerdictKind
 from ..tape.policy import Action, Decision
+from .fault import note_injected
 from .flight import Early, Flight, note_verdict
 from .playback import play
 from .session import Session
@@ -82,6 +83,9 @@ def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
     session.cursor.take(flight.fingerprint, flight.found)
     reason = "on tape: its request is the same so far"
     flight.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
+    if flight.injection is not None:
+        note_injected(flight)
+        reason = flight.decision.reason
     play(flight, recorded)
     assert flight.request is not None
     note_verdict(

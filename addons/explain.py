@@ -7,6 +7,7 @@ Blocking, for a thread, and bounded: at most `_CANDIDATES` exchanges are read fo
 import time
 from collections.abc import Iterable, Iterator
 
+from ..store import LogCorrupt
 from ..tape.cause import Answer, find_origin, find_texts, sought
 from ..tape.cursor import Exhausted, Hit
 from ..tape.difference import differences
@@ -17,8 +18,9 @@ from ..tape.divergence import (
     Divergence,
     DivergenceKind,
 )
-from ..tape.model import Request, Seq, VerdictKind
+from ..tape.model import Exchange, Request, Seq, VerdictKind
 from ..tape.nearness import nearest
+from ..tape.patterns import slow
 from ..tape.policy import Drifted
 from ..tape.rule import note_on, propose_rule
 from .flight import Flight
@@ -43,6 +45,10 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
     found = flight.found
     if flight.needs is not None and isinstance(found, Hit | Drifted):
         return _reordered(flight, request, found.seq, flight.needs)
+    if flight.unreadable and isinstance(found, Hit | Drifted) and flight.decision is not None:
+        asked = request.method, request.url
+        reason = flight.decision.reason
+        return Divergence(DivergenceKind.UNEXPECTED, flight.seq, *asked, found.seq, (), reason)
     if isinstance(found, Exhausted):
         return Divergence(
             DivergenceKind.EXHAUSTED,
@@ -93,17 +99,29 @@ def _find_pattern(session: Session, flight: Flight) -> tuple[Seq, Request] | Non
 
 def find_nearest(session: Session, request: Request) -> tuple[Seq, Request] | None:
     """Find the recorded request that was meant; of those that were not served, where there are any."""
-    cursor, tape = session.cursor, session.tape
+    cursor = session.cursor
     assert cursor is not None
-    assert tape is not None
-    seqs = session.find_near().candidates(request, cursor.served, _CANDIDATES)
-    loaded = []
-    for seq in seqs:
-        exchange = session.store.find_exchange(tape, seq)
-        if exchange is not None:
-            loaded.append((seq, exchange.request))
-    loaded.sort(key=lambda item: item[0])
+    near = session.find_near()
+    seqs = near.candidates(request, cursor.served, _CANDIDATES)
+    loaded = _load(session, seqs)
+    if seqs and not loaded:
+        # What was not served cannot be read.
+        seqs = near.candidates(request, {*seqs, *cursor.served_seqs}.__contains__, _CANDIDATES)
+        loaded = _load(session, seqs)
     return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
+
+
+def _load(session: Session, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:
+    return [(seq, found.request) for seq in sorted(seqs) if (found := _read(session, seq))]
+
+
+def _read(session: Session, seq: Seq) -> Exchange | None:
+    """Find an exchange of the tape; one that cannot be read explains nothing."""
+    assert session.tape is not None
+    try:
+        return session.store.find_exchange(session.tape, seq)
+    except LogCorrupt:
+        return None
 
 
 def _reordered(flight: Flight, request: Request, seq: Seq, needs: Dependence) -> Divergence:
@@ -136,7 +154,9 @@ def _changed(
         request.url,
         seq,
         found[:_SHOWN],
-        f"nearest on the tape is seq {seq}",
+        "; ".join(
+            [f"nearest on the tape is seq {seq}", *slow(session.rules.of(request).masks.regex)]
+        ),
         cause=_find_cause(session, flight, seq, recorded, request, found),
         rule=rule,
         note=note_on(kind) if rule else "",
@@ -170,7 +190,7 @@ def _on_tape(session: Session, before: Seq, deadline: float) -> Iterator[Answer]
     """Give the recorded answers before an exchange, in their order."""
     assert session.tape is not None
     for seq in range(1, before):
-        exchange = session.store.find_exchange(session.tape, seq)
+        exchange = _read(session, Seq(seq))
         if exchange is not None:
             yield Answer(session.given.get(Seq(seq)), Seq(seq), exchange.response)
         if time.monotonic() > deadline:
@@ -193,7 +213,7 @@ def _given(session: Session, deadline: float) -> Iterator[Answer]:
         if tape_seq is None:
             yield Answer(seq, None, made[seq])
         else:
-            found = session.store.find_exchange(session.tape, tape_seq)
+            found = _read(session, tape_seq)
             yield Answer(seq, tape_seq, found.response if found is not None else None)
         if time.monotonic() > deadline:
             return

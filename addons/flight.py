@@ -16,7 +16,9 @@ from ..store import Spool
 from ..tape.boundary import find_boundary
 from ..tape.divergence import Dependence, Divergence
 from ..tape.events import EventKind
+from ..tape.faults import Injection
 from ..tape.gate import Ruled, Ruling
+from ..tape.limits import Charge
 from ..tape.marks import TARGET
 from ..tape.model import (
     NO_TUNNEL,
@@ -106,6 +108,10 @@ class Flight:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.recorded: Exchange | None = None
+        """What is to be served, read before the cursor moved past it."""
+        self.unreadable = False
+        """What is to be served cannot be read."""
         self.made: Made | None = None
         """What is answered after the pattern of the tape, where it does not hold the effect."""
         self.told: dict[str, Any] | None = None
@@ -117,6 +123,12 @@ class Flight:
         """The gate that holds it, or held it."""
         self.left = False
         """Whether its client left while it was held."""
+        self.injection: Injection | None = None
+        """The fault on purpose that hits it."""
+        self.delayed: asyncio.Event | None = None
+        """Ends the wait of one that is delayed on purpose."""
+        self.muted = False
+        """Whether its client is told nothing of the answer, on purpose."""
         self.repeat: Repeat | None = None
         self.effect: Effect | None = None
         self.gated: Effect | None = None
@@ -154,6 +166,10 @@ class Flight:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.charge: Charge | None = None
+        """What it used, where limits have it read."""
+        self.charged_bytes = 0
+        """Of the response's body, those that this was read from."""
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""
         self._done = asyncio.Event()
@@ -165,6 +181,8 @@ class Flight:
             self._done.set()
             if self.held is not None:
                 self.held.rule_on(Ruled(Ruling.ENDED))
+            if self.delayed is not None:
+                self.delayed.set()
             for spool in (self.upload, self.download):
                 if spool is not None:
                     spool.drop()
@@ -189,11 +207,11 @@ class Flight:
 
     @property
     def keep_reading(self) -> bool:
-        """Whether the upstream is read on when the client leaves: it is for effects alone.
+        """Whether the upstream is read on when the client leaves: it is for effects, and where that is injected.
 
         An effect happens whether or not somebody waits; tokens of a model are burnt for nobody.
         """
-        return self.request_class is RequestClass.EFFECT
+        return self.request_class is RequestClass.EFFECT or self.muted
 
     def now_us(self) -> int:
         """Microseconds since the request arrived."""
@@ -287,8 +305,11 @@ class Flight:
         self.left = True
         if self.held is not None:
             self.held.rule_on(Ruled(Ruling.LEFT))
+        if self.delayed is not None:
+            self.delayed.set()
         if self.gone is None and not self.saved:
-            self.gone = Gone(self.now_us(), self.taken, self.head_sent)
+            sent = 0 if self.muted else self.taken
+            self.gone = Gone(self.now_us(), sent, self.head_sent)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
         """Note that the upstream failed.

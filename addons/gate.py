@@ -37,6 +37,8 @@ class Gate:
         if len(self._gates) >= MOST_HELD:
             reason = f"{MOST_HELD} requests are held already; approve or deny some"
             flight.decision = Decision(Action.REFUSE, reason, flight.decision.rule)
+            if flight.session.meter is not None:
+                flight.session.meter.count(flight, -1)
             return None
         return self._hold(flight, flight.decision)
 
@@ -93,4 +95,6 @@ class Gate:
         else:
             if flight.gated is not None:
                 flight.gated.undone = True
+            if session.meter is not None:
+                session.meter.count(flight, -1)
             flight.decision = Decision(Action.REFUSE, reason, decision.rule)

@@ -13,6 +13,7 @@ from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Mode
+from ..store import LogCorrupt
 from ..tape.ask_body import asks_to_read
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
@@ -26,7 +27,7 @@ from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
-from .standing import asks_for_repeats, standing
+from .standing import asks_for_repeats, decide_leaving
 from .stub import imitate_tape
 from .tunnels import find_missed, take_missed
 from .wire import read_request
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
+
+_MEND = "record it again, or restore the store from a copy"
 
 _NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
@@ -83,8 +86,9 @@ class Judge:
         session = flight.session
         flight.duplex = True
         flight.request_ended = False
-        policy = _NO_RULES if session.tape is None else session.policy
-        decision = decide(flight.facts, session.mode, policy, None)
+        lost = session.mode is Mode.PLAYBACK and session.tape is None
+        policy = _NO_RULES if lost else session.policy
+        decision = decide_leaving(flight, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, flight.fields)
             flight.request, flight.redactions = session.redactor.head(request)
@@ -136,7 +140,7 @@ class Judge:
     def _judge_leaving(self, flight: Flight, session: Session) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert flight.request is not None
-        if session.mode is Mode.RECORD and session.policy.find_gate(flight.facts) is not None:
+        if _needs_look(flight, session):
             if len(flight.request.body) > _LARGE_BYTES:
                 return self._judge_held(flight, session)
             _look_closely(flight, session)
@@ -148,8 +152,7 @@ class Judge:
         self._let_out(flight, session)
 
     def _let_out(self, flight: Flight, session: Session) -> None:
-        now = standing(flight)
-        flight.decision = decide(flight.facts, session.mode, session.policy, None, now)
+        flight.decision = decide_leaving(flight, session.policy, None)
 
     async def _judge_large(self, flight: Flight, session: Session) -> None:
         assert flight.request is not None
@@ -218,8 +221,11 @@ class Judge:
     def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
         """Decide; True where a recorded exchange is to be served, unless it comes too early."""
         live = session.policy.find_live(flight.facts) is not None
-        now = standing(flight) if live else Standing(model=flight.made is not None)
-        flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
+        if live:
+            flight.decision = decide_leaving(flight, session.policy, found)
+        else:
+            now = Standing(model=flight.made is not None)
+            flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return False
@@ -241,13 +247,24 @@ class Judge:
         seq: Seq,
         needs: Dependence | None,
     ) -> None:
-        """Move the cursor past what is served, or refuse what comes before an answer that it needs."""
+        """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs."""
         assert session.cursor is not None
-        if needs is None or session.cursor.served(needs.tape_seq):
-            session.cursor.take(fingerprint, Hit(seq))
-        else:
+        if needs is not None and not session.cursor.served(needs.tape_seq):
             flight.needs = needs
             flight.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
+            return
+        assert session.tape is not None
+        try:
+            flight.recorded = session.store.find_exchange(session.tape, seq)
+            problem = "" if flight.recorded is not None else "it is missing"
+        except LogCorrupt as error:
+            problem = str(error)
+        if problem:
+            flight.unreadable = True
+            reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
+            flight.decision = Decision(Action.REFUSE, reason, "tape")
+        else:
+            session.cursor.take(fingerprint, Hit(seq))
 
     def _repeats(self, flight: Flight) -> bool:
         """Say whether a rule has the last answer to a request served again."""
@@ -280,14 +297,26 @@ class Judge:
         return await asyncio.to_thread(find_needs, session, seq, request, flight.redactions)
 
 
+def _needs_look(flight: Flight, session: Session) -> bool:
+    """Say whether a request has to be compared with others before it leaves."""
+    if session.mode is not Mode.RECORD:
+        return False
+    meter = session.meter
+    if meter is not None and meter.asks_for_repeats(flight):
+        return True
+    return session.policy.find_gate(flight.facts) is not None
+
+
 def _look_closely(flight: Flight, session: Session) -> None:
-    """Make what a gate needs: the request as it is shown to people, and its effect key. Any thread."""
+    """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     assert flight.request is not None
     flight.request, more = session.redactor.request_body(flight.request)
     flight.redactions += more
     flight.searched = True
-    if asks_for_repeats(flight):
-        _, flight.effect_key = session.identify(flight.request, flight.request_class)
+    counted = session.meter is not None and session.meter.asks_for_repeats(flight)
+    if counted or asks_for_repeats(flight):
+        found = session.identify(flight.request, flight.request_class)
+        flight.fingerprint, flight.effect_key = found
 
 
 def _make_drifts(session: Session) -> "Drifts":

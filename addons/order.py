@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ..config import Classes
-from ..store import RunInfo, Store
+from ..store import LogCorrupt, RunInfo, Store
 from ..tape.classify import classify
 from ..tape.dependence import (
     core,
@@ -22,6 +22,7 @@ from ..tape.dependence import (
     seen_values,
 )
 from ..tape.divergence import Dependence
+from ..tape.index import reclassify
 from ..tape.model import (
     Exchange,
     Redaction,
@@ -159,7 +160,9 @@ class Order:
         known = self._answers.get(one)
         if known is not None and known[0] < before:
             return known[1]
-        exchange = self._store.find_exchange(self._tape, one)
+        recorded = self._store.find_exchange(self._tape, one)
+        # Its class of now: that may be another than when it was recorded.
+        exchange = recorded and reclassify(recorded, self._classes)
         if exchange is None or exchange.response is None or self._is_idle(exchange):
             self.take(one)
             return {}
@@ -258,7 +261,11 @@ def find_needs(
     if not earlier:
         return None
     untraced = frozenset(one.place for one in redactions)
-    return order.find(seq, earlier, request, untraced, served)
+    try:
+        return order.find(seq, earlier, request, untraced, served)
+    except LogCorrupt:
+        # An answer that cannot be read cannot have been seen; whoever asks for it is told.
+        return None
 
 
 def reorder_reason(seq: Seq, needs: Dependence) -> str:

@@ -1,13 +1,15 @@
 """The events that tell of an exchange: its intent, and its outcome."""
 
 from ..tape.events import Event, EventKind
+from ..tape.limits import Charge
 from ..tape.model import Exchange
 
 
-def outcome_event(exchange: Exchange, *, live: bool = False) -> Event:
+def outcome_event(exchange: Exchange, *, live: bool = False, charge: Charge | None = None) -> Event:
     """Give the event that closes an exchange.
 
     live: it left in a playback; the event says why it might.
+    charge: what it used, where that was read.
     """
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
     data: dict[str, object] = {
@@ -21,6 +23,8 @@ def outcome_event(exchange: Exchange, *, live: bool = False) -> Event:
     }
     if live:
         data["reason"] = exchange.reason
+    if charge is not None:
+        data["usage"] = charge.to_row()
     talk = exchange.conversation
     if talk is not None:
         code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)

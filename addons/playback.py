@@ -10,6 +10,7 @@ from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
+from .fault import lay_fault, note_injected
 from .flight import Flight, find_flight, idempotency_key, note_verdict
 from .record import is_terminal
 from .refuse import refusal
@@ -33,7 +34,7 @@ class Playback:
         assert session.tape is not None
         assert decision.seq is not None
         assert request is not None
-        exchange = session.store.find_exchange(session.tape, decision.seq)
+        exchange = flight.recorded or session.store.find_exchange(session.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
@@ -41,8 +42,11 @@ class Playback:
         if session.bus is not None:
             flight.answered = exchange
         response = exchange.response
+        if flight.injection is not None:
+            note_injected(flight)
+            decision = flight.decision
         verdict, reason = VerdictKind.SERVED, decision.reason
-        if response is not None and response.status == 101:
+        if response is not None and response.status == 101 and flight.injection is None:
             wrong = websocket.serve(flight, flow, exchange)
             if wrong:
                 flow.response = refusal(request, None, wrong)
@@ -64,7 +68,7 @@ class Playback:
             if differs:
                 more["drifted"] = differs
         # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-        if _gave_up(exchange):
+        if _gave_up(exchange) and flight.injection is None:
             more["waits"] = True
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
@@ -83,6 +87,8 @@ def play(flight: Flight, exchange: Exchange) -> None:
     steps = script(exchange, session.config.playback.pace, pieces)
     flight.steps = Steps(steps, spelling.take if spelling is not None else None)
     flight.ragged = head.ragged
+    if flight.injection is not None:
+        lay_fault(flight, flight.injection)
 
 
 def _compare_keys(flight: Flight, request: Request, recorded: Exchange) -> str:

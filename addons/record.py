@@ -89,7 +89,7 @@ class Record:
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
         flight = find_flight(flow)
-        if flight is None or flow.response is None:
+        if flight is None or flow.response is None or flight.steps is not None:
             return
         if flight.decision is None or flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return
@@ -152,7 +152,7 @@ class Record:
         elif not flight.saved:
             if flight.fault is None:
                 flight.client_left()
-                if flight.keep_reading and not flight.head_us:
+                if flight.keep_reading and not flight.head_us and flight.steps is None:
                     # Once it has been sent, an effect's answer is waited for.
                     flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             await self._save(flight, flow.response if flight.head_us else None, complete=False)
@@ -190,6 +190,10 @@ class Record:
                 note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
             flight.finish()
 
+    async def keep_failed(self, flight: Flight) -> None:
+        """Keep an exchange that failed before any answer, before its client is told."""
+        await self._save(flight, None, complete=False)
+
     async def give_up(self, flight: Flight) -> None:
         """Save what there is of an exchange whose run ends now."""
         if isinstance(flight.conversation, Played):
@@ -199,7 +203,8 @@ class Record:
                 flight.client_left()
             flight.warnings.append("its run ended before the answer did")
             answer = flight.flow.response if flight.head_us else None
-            await self._save(flight, answer, complete=flight.conversation is not None)
+            whole = flight.conversation is not None or (flight.muted and flight.whole)
+            await self._save(flight, answer, complete=whole)
         flight.finish()
 
     def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
@@ -210,6 +215,8 @@ class Record:
         if flight.recording and not flight.saved:
             if isinstance(flight.conversation, Kept):
                 flight.conversation.end(ABRUPT, "", by_client=False)
+            if flight.muted:
+                flight.client_left()  # it has heard nothing of what came
             begun = bool(flight.taken) or flight.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
             flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
@@ -258,6 +265,8 @@ class Record:
         settle_gated(flight, answer.status_code if answer is not None else 0)
         try:
             await flight.keep_bodies()
+            if flight.session.meter is not None:
+                flight.session.meter.heard(flight, answer)
             made = _Maker(flight, answer, complete=complete, outcome=True)
             await flight.session.store.save(flight.session.run.number, made)
             if complete and flight.gone is None:
@@ -314,6 +323,7 @@ class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
     __slots__ = (
+        "charged",
         "chunks",
         "complete",
         "conversation",
@@ -332,6 +342,12 @@ class _Maker:
         self.flight = flight
         self.complete = complete
         self.outcome = outcome
+        meter = flight.session.meter
+        model = flight.request_class is RequestClass.INFERENCE
+        final = outcome or not flight.saved
+        self.charged = (
+            meter if meter is not None and meter.reads_answers and model and final else None
+        )
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
@@ -371,6 +387,9 @@ class _Maker:
                 ragged=flight.ragged,
                 secrets=self.places,
             )
+        if self.charged is not None:
+            self.charged.charge(flight, request, response)
+        if response is not None:
             response, more, changed = session.redactor.response(response)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
         live = session.mode is Mode.PLAYBACK
@@ -400,7 +419,7 @@ class _Maker:
         )
         if session.bus is not None:
             flight.answered = exchange
-        outcome = outcome_event(exchange, live=live) if self.outcome else None
+        outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 
 

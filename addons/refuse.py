@@ -18,8 +18,15 @@ from ..tape.canonical import raw_key
 from ..tape.divergence import Divergence
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
-from ..tape.policy import Action
-from ..tape.refusal import NOT_ON_TAPE, REFUSAL_STATUS, STOPPED, refusal_body, refusal_headers
+from ..tape.policy import LIMITS, Action
+from ..tape.refusal import (
+    LIMIT_REACHED,
+    NOT_ON_TAPE,
+    REFUSAL_STATUS,
+    STOPPED,
+    refusal_body,
+    refusal_headers,
+)
 from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
 from .stub import stubbed
@@ -56,8 +63,9 @@ class Refuse:
         divergence = None
         stopped = session.stopped is not None
         telemetry = flight.request_class is RequestClass.TELEMETRY
+        limited = decision.rule == LIMITS
         # Who was stopped has not diverged.
-        if session.tape is not None and not telemetry and not stopped:
+        if session.tape is not None and not telemetry and not stopped and not limited:
             divergence = await asyncio.to_thread(explain, session, flight, request)
         reason = session.problem or decision.reason
         more: dict[str, Any] = {}
@@ -65,7 +73,7 @@ class Refuse:
             flow.response, more = stubbed(flight, decision)
             verdict = VerdictKind.STUBBED
         else:
-            code = STOPPED if stopped else NOT_ON_TAPE
+            code = STOPPED if stopped else LIMIT_REACHED if limited else NOT_ON_TAPE
             body = refusal_body(request, divergence, reason, code)
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)

@@ -7,11 +7,13 @@ import asyncio
 import threading
 import time
 from bisect import bisect_right
+from collections.abc import Mapping
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
-from ..config import Config, Mode
+from ..config import Config, Limits, Mode
 from ..store import RunInfo, Store
 from ..tape.canonical import (
     Canonical,
@@ -22,8 +24,10 @@ from ..tape.canonical import (
     fingerprint,
     raw_key,
 )
+from ..tape.classify import classify
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
+from ..tape.faults import Faults
 from ..tape.index import reclassify
 from ..tape.keys import KeyPairs
 from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
@@ -31,8 +35,10 @@ from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
+from ..timeline.hints import split_place
 from .effects import Effects
 from .ledger import tell_line
+from .meter import Meter
 from .order import Order
 from .sink import Bus, Teller
 from .tally import Tally
@@ -74,7 +80,8 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
-        self.rules: Rules = compile_rules(config.ignore)
+        self.faults = Faults(config.faults, config.fault_seed, mode)
+        self.rules: Rules = compile_rules(config.ignore, thread_time)
         self.redactor = redactor
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
@@ -127,6 +134,9 @@ class Session:
         """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
+        limited = run is not None and config.limits != Limits()
+        self.meter = Meter(config.limits) if limited else None
+        """What it has used up, where it has limits."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
@@ -263,18 +273,26 @@ class Session:
                 if event.kind is EventKind.INTENT:
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
-                    if data["request_class"] != RequestClass.TELEMETRY.value:  # which nobody wrote
+                    if not self._is_telemetry(data):  # which nobody wrote
                         begun[event.seq] = key
                 elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
                     key = (data["method"], data["url"].partition("?")[0])
                     found.setdefault(key, []).append(event.seq)
-                    near.add(event.seq, *key, 0)
+                    if not self._is_telemetry(data):
+                        near.add(event.seq, *key, 0)
                 elif event.kind is EventKind.OUTCOME and event.seq in begun:
                     near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
             after = page[-1].number
             # Others want the interpreter too: nobody waits for this unless something diverged.
             time.sleep(_PAUSE_S)
         self.near, self.endpoints = near, found
+
+    def _is_telemetry(self, told: Mapping[str, Any]) -> bool:
+        """Say whether a request of the tape's log is telemetry by now; its body says nothing of that."""
+        place = split_place(told["url"])
+        if place is None:
+            return bool(told["request_class"] == RequestClass.TELEMETRY.value)
+        return classify(told["method"], *place, self.config.classes).of is RequestClass.TELEMETRY
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
         """Give the place of a tunnel that a client has just asked for."""

@@ -33,6 +33,7 @@ from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRu
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
 from .session import Session
@@ -488,6 +489,7 @@ class Sessions:
             await self.on_ending(session)
         if self.on_ended is not None:
             await self.on_ended(session)
+        _note_slow(session)
         if session.bus is not None:
             await session.bus.settle(session.teller)
         if session.run is not None:
@@ -526,6 +528,8 @@ class Sessions:
 def _note_rules(session: Session) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
     config = session.config
+    if session.meter is not None:
+        session.meter.begin(session)
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
     if session.mode is Mode.PLAYBACK:
@@ -534,8 +538,26 @@ def _note_rules(session: Session) -> None:
         rules["live"] = [
             (rule.match.text, only and only.value) for rule, only in session.policy.live
         ]
+    rules["faults"] = [
+        (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
+    ]
     if any(rules.values()):
-        session.note(EventKind.NOTED, rules=rules)
+        session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Give the pattern of each rule with its places by key."""
+    keys = ("json", "header", "query", "form", "regex")
+    return [
+        (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
+        for rule in config.ignore
+    ]
+
+
+def _note_slow(session: Session) -> None:
+    """Say which patterns masked nothing any more because they took too long."""
+    for text in slow(session.rules.searched):
+        session.note(EventKind.NOTED, text=text)
 
 
 def _names(session: Session, name: str) -> bool:

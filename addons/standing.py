@@ -1,4 +1,4 @@
-"""How a run stands for one request: what a gate on duplicates has to know.
+"""How a run stands for one request: what its limits leave, and what a gate on duplicates has to know.
 
 An effect is noted as soon as it is decided on, before it is sent, so that two at the same time see each other. One
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
@@ -6,7 +6,7 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 
 from ..tape.gate import is_undone
 from ..tape.model import RequestClass
-from ..tape.policy import CALM, Standing
+from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
 from .effects import Effect
 from .flight import Flight, idempotency_key
 
@@ -19,8 +19,27 @@ def asks_for_repeats(flight: Flight) -> bool:
     return rule is not None and rule.gate is not None
 
 
-def standing(flight: Flight) -> Standing:
-    """Give what the policy has to know of the run; notes the effect where a gate asks for that. Once a request."""
+_LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
+
+
+def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decision:
+    """Decide on a request that leaves unless a gate or a limit is in its way; count it where it may. Once a request."""
+    session = flight.session
+    meter = session.meter
+    if meter is None:
+        return decide(flight.facts, session.mode, policy, found, _standing(flight))
+    spent = meter.find_spent(flight)
+    now = _standing(flight) if spent is None else Standing(spent=spent.text)
+    decision = decide(flight.facts, session.mode, policy, found, now)
+    if decision.action in _LEAVING:
+        meter.count(flight)
+    elif decision.rule == LIMITS and spent is not None:
+        meter.tell(flight, spent)
+    return decision
+
+
+def _standing(flight: Flight) -> Standing:
+    """Give what a gate has to know of the run; notes the effect where one asks for that."""
     if flight.effect_key is None or not asks_for_repeats(flight):
         return CALM
     assert flight.request is not None

@@ -10,6 +10,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions
@@ -23,10 +24,14 @@ from .schema import (
     Config,
     Control,
     EffectRule,
+    FaultRule,
     Gate,
     IgnoreRule,
+    Inject,
     KeepRule,
+    Limits,
     LiveRule,
+    Mode,
     ModelDrift,
     Playback,
     ReadRule,
@@ -47,6 +52,7 @@ from .values import (
     parse_base64,
     parse_control_listen,
     parse_duration,
+    parse_fault_name,
     parse_header_name,
     parse_header_value,
     parse_host,
@@ -60,8 +66,10 @@ from .values import (
     parse_reason,
     parse_run_name,
     parse_secret_format,
+    parse_share,
     parse_sink_url,
     parse_token,
+    parse_usd,
     show,
     url_host,
 )
@@ -81,6 +89,8 @@ _COMPUTED = ("content-length", "transfer-encoding", "connection")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
+_MOST = 999_999_999
+"""Of what is counted."""
 
 
 def load(path: Path) -> Config:
@@ -251,8 +261,20 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
-        *("playback", "classes", "live_max", "live", "effects", "reads", "ignore", "redact"),
-        *("redact_off", "sink", "retention", "control"),
+        *(
+            "playback",
+            "classes",
+            "live_max",
+            "live",
+            "effects",
+            "reads",
+            "faults",
+            "fault_seed",
+            "ignore",
+            "redact",
+            "redact_off",
+        ),
+        *("limits", "sink", "retention", "control"),
     )
     default = Config()
 
@@ -273,10 +295,13 @@ def _config(value: Value, base: Path | None) -> Config:
         live=fields.each("live", _live_rule),
         effects=fields.each("effects", _effect_rule),
         reads=fields.each("reads", _read_rule),
+        faults=fields.each("faults", _fault_rule),
+        fault_seed=fields.parsed("fault_seed", integer(0, 999_999_999), default.fault_seed),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
+        limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
@@ -309,6 +334,25 @@ def _check_contradictions(document: Value, config: Config) -> None:
                 said.append((value, Said(match, f"classes.{name}", "", value.line)))
     for index, text in find_contradictions([one for _, one in said]):
         said[index][0].fault(text)
+    faults = fields.items("faults")
+    for index, fault in enumerate(config.faults):
+        for value, first in zip(faults[:index], config.faults, strict=False):
+            if _hides(first, fault):
+                faults[index].fault(
+                    f"never hits: line {value.line} hits all of the same requests first; give that one"
+                    " nth, every or share, or remove one of the two"
+                )
+                break
+
+
+def _hides(first: FaultRule, second: FaultRule) -> bool:
+    """Say whether a fault is injected into all that a later rule could hit."""
+    if any(limit is not None for limit in (first.nth, first.every, first.share)):
+        return False
+    if first.inject in _ANSWERING and second.inject not in _ANSWERING:
+        return False  # which hits WebSockets too
+    same = replace(first.match, text="") == replace(second.match, text="")
+    return same and set(second.modes) <= set(first.modes)
 
 
 def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
@@ -492,6 +536,65 @@ def _read_rule(value: Value) -> ReadRule:
     return ReadRule(_pattern(fields), fields.required("repeat", choice("last"), missing, "last"))
 
 
+_OF_KIND = {
+    "delay": (Inject.DELAY,),
+    "status": (Inject.STATUS,),
+    "retry_after": (Inject.STATUS,),
+    "after_bytes": (Inject.CUT,),
+    "ending": (Inject.CUT, Inject.RESET),
+}
+"""Keys of a fault that only some kinds have."""
+_ANSWERING = (Inject.DELAY, Inject.CUT, Inject.TIMEOUT_AFTER_SUCCESS)
+"""Faults in an answer of the upstream."""
+_CHOOSING = ("nth", "every", "share")
+_MOST = 999_999_999
+
+
+def _fault_rule(value: Value) -> FaultRule:
+    fields = value.fields("match", "inject", "name", *_CHOOSING, *_OF_KIND, "modes")
+    kinds = tuple(kind.value for kind in Inject)
+    missing = f"missing; expected one of {', '.join(kinds)}"
+    default = FaultRule(_NO_MATCH, Inject.RESET)
+    rule = FaultRule(
+        match=_pattern(fields),
+        inject=Inject(fields.required("inject", choice(*kinds), missing, default.inject.value)),
+        name=fields.parsed("name", parse_fault_name, default.name),
+        nth=fields.optional("nth", integer(1, _MOST)),
+        every=fields.optional("every", integer(1, _MOST)),
+        share=fields.optional("share", parse_share),
+        delay_s=fields.parsed("delay", parse_duration, default.delay_s),
+        status=fields.parsed("status", integer(400, 599), default.status),
+        retry_after_s=fields.optional("retry_after", integer(0, 86_400)),
+        after_bytes=fields.parsed("after_bytes", integer(0, _MOST), default.after_bytes),
+        ending=fields.parsed("ending", choice("rst", "fin"), default.ending),
+        modes=fields.texts("modes", _fault_mode, Mode.RECORD) or default.modes,
+    )
+    _check_fault(value, fields, rule)
+    return rule
+
+
+def _check_fault(value: Value, fields: Fields, rule: FaultRule) -> None:
+    """Note keys that do not go together, or are missing for what is injected."""
+    chosen = [key for key in _CHOOSING if key in fields.given and not fields.given[key].empty]
+    if len(chosen) > 1:
+        fields.given[chosen[1]].fault(f"beside {chosen[0]}; expected one of {', '.join(_CHOOSING)}")
+    if "inject" not in fields.given or fields.given["inject"].text() not in set(Inject):
+        return
+    for key, kinds in _OF_KIND.items():
+        if key in fields.given and rule.inject not in kinds:
+            fields.given[key].fault(
+                f"only for {' and '.join(kinds)}, but this rule injects {rule.inject.value}; remove it"
+            )
+    if rule.inject is Inject.DELAY and "delay" not in fields.given:
+        value.missing("delay", "missing; expected how much later the answer begins, as 10s")
+    if rule.inject is Inject.STATUS and "status" not in fields.given:
+        value.missing("status", "missing; expected the answer's status, as 503")
+
+
+def _fault_mode(text: str) -> Mode:
+    return Mode(choice(Mode.RECORD.value, Mode.PLAYBACK.value)(text))
+
+
 def _ignore_rule(value: Value) -> IgnoreRule:
     fields = value.fields("match", "json", "header", "query", "form", "regex")
     rule = IgnoreRule(
@@ -533,6 +636,21 @@ def _keep_rule(value: Value) -> KeepRule:
         form=fields.parsed("form", parse_parameter, ""),
         format=fields.parsed("format", parse_secret_format, ""),
     )
+
+
+def _limits(value: Value) -> Limits:
+    fields = value.fields("calls", "tokens", "usd", "repeats")
+    limits = Limits(
+        calls=fields.optional("calls", integer(1, _MOST)),
+        tokens=fields.optional("tokens", integer(1, _MOST)),
+        usd=fields.optional("usd", parse_usd),
+        repeats=fields.optional("repeats", integer(1, _MOST)),
+    )
+    if limits.usd is not None and find_spec("genai_prices") is None:
+        fields.given["usd"].fault(
+            "the prices of models are not installed; install playhead[prices], or limit tokens"
+        )
+    return limits
 
 
 def _sink(value: Value, base: Path | None) -> Sink:

@@ -6,6 +6,7 @@ Units stand in names (`grace_s`). What a key means for a person is written besid
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
@@ -144,6 +145,55 @@ class ReadRule:
     """`last`: the last recorded answer is served again."""
 
 
+class Inject(StrEnum):
+    """What is done on purpose to a request or its answer."""
+
+    DELAY = "delay"
+    """The answer begins later."""
+    STATUS = "status"
+    """An answer of ours; the upstream is not asked."""
+    CUT = "cut"
+    """The answer ends after so many bytes."""
+    RESET = "reset"
+    """The connection ends before any answer; the upstream is not asked."""
+    TIMEOUT = "timeout"
+    """Nothing is ever answered; the upstream is not asked."""
+    TIMEOUT_AFTER_SUCCESS = "timeout_after_success"
+    """The upstream is asked and does it; the client is told nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRule:
+    """A fault on purpose: which requests it hits, and what they meet with."""
+
+    match: Match
+    inject: Inject
+    name: str = ""
+    """Empty: what it does and its pattern."""
+    nth: int | None = None
+    """Only the nth request that matches, from 1. Of `nth`, `every` and `share` at most one is given; none: all."""
+    every: int | None = None
+    """Every so many that match."""
+    share: float | None = None
+    """About this part of them, drawn with `fault_seed`."""
+    delay_s: float = 0.0
+    """Of `delay`."""
+    status: int = 0
+    """Of `status`."""
+    retry_after_s: int | None = None
+    """Of `status`: what its Retry-After says."""
+    after_bytes: int = 0
+    """Of `cut`: bytes of the body before it."""
+    ending: str = "rst"
+    """Of `cut` and `reset`: `rst` or `fin`."""
+    modes: tuple[Mode, ...] = (Mode.RECORD, Mode.PLAYBACK)
+
+    @property
+    def label(self) -> str:
+        """Its name in logs, receipts and header fields."""
+        return self.name or f"{self.inject.value} {self.match.text}"
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """Volatile places of matching requests: left out of the comparison, kept in the record."""
@@ -182,6 +232,19 @@ class KeepRule:
     json: str = ""
     form: str = ""
     format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use up of the world; None is no limit."""
+
+    calls: int | None = None
+    """Requests that leave."""
+    tokens: int | None = None
+    """Of model calls, asked and answered."""
+    usd: Decimal | None = None
+    repeats: int | None = None
+    """The same request in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +317,14 @@ class Config:
     live: tuple[LiveRule, ...] = ()
     effects: tuple[EffectRule, ...] = ()
     reads: tuple[ReadRule, ...] = ()
+    faults: tuple[FaultRule, ...] = ()
+    fault_seed: int = 0
+    """What `FaultRule.share` draws with."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()
+    limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     control: Control = field(default_factory=Control)
 

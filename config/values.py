@@ -8,12 +8,13 @@ alone would also take `1_0`, `inf` and the digits of other scripts.
 import difflib
 import os.path
 import re
-import warnings
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from .match import Match, parse_match
@@ -26,12 +27,14 @@ _MAX_PACE = 1000.0
 _MAX_RUN_NAME = 200
 """Bytes as UTF-8: names are keys of the store, and playback adds a suffix to them."""
 _MAX_MATCH = 2000
+_MAX_FAULT_NAME = 100
 MAX_MODEL_NAME = 500
 """Characters of a model's name where it is to be typed."""
 _MAX_JSON_PATH = 1000
 _MAX_REGEX = 1000
 
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?", re.ASCII)
+_USD = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 _DURATION = re.compile(rf"(?P<number>{_NUMBER.pattern}) ?(?P<unit>ms|s|m|h|d)?", re.ASCII)
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -80,6 +83,17 @@ def integer(low: int, high: int) -> Callable[[str], int]:
         raise ValueError(f"{show(text)} is not a whole number between {low} and {high}")
 
     return parse
+
+
+def parse_usd(text: str) -> Decimal:
+    """Parse an amount of money above zero, as `5.00`: at most 6 digits behind the point.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    amount = Decimal(text) if _USD.fullmatch(text) else Decimal(0)
+    if amount > 0:
+        return amount
+    raise ValueError(f"{show(text)} is no amount of US dollars above 0; expected one as 5.00")
 
 
 def parse_mode(text: str) -> Mode:
@@ -324,6 +338,29 @@ def parse_header_value(text: str) -> str:
     raise ValueError("the header's value is not usable; expected printable ASCII on one line")
 
 
+def parse_fault_name(text: str) -> str:
+    """Parse the name of a fault: it stands in header fields and on one line of a receipt.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text and len(text) <= _MAX_FAULT_NAME and _FIELD_VALUE.fullmatch(text):
+        return text
+    raise ValueError(
+        f"{show(text)} is no name; expected printable ASCII of at most {_MAX_FAULT_NAME} characters"
+    )
+
+
+def parse_share(text: str) -> float:
+    """Parse a part of all: above 0, up to 1.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    share = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f"{show(text)} is no share; expected a number above 0, up to 1, as 0.1")
+    return share
+
+
 def parse_parameter(text: str) -> str:
     """Parse the name of a query parameter or form field.
 
@@ -382,7 +419,7 @@ def check_json_path(text: str) -> str:
 
 
 def check_regex(text: str) -> str:
-    """Give a regular expression as written once it has compiled: Python's, of at most 1000 characters.
+    """Give a regular expression as written once it has compiled: RE2's, of at most 1000 characters.
 
     Raises: ValueError, whose text says what would be right.
     """
@@ -393,17 +430,38 @@ def check_regex(text: str) -> str:
         what = "empty" if not text else f"longer than {_MAX_REGEX} characters"
         raise ValueError(f"{show(text)} is no regular expression: {what}; {expected}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of syntax that may once mean something else
-            re.compile(text)
-    except re.error as error:
-        place = "" if error.pos is None else f" at its character {error.pos + 1}"
-        raise ValueError(
-            f"{show(text)} is no regular expression: {error.msg}{place}; {expected}"
-        ) from None
-    except (OverflowError, RecursionError) as error:
+        compile_regex(text)
+    except ValueError as error:
         raise ValueError(f"{show(text)} is no regular expression: {error}; {expected}") from None
     return text
+
+
+_SINGLE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+_MANY = re.compile(r"(?<!\\)\{[0-9]*,?[0-9]{5,}")
+
+
+def compile_regex(text: str) -> Any:
+    """Compile a regular expression for UTF-8, as RE2 reads it: its time grows with the length of a text alone.
+
+    Raises: ValueError, whose text says what is wrong: RE2 knows neither looking around nor going back to a group.
+    """
+    import re2  # for those who have such rules: not for a start
+
+    if _SINGLE_BYTE.search(text):
+        raise ValueError(r"\C, a part of a character, is not allowed")
+    if _MANY.search(text):
+        # Which RE2 would read as characters.
+        raise ValueError("more than 1000 repetitions")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text.encode(), options)
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a character") from None
+    except re2.error as error:
+        told = error.args[0] if error.args else b""
+        what = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        raise ValueError(f"{what} (patterns are RE2's)") from None
 
 
 SECRET_FORMATS = (
@@ -436,11 +494,7 @@ def check_secret_regex(text: str) -> str:
     expected = (
         "expected one as 'acme_[0-9a-f]{16,}', with a group around the secret where that is less"
     )
-    try:
-        compiled = re.compile(text.encode())
-    except re.error as error:
-        raise ValueError(f"{show(text)} does not fit bytes: {error.msg}; {expected}") from None
-    if compiled.search(b""):
+    if compile_regex(text).search(b""):
         raise ValueError(f"{show(text)} matches an empty text, so all would be secret; {expected}")
     return text
 

@@ -54,7 +54,7 @@ async def _examine(folder: Path) -> tuple[doctor.Finding, ...]:
 def _recorded(store: Store, token: str) -> bool:
     """Say whether the proxy read a request with a token in its path."""
     for run in store.runs():
-        for event in store.events(run):
+        for event in store.log(run):
             if token in str(event.data.get("url", "")):
                 return True
     return False

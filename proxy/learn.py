@@ -17,4 +17,4 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
         if runs[0].number == runs[1].number:
             raise StoreError(f"{first!r} was given twice", "name two recordings of the same task")
         with ProgressBar("reading") as progress:
-            return learn(store, *runs, config.ignore, redactor_of(config), progress)
+            return learn(store, *runs, config.ignore, redactor_of(config), progress, config.classes)

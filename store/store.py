@@ -54,6 +54,8 @@ _MAP_BYTES = 1 << 40
 _SPARED_BYTES = 1 << 20
 _KEY_BYTES = 511
 _DIED = "its process died"
+_PAGE = 1000
+"""Events that `log` reads at a time."""
 _FINGERPRINT_BYTES = 16
 
 
@@ -570,6 +572,16 @@ class Store:
         """
         with self._reading() as transaction:
             return list(self._events(transaction, info.number, after, limit))
+
+    def log(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
+        """Read all events of a run page by page, so that memory does not grow with its log; each page one snapshot.
+
+        Raises: LogCorrupt.
+        """
+        after = 0
+        while page := self.events(info, after, page_events):
+            yield from page
+            after = page[-1].number
 
     def _events(
         self, transaction: lmdb.Transaction, run: int, after: int, limit: int | None

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from .model import Fingerprint, Request, Seq
+from .path_shape import path_shape
 
 Near = Callable[[Seq, Seq], float]
 """How far two requests are apart, by their seqs: one of each recording."""
@@ -101,19 +102,6 @@ def scrubbed_key(request: Request) -> bytes:
     """Give 16 bytes over target and body, with a constant for whatever looks like an id or a time."""
     told = request.target.encode("utf-8", "surrogatepass") + b"\n" + request.body
     return blake2b(_SCRUBBED.sub(b"0", told), digest_size=16).digest()
-
-
-def path_shape(path: str) -> str:
-    """Give a path with `*` for its ids: segments with a digit that are no version."""
-    return "/".join(_segment(part) for part in path.split("/"))
-
-
-def _segment(part: str) -> str:
-    if not any(char.isdigit() for char in part) or re.fullmatch(r"v\d+(?:\w{0,6})", part):
-        return part
-    # Google puts the name of the call behind the id: `models/gemini-3:generateContent`.
-    _, colon, verb = part.rpartition(":")
-    return f"*:{verb}" if colon and verb.isalpha() else "*"
 
 
 def _endpoint(item: Item) -> Hashable:

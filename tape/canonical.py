@@ -4,9 +4,9 @@ Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
-2. What counts: method, scheme, host with its port, path, query as sorted pairs, a short list of header
+2. What counts: method, scheme, host with its port, path, query as pairs sorted by name, a short list of header
    fields, and the body by its type: JSON as a value (`json_form.py`), a form as its pairs in order,
-   multipart without its boundary, anything else as bytes. A request of class `telemetry` counts by method
+   multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
 3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or
    secret place counts by being there.
@@ -16,6 +16,8 @@ Rules:
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`); version 4 has kinds in the place of secrets in bodies and paths (`marks.py`).
+Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
+others and the signatures of `aws-chunked` uploads.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -41,15 +43,19 @@ from .json_form import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .marks import mark_request
 from .model import Fingerprint, Headers, Request, RequestClass
+from .nested import without_inner, without_signatures
 from .redact import query_kind
 
-CANONICAL_VERSION = 4
+CANONICAL_VERSION = 5
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
 
 MAX_PAIRS = 20_000
 """Pairs of a form beyond which it is not parsed."""
+
+_LONG_PLACE = 1000
+"""Characters of a path beyond which what the rules say of it is not remembered."""
 
 MARK = "\x00"
 """Begins what stands in a canonical form for a value that does not count; no URL or form holds NUL."""
@@ -71,8 +77,9 @@ _SHORT_LIST = {
     b"upgrade": 7,
 }
 """Header fields that count, and their order in the canonical form; `upgrade` where it is to a WebSocket."""
-_READ = frozenset({*_SHORT_LIST, b"content-encoding"})
-_READ_LENGTHS = frozenset(map(len, _READ))
+COUNTED_HEADERS = frozenset({*_SHORT_LIST, b"content-encoding"})
+"""Lower-case header fields that may count."""
+_READ_LENGTHS = frozenset(map(len, COUNTED_HEADERS))
 _NONE: frozenset[str] = frozenset()
 
 _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
@@ -152,6 +159,8 @@ class Rules:
     """By method, scheme, host, port and path; remembered for the endpoints asked last."""
     by_target: bool = field(compare=False, repr=False, default=False)
     """A rule looks at the query, so `endpoint` wants the target instead of the path."""
+    searched: patterns.Patterns = field(compare=False, repr=False, default=())
+    """All patterns; each has the rules' clock, and notes when it ran out of time."""
 
     def of(self, request: Request) -> Endpoint:
         """Give what the rules say of a request."""
@@ -167,20 +176,23 @@ class Canonical(NamedTuple):
     authority: str
     path: str
     query: tuple[str, ...]
-    """`name=value` or `name`, sorted; a value that does not count is NUL and its kind."""
+    """`name=value` or `name`, sorted by name, of one name in their order; a value that does not count is NUL and its kind."""
     headers: tuple[tuple[bytes, bytes], ...]
     """Lower-case names of the short list, in its order."""
     kind: BodyKind
     body: bytes
 
 
-def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
+def compile_rules(
+    config_ignore: tuple[IgnoreRule, ...] = (), clock: patterns.Clock | None = None
+) -> Rules:
     """Give the shipped rules with a configuration's own.
 
-    Raises: ValueError for a JSON path that is none, re.error for a pattern that is none; a loaded configuration
-        holds only good ones.
+    clock: limits how long patterns look at one request.
+    Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
+    made = {text: patterns.Pattern(text, clock) for rule in ignore for text in rule.regex}
     compiled = tuple(
         (
             rule.match,
@@ -189,14 +201,13 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
                 frozenset(name.lower().encode() for name in rule.header),
                 frozenset(rule.query),
                 frozenset(rule.form),
-                tuple(re.compile(pattern) for pattern in rule.regex),
+                tuple(made[text] for text in rule.regex),
             ),
         )
         for rule in ignore
     )
 
-    @lru_cache(maxsize=4096)
-    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+    def look_up(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
         found = [
             masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
         ]
@@ -214,11 +225,24 @@ def compile_rules(config_ignore: tuple[IgnoreRule, ...] = ()) -> Rules:
             ),
         )
 
+    remembered = lru_cache(maxsize=4096)(look_up)
+
+    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+        # A long path is seldom asked for twice, and thousands of them are much to hold.
+        find = remembered if len(place) <= _LONG_PLACE else look_up
+        return find(method, scheme, host, port, place)
+
     told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
     digest = blake2b(
         f"{CANONICAL_VERSION} {told!r}".encode("utf-8", "surrogatepass"), digest_size=16
     )
-    return Rules(ignore, digest.digest(), endpoint, any("?" in rule.match.path for rule in ignore))
+    return Rules(
+        ignore,
+        digest.digest(),
+        endpoint,
+        any("?" in rule.match.path for rule in ignore),
+        tuple(made.values()),
+    )
 
 
 def canonical(
@@ -239,7 +263,7 @@ def canonical(
     if request_class is RequestClass.TELEMETRY:
         return Canonical(request.method, scheme, authority, path, (), (), BodyKind.NONE, b"")
     text = request.target.partition("?")[2]
-    query = tuple(sorted(_query(text, masks, redacted_query))) if text else ()
+    query = tuple(sorted(_query(text, masks, redacted_query), key=_name)) if text else ()
     head = _head(request.headers)
     if request.spilled is not None:
         # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
@@ -392,7 +416,7 @@ def parse_content_type(value: bytes) -> ContentType:
             if not (kind is BodyKind.JSON and text == b"utf-8"):
                 parameters.append(b"charset=" + text)
         elif name:
-            parameters.append(name + b"=" + text)
+            parameters.append(name + b"=" + _quote(text))
     return ContentType(b";".join([media, *sorted(parameters)]), kind, boundary)
 
 
@@ -423,6 +447,17 @@ def _unquote(text: bytes) -> bytes:
     return re.sub(rb"\\(.)", rb"\1", text[1:-1], flags=re.DOTALL)
 
 
+def _name(pair: str) -> str:
+    return pair.partition("=")[0]
+
+
+def _quote(text: bytes) -> bytes:
+    """Write a parameter so that it ends where it did: `p="a;q=b"` is one."""
+    if b";" not in text and b'"' not in text:
+        return text
+    return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
 def _place(item: tuple[int, bytes, bytes]) -> int:
     return item[0]
 
@@ -433,7 +468,7 @@ def _head(headers: Headers) -> Headers:
     for name, value in headers:
         if len(name) in _READ_LENGTHS:
             lower = name.lower()
-            if lower in _READ:
+            if lower in COUNTED_HEADERS:
                 if lower == b"upgrade":
                     # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
                     value = value.strip().lower()
@@ -458,6 +493,10 @@ def _body(
     body, coded = _plain(raw, head)
     if not body:
         return BodyKind.NONE, b"", coded
+    if coded and any(
+        name == b"content-encoding" and b"aws-chunked" in value for name, value in head
+    ):
+        return BodyKind.BYTES, without_signatures(body), coded
     if content is None or coded:
         return BodyKind.BYTES, body, coded
     kind = content.kind
@@ -466,6 +505,8 @@ def _body(
         bare = without_boundary(body, content.boundary)
         if bare is None:
             return *_bytes(body, masks), False
+        if len(bare) <= MAX_PARSED:
+            bare = without_inner(bare, BOUNDARY, _boundary_of)
         return kind, _multipart(bare, masks), False
     if len(body) > MAX_PARSED:
         return BodyKind.BYTES, body, False
@@ -481,6 +522,12 @@ def _body(
     return *_bytes(body, masks), False
 
 
+def _boundary_of(value: bytes) -> tuple[bytes, bytes]:
+    # Not remembered: boundaries are drawn anew each time.
+    content = parse_content_type.__wrapped__(value)
+    return content.form.partition(b";")[0], content.boundary
+
+
 def _bytes(body: bytes, masks: Masks) -> tuple[BodyKind, bytes]:
     if not masks.regex or len(body) > MAX_PARSED:
         return BodyKind.BYTES, body
@@ -492,7 +539,8 @@ def _multipart(bare: bytes, masks: Masks) -> bytes:
         return bare
     # Between boundaries, so that no pattern takes one for content.
     parts = bare.split(BOUNDARY)
-    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex) for part in parts)
+    deadline = patterns.until(masks.regex)
+    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex, deadline) for part in parts)
 
 
 def _reading(tree: Any, exact: bool) -> Reduced:
@@ -522,6 +570,7 @@ def body_tree(request: Request, rules: Rules) -> object:
 
 def _form(body: bytes, masks: Masks) -> list[str]:
     parts, masked = [], masks.form
+    deadline = patterns.until(masks.regex)
     for part in body.decode("latin-1").split("&"):
         name, eq, value = part.partition("=")
         # As Latin-1, so that bytes which are no UTF-8 stay what they are.
@@ -531,7 +580,7 @@ def _form(body: bytes, masks: Masks) -> list[str]:
             parts.append(f"{quote_plus(name, encoding='latin-1')}={MARK}*")
         elif masks.regex:
             told = patterns.what_is_left(
-                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex
+                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex, deadline
             )
             left = [quote_plus(piece, errors="surrogateescape") for piece in told]
             parts.append(quote_plus(name, encoding="latin-1") + eq + patterns.MASK.join(left))
@@ -546,6 +595,7 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
     parts, masked = _normal(text).split("&"), masks.query
     if not masked and not redacted and not masks.regex:
         return parts
+    deadline = patterns.until(masks.regex)
     for index, part in enumerate(parts):
         name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name
@@ -555,7 +605,7 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
             parts[index] = f"{name}{eq}{MARK}{query_kind(plain)}"
         elif masks.regex and value:
             told = unquote_plus(value, errors="surrogateescape")
-            left = patterns.what_is_left(told, masks.regex)
+            left = patterns.what_is_left(told, masks.regex, deadline)
             if len(left) > 1:
                 quoted = [quote_plus(piece, errors="surrogateescape") for piece in left]
                 parts[index] = f"{name}={patterns.MASK.join(quoted)}"

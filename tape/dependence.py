@@ -90,7 +90,7 @@ def may_stand_in_answer(response: Response | None, needles: tuple[bytes, ...]) -
     for needle in needles:
         if needle in body or any(needle in value for _, value in response.headers):
             return True
-    if (response.header(b"content-type") or b"").startswith(b"text/event-stream"):
+    if response.is_events:
         return any(needle in _spelt(response) for needle in needles)
     return False
 

@@ -140,27 +140,28 @@ def _header_pairs(form: Canonical) -> _Pairs:
 
 
 def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:
-    """Compare pairs by name: the values of a name are sorted for a query, in order for the rest."""
+    """Compare pairs by name, the values of one name in order."""
     values: dict[str, tuple[list[str | None], list[str | None]]] = {}
     for side, pairs in enumerate((old, new)):
         for name, value in pairs:
             values.setdefault(name, ([], []))[side].append(value)
     told = False
     for name, (one, other) in values.items():
-        if what == "query":
-            one.sort(key=_sortable)
-            other.sort(key=_sortable)
-        for first, second in zip_longest(one, other, fillvalue=ABSENT):
-            if first != second:
-                told = True
-                yield show_difference(f"{what} {name}", _show_value(first), _show_value(second))
+        for first, second in _apart(one, other):
+            told = True
+            yield show_difference(f"{what} {name}", _show_value(first), _show_value(second))
     if not told:
         # The same values of the same names, in another order of the names.
         yield show_difference(what, _show_names(old), _show_names(new))
 
 
-def _sortable(value: str | None) -> tuple[bool, str]:
-    return value is not None, value or ""
+def _apart(old: list[str | None], new: list[str | None]) -> Iterator[tuple[str | None, str | None]]:
+    """Pair the values between a common beginning and a common end: what was put in or left out moves no other."""
+    start = common_prefix(old, new)
+    rest = min(len(old), len(new)) - start
+    end = common_prefix(old[::-1][:rest], new[::-1][:rest])
+    pairs = zip_longest(old[start : len(old) - end], new[start : len(new) - end], fillvalue=ABSENT)
+    return ((one, other) for one, other in pairs if one != other)
 
 
 def _show_value(value: str | None) -> str:
@@ -205,6 +206,8 @@ def _body_differences(
     elif recorded.spilled is not None or asked.spilled is not None:
         # Neither is at hand; told is what says that they are two.
         yield Difference("body", _show_whole(recorded, old), _show_whole(asked, new))
+    elif old.kind is new.kind is BodyKind.BYTES:
+        yield from _byte_difference(old.body, new.body, "body byte ")
     else:
         first, second = open_body(recorded)[0], open_body(asked)[0]
         if not first or not second:

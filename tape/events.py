@@ -13,18 +13,22 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
+              usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               conversation                    messages, bytes, closing code or 0, closed by the client
     diverged  seq, and a divergence as JSON types
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
+    injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
+    limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               live                            the live rules of a playback: pattern, class or None
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
+              limits                          what the run may use up, by key; usd as text
               rules                           the configuration's rules by their key, in the same form
     sealed    reason, exchanges, unfinished   the run ended; nothing follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
@@ -55,10 +59,12 @@ class EventKind(StrEnum):
     DIVERGED = "diverged"
     HELD = "held"
     RULED = "ruled"
+    INJECTED = "injected"
     EGRESS = "egress"
     FOREIGN = "foreign"
     LOST = "lost"
     STOPPED = "stopped"
+    LIMITED = "limited"
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"

@@ -117,8 +117,7 @@ def answer_hash(exchange: Exchange) -> bytes:
 
 def _said(response: Response) -> bytes:
     body, parts, at = response.body, [], 0
-    events = (response.header(b"content-type") or b"").lower().startswith(b"text/event-stream")
-    for place in find_places(body, events=events):
+    for place in find_places(body, events=response.is_events):
         parts.append(body[at : place.start])
         at = place.end
     return b"".join((*parts, body[at:]))

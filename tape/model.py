@@ -274,6 +274,12 @@ class Response:
         """Length of the body, wherever it is."""
         return len(self.body) if self.spilled is None else self.spilled.size
 
+    @property
+    def is_events(self) -> bool:
+        """Whether it is a stream of server-sent events."""
+        kind = self.header(b"content-type") or b""
+        return kind.strip().lower().startswith(b"text/event-stream")
+
     def header(self, name: bytes) -> bytes | None:
         """First value of a header field, by lower-case name, or None."""
         return find_header(self.headers, name)

@@ -12,6 +12,7 @@ from .canonical import BodyKind, ContentType, open_body
 from .difference import common_prefix
 from .json_form import MASKED, is_number, light_tree
 from .model import Request, Seq
+from .path_shape import path_shape
 
 _NEAR = 8
 """Candidates looked at closely."""
@@ -34,26 +35,11 @@ def _endpoint_distance(recorded: Request, asked: Request) -> float:
     far += 1.0 * (recorded.port != asked.port or recorded.scheme != asked.scheme)
     old, new = recorded.path, asked.path
     if old != new:
-        far += 4.0 * (_shape(old) != _shape(new))
+        far += 4.0 * (path_shape(old) != path_shape(new))
         one, other = old.split("/"), new.split("/")
         same = sum(a == b for a, b in zip(one, other, strict=False))
         far += 2.0 * (1 - same / max(len(one), len(other)))
     return far
-
-
-def _shape(path: str) -> str:
-    """Give a path with its ids left out: segments with a digit that are no version."""
-    return "/".join(_shape_of(part) for part in path.split("/"))
-
-
-def _shape_of(part: str) -> str:
-    if not any(char.isdigit() for char in part):
-        return part
-    if part[0] == "v" and part[1:2].isdigit() and len(part) <= 8:
-        return part
-    # Google puts the name of the call behind the id: `models/gemini-3:generateContent`.
-    _, colon, verb = part.rpartition(":")
-    return f"*:{verb}" if colon and verb.isalpha() else "*"
 
 
 def _content_distance(recorded: Request, asked: Request) -> float:
@@ -204,7 +190,7 @@ class Endpoints:
         """Take in a request; `url` without its query."""
         known = Known(seq, size)
         host, path = _split(url)
-        shape = _shape(path)
+        shape = path_shape(path)
         self._same.setdefault((method, url), []).append(known)
         self._shape.setdefault((host, shape), []).append(known)
         self._path.setdefault(shape, []).append(known)
@@ -215,7 +201,7 @@ class Endpoints:
         """Give those of the same method, host and shape of path, the likeliest first."""
         host, path = _split(asked.url.partition("?")[0])
         return _likely(
-            self._deed.get((asked.method, host, _shape(path)), []), asked.body_bytes, limit
+            self._deed.get((asked.method, host, path_shape(path)), []), asked.body_bytes, limit
         )
 
     def candidates(self, asked: Request, is_served: Callable[[Seq], bool], limit: int) -> list[Seq]:
@@ -226,7 +212,7 @@ class Endpoints:
         """
         url = asked.url.partition("?")[0]
         host, path = _split(url)
-        shape = _shape(path)
+        shape = path_shape(path)
         chosen: dict[Seq, None] = {}
         for tier in (
             self._same.get((asked.method, url)),
@@ -261,7 +247,7 @@ def _split(url: str) -> tuple[str, str]:
 def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
     """Give a function that says how near a request's endpoint is: 0 the same, 3 the same host, else None."""
     host, path = asked.host.lower(), asked.path
-    shape = _shape(path)
+    shape = path_shape(path)
     known: dict[tuple[str, str, str], int | None] = {}
 
     def tier_of(request: Request) -> int | None:
@@ -272,9 +258,9 @@ def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
         tier: int | None
         if same_host and its_path == path and request.method == asked.method:
             tier = 0
-        elif same_host and (its_path == path or _shape(its_path) == shape):
+        elif same_host and (its_path == path or path_shape(its_path) == shape):
             tier = 1
-        elif its_path == path or _shape(its_path) == shape:
+        elif its_path == path or path_shape(its_path) == shape:
             tier = 2
         else:
             tier = 3 if same_host else None

@@ -44,6 +44,10 @@ CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
 
 
+LIMITS = "limits"
+"""What decided where a limit of the run is used up."""
+
+
 class Action(StrEnum):
     """What the addons do."""
 
@@ -246,7 +250,7 @@ def decide(
 def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) -> Decision:
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if standing.spent:
-        return Decision(Action.REFUSE, standing.spent, "limits")
+        return Decision(Action.REFUSE, standing.spent, LIMITS)
     rule = policy.find_gate(facts)
     if rule is None or rule.gate is None:
         return out

@@ -17,11 +17,11 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..config.schema import KeepRule, RedactRule
+from ..config.values import compile_regex
 from .coding import undo_coding, undo_what_came
 from .marks import BODY, TARGET
 from .model import Chunk, Headers, Message, Redaction, Request, Response, Secret
@@ -63,7 +63,7 @@ class Redactor:
         self._learned = Learned()
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._search = Search(self._placeholders, self._learned, rules, kept)
-        self._paths = tuple(re.compile(rule.path.encode()) for rule in rules if rule.path)
+        self._paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
         self._keys = frozenset(rule.query.lower() for rule in rules)
         self.placeholder = self._heads.placeholder
 

@@ -23,6 +23,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 import ahocorasick_rs
 
 from ..config.schema import KeepRule, RedactRule
+from ..config.values import compile_regex
 from .redact_formats import FOLLOWS, Context, Found, find_userinfo, triggers
 from .redact_learned import Learned, Match, write_match
 from .redact_placeholder import Placeholders, rewrite, unescape
@@ -94,7 +95,7 @@ class Search:
         self._learned = learned
         names = [rule.json or rule.form for rule in rules if rule.json or rule.form]
         self._fields = {name.lower(): CONFIGURED for name in names}
-        self._patterns = tuple(re.compile(r.pattern.encode()) for r in rules if r.pattern)
+        self._patterns = tuple(compile_regex(r.pattern) for r in rules if r.pattern)
         self._kept = frozenset((r.json or r.form or r.format).lower() for r in kept)
         # Case is told apart by the automaton alone; a name is written in one of these ways.
         ways = {way for name in names for way in (name, name.lower(), name.upper())}

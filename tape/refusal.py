@@ -25,6 +25,7 @@ REFUSAL_STATUS = 424
 
 NOT_ON_TAPE = "not_on_tape"
 STOPPED = "stopped"
+LIMIT_REACHED = "limit_reached"
 """Codes of refusals."""
 
 MARK_HEADER = b"x-playhead"
@@ -127,3 +128,20 @@ _OUTSIDE = re.compile(r"[^ -~]")
 def _field_value(word: str, reason: str) -> bytes:
     text = _OUTSIDE.sub("?", " ".join(reason.split()))
     return f"{word}; {text}".encode("ascii")[:_MAX_VALUE].rstrip(b" ;")
+
+
+def injected_headers(request: Request, name: str, retry_after_s: int | None) -> Headers:
+    """Give the header fields of an answer that is a fault on purpose, `content-length` aside.
+
+    retry_after_s: what Retry-After says, or None.
+    """
+    mark = (MARK_HEADER, _field_value("injected", name))
+    if is_grpc(request):
+        return (
+            (b"content-type", b"application/grpc"),
+            (b"grpc-status", b"14"),  # UNAVAILABLE, as of a status that is none of gRPC's
+            (b"grpc-message", quote(f"injected: {name}", safe=" ").encode("ascii")),
+            mark,
+        )
+    retry = ((b"retry-after", b"%d" % retry_after_s),) if retry_after_s is not None else ()
+    return ((b"content-type", b"application/json"), *retry, mark)

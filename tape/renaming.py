@@ -127,7 +127,7 @@ class Renaming:
         if (
             response is None
             or exchange.request_class is RequestClass.INFERENCE
-            or not _is_events(response)
+            or not response.is_events
             or b"jsonrpc" not in response.body
             or response.header(b"content-encoding") is not None
             or response.header(b"content-length") is not None
@@ -163,7 +163,7 @@ def _renamed(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | Non
     response = exchange.response
     if response is None or response.spilled is not None or not response.body:
         return exchange, None
-    events = _is_events(response)
+    events = response.is_events
     coding = _coding(response.headers)
     plain = undo_what_came(response.body, coding, MAX_PARSED) if coding else response.body
     if plain is None:
@@ -177,11 +177,6 @@ def _renamed(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | Non
         response = _decoded(response, coding, plain)
     headers = tuple(_lengthened(name, value, growth) for name, value in response.headers)
     return replace(exchange, response=replace(response, headers=headers)), spelling
-
-
-def _is_events(response: Response) -> bool:
-    kind = response.header(b"content-type") or b""
-    return kind.lower().startswith(b"text/event-stream")
 
 
 def _coding(headers: Headers) -> bytes:

@@ -45,7 +45,9 @@ def propose_rule(
     except ValueError:
         return ""
     rule = IgnoreRule(match, **{key: tuple(names) for key, names in places.items()})
-    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule))
+    # Bounded as the rules are.
+    clock = rules.searched[0].clock if rules.searched else None
+    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock)
     old, new = (
         canonical(request, request_class, more, redacted_query) for request in (recorded, asked)
     )

@@ -76,6 +76,11 @@ class Steps:
             step = step._replace(data=self._change(step.data))
         return step
 
+    def rest(self) -> Iterator[Step]:
+        """Take what is left, step by step."""
+        while self.next is not None:
+            yield self.take()
+
 
 def script(
     exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None = None
@@ -123,9 +128,7 @@ def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone 
 
 
 def _is_pushed(exchange: Exchange, response: Response) -> bool:
-    kind = response.header(b"content-type") or b""
-    pushed = kind.lower().startswith(b"text/event-stream")
-    return pushed and exchange.request_class is not RequestClass.INFERENCE
+    return response.is_events and exchange.request_class is not RequestClass.INFERENCE
 
 
 def _pieces(response: Response) -> Iterator[tuple[Chunk, bytes]]:

@@ -44,6 +44,9 @@ class Seen(NamedTuple):
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_PREFIXED_UUID = re.compile(
+    rf"(?P<prefix>[A-Za-z][A-Za-z0-9_:.-]{{0,40}}?[_:.-])(?:{_UUID.pattern})"
+)
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{8,}|[0-9A-F]{8,})")
 _PREFIXED = re.compile(r"(?P<prefix>[A-Za-z][A-Za-z0-9_:.-]{0,40}?[_:-])(?P<tail>[A-Za-z0-9]{8,})")
 _ISO = re.compile(
@@ -70,7 +73,7 @@ _LONG_FRACTION = 10
 def classify_values(seen: Sequence[Seen]) -> tuple[ValueClass, str]:
     """Say what the values of one place are, over all pairs in the order they were asked, and of which form.
 
-    The form is for people: `uuid`, `hex`, `prefix_alnum`, `ISO 8601`, `epoch s`, `epoch ms`, `HTTP date`, or empty.
+    The form is for people: `uuid`, `prefix_uuid`, `hex`, `prefix_alnum`, `ISO 8601`, `epoch s`, `epoch ms`, `HTTP date`, or empty.
     """
     found = {_classify(pair) for pair in seen}
     kinds = {kind for kind, _ in found}
@@ -122,6 +125,8 @@ def _classify(pair: Seen) -> tuple[ValueClass, str]:
         return (ValueClass.RANDOM if drawn else ValueClass.CONTENT), ""
     if _is_hex(one) and _is_hex(other) and len(one) == len(other):
         return ValueClass.ID, "hex"
+    if _share_a_prefix_of_uuids(one, other):
+        return ValueClass.ID, "prefix_uuid"
     if _share_a_prefix(one, other):
         return ValueClass.ID, "prefix_alnum"
     if _is_random(one) and _is_random(other):
@@ -161,6 +166,11 @@ def _turns(text: str) -> int:
     """Count where digits, small letters and capitals meet: often where characters are drawn, seldom in names."""
     kinds = [0 if char.isdigit() else 1 if char.islower() else 2 for char in text]
     return sum(one != other for one, other in pairwise(kinds))
+
+
+def _share_a_prefix_of_uuids(one: str, other: str) -> bool:
+    first, second = _PREFIXED_UUID.fullmatch(one), _PREFIXED_UUID.fullmatch(other)
+    return first is not None and second is not None and first["prefix"] == second["prefix"]
 
 
 def _share_a_prefix(one: str, other: str) -> bool:

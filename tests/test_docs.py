@@ -66,7 +66,7 @@ from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.export import body_json, exchange_json
 from playhead.timeline.inference import Inference
 from playhead.timeline.ledger import Effect
-from playhead.timeline.receipt import GateRow, OptIn
+from playhead.timeline.receipt import GateRow, InjectedRow, LimitsRow, OptIn
 from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -255,8 +255,11 @@ def _receipt() -> Receipt:
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)
     assert told is not None
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
+    made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
     made.model_drift.append(OptIn("m=n", 1, [1]))
     made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
+    made.limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))
+    made.limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     return made

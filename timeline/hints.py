@@ -1,21 +1,24 @@
 """Rules of the configuration that nothing in a run was meant by: most likely a mistyped pattern.
 
 Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
-pattern is never hinted at, whether its places were there or not. A run without requests says nothing about rules.
+pattern is hinted at only for the places of `ignore` that were never there
+(`idle_places.py`). A run without requests says nothing about rules.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..config import Match, parse_match
 from ..tape.model import RequestClass
+from .idle_places import Find, IdlePlaces
 
 _WHAT = {
     "ignore": "request",
     "effects": "effect",
     "reads": "read",
     "live": "request",
+    "faults": "request",
 }
 """Keys of the configuration, and what their rules speak of."""
 _CLASS = {"effects": RequestClass.EFFECT.value, "reads": RequestClass.READ.value}
@@ -29,9 +32,11 @@ class Hints:
         """Begin with no rules."""
         self._left: dict[tuple[str, str, str | None], Match] = {}
         self._seen: set[tuple[str, str, str]] = set()
+        self._places = IdlePlaces()
 
-    def rules(self, noted: Mapping[str, Any]) -> None:
+    def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
         """Take the rules that the run began with, as the log has them: key -> (pattern, class or None)."""
+        self._places.rules(places)
         for key, rules in noted.items():
             for text, only in rules:
                 try:
@@ -41,6 +46,7 @@ class Hints:
 
     def request(self, data: Mapping[str, Any]) -> None:
         """Take a request of the run, as an intent or verdict tells it."""
+        self._places.request(data, split_place(data["url"]) if self._places else None)
         asked = data["method"], data["url"], data["request_class"]
         if not self._left or asked in self._seen:
             return
@@ -58,9 +64,12 @@ class Hints:
             if match.matches(data["method"], scheme, host, port, target):
                 del self._left[rule]
 
-    def to_json(self) -> list[dict[str, str]]:
-        """Give what is left, each rule with a sentence for people."""
-        return [
+    def to_json(self, find: Find = lambda _: None) -> list[dict[str, str]]:
+        """Give what is left, each rule or place with a sentence for people.
+
+        find: reads a request; without it nothing is said of places.
+        """
+        idle = [
             {
                 "key": key,
                 "rule": text,
@@ -68,6 +77,7 @@ class Hints:
             }
             for key, text, only in self._left
         ]
+        return idle + self._places.to_json(find)
 
 
 _PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)

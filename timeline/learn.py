@@ -19,17 +19,20 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from ..config import IgnoreRule, parse_match
+from ..config.schema import Classes
 from ..config.values import parse_header_name, parse_json_path, parse_parameter
 from ..store import RunInfo, Store
-from ..tape.align import Item, align, path_shape, scrub, scrubbed_key
+from ..tape.align import Item, align, scrub, scrubbed_key
 from ..tape.canonical import Rules, canonical, compile_rules, fingerprint, open_body
 from ..tape.coding import undo_coding
 from ..tape.conversation import as_request, message_differences
-from ..tape.difference import differences
+from ..tape.difference import differences, json_step
 from ..tape.divergence import ABSENT, Difference, one_line
+from ..tape.index import reclassify
 from ..tape.json_form import json_tree, show_json
 from ..tape.model import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ..tape.nearness import distance
+from ..tape.path_shape import path_shape
 from ..tape.redact import Redactor
 from ..tape.volatile import Seen, ValueClass, classify_values, is_whole
 from .learn_messages import Pair, Said, find_strays
@@ -145,13 +148,17 @@ def learn(
     ignore: tuple[IgnoreRule, ...],
     redactor: Redactor,
     progress: Progress = lambda _done, _of: None,
+    classes: Classes = Classes(),  # noqa: B008, frozen
 ) -> Lesson:
     """Compare two sealed recordings under the rules of now. Blocking; reads both once, and partners again.
 
     Raises: LogCorrupt.
     """
     rules = compile_rules(ignore)
-    tapes = (_Tape(store, first, rules, redactor), _Tape(store, second, rules, redactor))
+    tapes = (
+        _Tape(store, first, rules, redactor, classes),
+        _Tape(store, second, rules, redactor, classes),
+    )
     total = first.exchanges + second.exchanges
     items = [list(tapes[0].items(progress, 0, total))]
     items.append(list(tapes[1].items(progress, first.exchanges, total)))
@@ -212,18 +219,22 @@ def render_rules(rules: Sequence[IgnoreRule]) -> str:
 class _Tape:
     """The requests of one recording."""
 
-    def __init__(self, store: Store, info: RunInfo, rules: Rules, redactor: Redactor) -> None:
+    def __init__(
+        self, store: Store, info: RunInfo, rules: Rules, redactor: Redactor, classes: Classes
+    ) -> None:
         self.store = store
         self.info = info
         self.rules = rules
         self.redactor = redactor
+        self.classes = classes
         self.talks: set[Seq] = set()
         """Those that became a WebSocket; known once `items` has been read."""
         self.exchange = lru_cache(_HELD)(self._exchange)
         self.scrubbed = lru_cache(_HELD)(self._scrubbed)
 
     def items(self, progress: Progress, done: int, total: int) -> Iterator[Item]:
-        for exchange in self.store.exchanges(self.info):
+        for recorded in self.store.exchanges(self.info):
+            exchange = reclassify(recorded, self.classes)
             progress(done + exchange.seq, total)
             # A tunnel that failed is found by counting, telemetry by its path.
             if exchange.tunnel.number and exchange.request.method == "CONNECT":
@@ -269,7 +280,7 @@ class _Tape:
     def _exchange(self, seq: Seq) -> Exchange:
         found = self.store.find_exchange(self.info, seq)
         assert found is not None
-        return found
+        return reclassify(found, self.classes)
 
     def _scrubbed(self, seq: Seq) -> Request:
         return scrub(self.exchange(seq).request)
@@ -506,7 +517,7 @@ def _with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
         elif step is None:
             text += "[*]"
         else:
-            text += f".{step}" if re.fullmatch(r"[\w-]+", step) else f"['{step}']"
+            text += json_step(step)
     return f"body ${text}"
 
 

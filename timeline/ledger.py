@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..config import Inject
 from ..store import RunInfo, Store, UnknownRun
 from ..tape.events import Event, EventKind
+from ..tape.faults import UNASKED
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
 from .export import body_json
 
@@ -30,12 +32,13 @@ class Effect:
     summary: str
     """Beginning of its body."""
     answered_by: str
-    """In words: `upstream`, `tape seq N`, `effect rule`, `synthetic, after tape seq N`, `live rule`, `refused`."""
+    """In words: `upstream`, `tape seq N`, `effect rule`, `synthetic, after tape seq N`, `live rule`,
+    `injected: NAME`, `refused`."""
     outcome: str
     note: str = ""
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
     by: str = ""
-    """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `live` or `refused`."""
+    """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `live`, `injected` or `refused`."""
     tape_seq: int | None = None
     """What answered it on the tape."""
     after: list[int] = field(default_factory=list)
@@ -129,6 +132,8 @@ def complete(effect: Effect, request: Request | None, exchange: Exchange | None)
         if effect.by in ("upstream", "live"):
             effect.outcome = "unknown: no outcome was recorded"
         return
+    if effect.by == "injected" and effect.tape_seq is not None:
+        return  # what the tape has was not given
     effect.status = exchange.response.status if exchange.response is not None else None
     if effect.by != "refused":  # which says why, not with what
         effect.outcome = describe_outcome(exchange)
@@ -147,6 +152,8 @@ class Ledger:
         self._limit = limit
         self._effects: dict[int, Effect] = {}
         self._gates: dict[int, dict[str, Any]] = {}
+        self._injected: dict[int, tuple[str, str]] = {}
+        """Faults on purpose: the rule's name, and what was injected."""
         self._keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
 
     def take(self, event: Event) -> None:
@@ -162,6 +169,8 @@ class Ledger:
             case EventKind.RULED if event.seq in self._gates:
                 gate = self._gates[event.seq]
                 gate |= {name: data[name] for name in gate}
+            case EventKind.INJECTED:
+                self._injected[event.seq] = data["rule"], data["inject"]
             case EventKind.DIVERGED if event.seq in self._effects:
                 self._effects[event.seq].divergence = data["divergence"]
 
@@ -204,6 +213,13 @@ class Ledger:
         """Give the effects in the order of the log, each complete; one exchange is read at a time."""
         for effect in self._effects.values():
             exchange = None
+            rule, inject = self._injected.get(effect.seq, ("", ""))
+            if inject and _spoke_for_itself(inject, playback=self._playback):
+                effect.by, effect.answered_by, effect.outcome = (
+                    "injected",
+                    f"injected: {rule}",
+                    inject,
+                )
             if effect.tape_seq is not None and tape is not None:
                 exchange = store.find_exchange(tape, Seq(effect.tape_seq))
             elif effect.tape_seq is None:
@@ -231,6 +247,11 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
         except UnknownRun:
             tape = None
     return ledger.effects(store, info, tape), ledger.omitted
+
+
+def _spoke_for_itself(inject: str, *, playback: bool) -> bool:
+    """Say whether the client was given none of the answer that the upstream or the tape has."""
+    return (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in UNASKED
 
 
 def summarise(request: Request, limit: int = 120) -> str:

@@ -11,7 +11,7 @@ from .ledger import describe_close
 def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
     """Give one row an exchange, by seq; from events alone, so bodies are not read."""
     found: dict[int, dict[str, Any]] = {}
-    for event in store.events(info):
+    for event in store.log(info):
         data = event.data
         if event.kind is EventKind.INTENT:
             found[event.seq] = _row(
@@ -37,7 +37,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
         return info, store.indexed(info, own)
     if info.parent is None:
         return None
-    for event in store.events(info):
+    for event in store.log(info):
         if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
             tape = store.find_run(info.parent)
             if tape is None:

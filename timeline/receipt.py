@@ -4,7 +4,8 @@ What was served and how it matched, what was stubbed, refused, live or left over
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
 process: of one that died the last events may be missing. One that was served an answer only because a
-person allowed the model to drift is faithful *but for* that opt-in, never plainly. Exit codes and their order are the design's
+person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
+injected. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -18,7 +19,8 @@ from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store, UnknownRun
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
-from ..tape.model import RequestClass, Seq, VerdictKind
+from ..tape.limits import NANO, Charge, Used
+from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
 from .hints import Hints, split_place
 from .ledger import Effect, Ledger
 
@@ -27,7 +29,6 @@ LEAKED = 123
 DIVERGED = 121
 UNUSED = 122
 
-_PAGE = 1000
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -42,6 +43,20 @@ class OptIn:
     served: int = 0
     seqs: list[int] = field(default_factory=list)
     """The first hundred."""
+
+
+@dataclass(slots=True)
+class InjectedRow:
+    """A fault on purpose, and the request that it hit."""
+
+    seq: int
+    rule: str
+    """Its name."""
+    inject: str
+    """What: `delay`, `status`, `cut`, `reset`, `timeout`, `timeout_after_success`."""
+    nth: int
+    """Which of the requests that match the rule."""
+    seed: int
 
 
 @dataclass(slots=True)
@@ -64,6 +79,35 @@ class GateRow:
 
 
 @dataclass(slots=True)
+class LimitsRow:
+    """The limits that were in force, what was used of them, and which were used up."""
+
+    limits: dict[str, int | float | None]
+    """By key; null where there was none."""
+    used: Used = field(default_factory=Used)
+    reached: list[dict[str, Any]] = field(default_factory=list)
+    """Each at the first request that it refused."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types; null for what was not looked for."""
+        used, priced = self.used, self.limits["usd"] is not None
+        read = priced or self.limits["tokens"] is not None
+        return {
+            "limits": self.limits,
+            "used": {
+                "calls": used.calls,
+                "input_tokens": used.input_tokens if read else None,
+                "output_tokens": used.output_tokens if read else None,
+                "cached_tokens": used.cached_tokens if read else None,
+                "usd": used.nano_usd / NANO if priced else None,
+                "without_usage": used.unstated if read else None,
+                "without_price": used.unpriced if priced else None,
+            },
+            "reached": self.reached,
+        }
+
+
+@dataclass(slots=True)
 class Receipt:
     """The account of one run."""
 
@@ -83,6 +127,8 @@ class Receipt:
     """Requests that were held, by seq of their arrival."""
     divergences: list[Mapping[str, Any]] = field(default_factory=list)
     """The first of those that were noted, by seq."""
+    injected: list[InjectedRow] = field(default_factory=list)
+    """Faults on purpose."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was left over where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
@@ -98,9 +144,11 @@ class Receipt:
     """Effects that were not told to a sink, by its name."""
     stopped: dict[str, Any] | None = None
     """Who stopped the run, why and when; what was asked after that was refused."""
+    limits: LimitsRow | None = None
+    """None where the run had none."""
     warnings: list[str] = field(default_factory=list)
     hints: list[dict[str, str]] = field(default_factory=list)
-    """Rules of the configuration that no request matched."""
+    """Rules of the configuration that no request matched, and places in them that none had."""
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
@@ -114,10 +162,20 @@ class Receipt:
 
     @property
     def faithful_but_for(self) -> list[str]:
-        """The opt-ins without which a playback would have diverged; empty where it failed anyhow."""
+        """The opt-ins without which a playback would have diverged, and what was injected; empty where it failed."""
         if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
             return []
-        return [one.allowed for one in self.model_drift if one.served]
+        allowed = [one.allowed for one in self.model_drift if one.served]
+        return allowed + list(dict.fromkeys(f"injected: {row.rule}" for row in self.injected))
+
+    @property
+    def root_after(self) -> InjectedRow | None:
+        """The last fault that was injected before the root divergence, which most likely follows from it."""
+        if self.root is None:
+            return None
+        left = self.root["kind"] == DivergenceKind.UNUSED.value
+        seq = int(self.root["seq"])
+        return next((row for row in reversed(self.injected) if left or row.seq <= seq), None)
 
     @property
     def divergence_count(self) -> int:
@@ -164,6 +222,8 @@ class Receipt:
             "drifted": self.drifted,
             "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
+            "injected": [asdict(row) for row in self.injected],
+            "root_after": asdict(self.root_after) if self.root_after is not None else None,
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
                 "count": self.followed.total(),
@@ -177,6 +237,7 @@ class Receipt:
             "unfinished": self.unfinished,
             "sink_lost": self.sink_lost,
             "stopped": self.stopped,
+            "limits": None if self.limits is None else self.limits.to_json(),
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -204,18 +265,10 @@ def build(store: Store, info: RunInfo) -> Receipt:
     """
     receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
     fold = _Fold(receipt, store, info)
-    for event in _log(store, info):
+    for event in store.log(info):
         fold.take(event)
     fold.close()
     return receipt
-
-
-def _log(store: Store, info: RunInfo) -> Iterator[Event]:
-    """Read a log page by page, so that memory does not grow with it."""
-    page = store.events(info, 0, _PAGE)
-    while page:
-        yield from page
-        page = store.events(info, page[-1].number, _PAGE)
 
 
 class _Fold:
@@ -231,6 +284,7 @@ class _Fold:
         self.ledger = Ledger(info.mode, _LISTED)
         self.held: dict[int, tuple[GateRow, int]] = {}
         """What waits, with the time since when, in nanoseconds."""
+        self.used = Used()
         self.opt_ins: dict[str, OptIn] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
@@ -256,6 +310,9 @@ class _Fold:
                 self._held(event)
             case EventKind.RULED:
                 self._ruled(event)
+            case EventKind.INJECTED:
+                row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
+                _bounded(receipt.injected, row)
             case EventKind.LOST:
                 receipt.sink_lost = dict(data["lost"])
             case EventKind.EGRESS:
@@ -266,6 +323,10 @@ class _Fold:
             case EventKind.STOPPED:
                 told = {key: data[key] for key in ("by", "pid", "reason")}
                 receipt.stopped = {**told, "at_ns": event.at_ns}
+            case EventKind.LIMITED:
+                if receipt.limits is not None:
+                    told = {key: data[key] for key in ("limit", "seq", "reason")}
+                    receipt.limits.reached.append({**told, "at_ns": event.at_ns})
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
@@ -273,7 +334,11 @@ class _Fold:
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:
                     self._opt_in("=".join(data["allow_model_drift"]))
-                self.hints.rules(data.get("rules", {}))
+                self.hints.rules(data.get("rules", {}), data.get("ignored", ()))
+                if "limits" in data:
+                    limits = data["limits"]
+                    usd = None if limits["usd"] is None else float(limits["usd"])
+                    receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -294,6 +359,7 @@ class _Fold:
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.hints.request(data)
         self.receipt.requests += 1
+        self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
         if live:
@@ -350,6 +416,8 @@ class _Fold:
         receipt = self.receipt
         for warning in data.get("warnings", ()):
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
+        if "usage" in data:
+            self.used.add(Charge.from_row(data["usage"]))
         if "fault" in data:
             kind, phase, text = data["fault"]
             row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}
@@ -369,13 +437,20 @@ class _Fold:
             receipt.followed[receipt.root["kind"]] -= 1
             receipt.followed = +receipt.followed
         if receipt.requests:
-            receipt.hints = self.hints.to_json()[:_LISTED]
+            receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_told(self, data: Mapping[str, Any]) -> Exchange | None:
+        """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
+        if "tape_seq" in data:
+            tape = self.tape
+            return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
+        return self.store.find_exchange(self.info, data["seq"])
 
     def _leftovers(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
         begun: dict[int, Mapping[str, Any]] = {}
-        for event in _log(self.store, tape):
+        for event in self.store.log(tape):
             if event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:

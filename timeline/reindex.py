@@ -3,7 +3,8 @@
 Nothing here writes; `Store.replace_index` does.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..store import RunInfo, Store
 from ..tape.canonical import compile_rules
 from ..tape.difference import differences
 from ..tape.divergence import Difference
+from ..tape.events import EventKind
 from ..tape.index import (
     Change,
     Index,
@@ -49,6 +51,8 @@ class Plan:
     index: Index
     change: Change
     collisions: tuple[Collision, ...]
+    missing: tuple[Seq, ...] = ()
+    """Exchanges that the log tells the end of, and the store does not hold."""
 
     def to_json(self, *, written: bool) -> dict[str, Any]:
         """Give the plan as JSON types; `docs/commands.md` describes them."""
@@ -75,6 +79,7 @@ class Plan:
                 "apart": len(change.apart),
                 "collisions": len(change.collisions),
             },
+            "missing": list(self.missing[:_LISTED]),
             "written": written,
         }
 
@@ -92,7 +97,7 @@ def plan(
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(config.ignore)
+    rules = compile_rules(config.ignore, time.thread_time)
     entries, answers = [], {}
     for recorded in store.exchanges(run):
         exchange = reclassify(recorded, config.classes)
@@ -113,7 +118,13 @@ def plan(
             else ()
         )
         collisions.append(Collision(seqs, found))
-    return Plan(run, index, change, tuple(collisions))
+    return Plan(run, index, change, tuple(collisions), _missing(store, run, raws))
+
+
+def _missing(store: Store, run: RunInfo, held: Container[Seq]) -> tuple[Seq, ...]:
+    ended = (EventKind.OUTCOME, EventKind.VERDICT)
+    found = {one.seq for one in store.log(run) if one.kind in ended and one.seq not in held}
+    return tuple(sorted(map(Seq, found)))
 
 
 def _differences(
@@ -135,6 +146,11 @@ def render_plan(made: Plan, *, written: bool) -> str:
     lines = [f"{name}: {change.changed} of {count} fingerprints change"]
     lines += _groups("became equal", change.equal)
     lines += _groups("became apart", change.apart)
+    if made.missing:
+        lines.append(f"missing ({len(made.missing)}): seqs {_seqs(made.missing)}")
+        lines.append(
+            "  The log tells of them and the store does not hold them: record again, or restore it."
+        )
     if made.collisions:
         lines.append(
             f"collisions ({len(change.collisions)}): the same key, other bytes, other answers"

@@ -9,11 +9,13 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
 from ..tape.divergence import DivergenceKind
+from ..tape.limits import show_usd
 from ..tape.model import (
     Conversation,
     Exchange,
@@ -24,7 +26,7 @@ from ..tape.model import (
     Response,
 )
 from .ledger import Effect, describe_outcome
-from .receipt import GateRow, OptIn, Receipt, exit_code
+from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -227,7 +229,12 @@ def render_receipt(receipt: Receipt) -> str:
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         if receipt.faithful_but_for:
             needed = plain(", ".join(receipt.faithful_but_for))
-            verdict = f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
+            drift = not receipt.injected
+            verdict = (
+                f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
+                if drift
+                else f"FAITHFUL BUT FOR {needed}"
+            )
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
         how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
@@ -239,12 +246,15 @@ def render_receipt(receipt: Receipt) -> str:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
+    if receipt.limits is not None:
+        lines += _limits(receipt.limits)
     lines += _rows(
         "model drift allowed",
         [_opt_in(one) for one in receipt.model_drift],
         len(receipt.model_drift),
     )
     lines += _effects(receipt)
+    lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
@@ -325,11 +335,43 @@ def _stopped(told: Mapping[str, Any]) -> str:
     return plain(f"STOPPED by {who} at {at}{why}", 2 * _WIDTH)
 
 
+def _limits(row: LimitsRow) -> list[str]:
+    """Show each limit with what was used of it."""
+    limits, used = row.limits, row.used
+    texts = []
+    if limits["calls"] is not None:
+        texts.append(f"{used.calls} of {limits['calls']} calls")
+    if limits["tokens"] is not None:
+        texts.append(f"{used.tokens} of {limits['tokens']} tokens")
+    if limits["usd"] is not None:
+        most = show_usd(Decimal(str(limits["usd"])))
+        texts.append(f"{show_usd(used.usd)} of {most} USD")
+    if limits["repeats"] is not None:
+        texts.append(f"at most {limits['repeats']} times the same in a row")
+    lines = ["limits: " + ", ".join(texts)]
+    if limits["calls"] is None:
+        lines.append(f"  calls: {used.calls}")
+    if limits["tokens"] is not None or limits["usd"] is not None:
+        tokens = f"{used.input_tokens} in ({used.cached_tokens} cached), {used.output_tokens} out"
+        unstated = f"; {used.unstated} model calls stated none" if used.unstated else ""
+        lines.append(f"  tokens: {tokens}{unstated}")
+    if limits["usd"] is not None and used.unpriced:
+        lines.append(f"  price unknown of {used.unpriced} model calls: not in the sum")
+    for one in row.reached:
+        lines.append(f"  REACHED at seq {one['seq']}: {plain(one['reason'])}")
+    return lines
+
+
 def _opt_in(one: OptIn) -> str:
     if not one.served:
         return f"{one.allowed}: nothing needed it"
     seqs = ", ".join(map(str, one.seqs[:_ROWS])) + (" …" if one.served > _ROWS else "")
     return f"{one.allowed}: served {one.served}, seq {seqs}"
+
+
+def _injected(row: InjectedRow) -> str:
+    named = "" if row.rule.startswith(row.inject) else f" ({row.inject})"
+    return f"seq {row.seq}  {row.rule}{named}, request {row.nth} that matches it"
 
 
 def _gate(row: GateRow) -> str:
@@ -405,6 +447,11 @@ def _divergences(receipt: Receipt) -> list[str]:
     if root is None or not receipt.divergences:
         return []
     lines = ["diverged:", *_divergence(root)]
+    after = receipt.root_after
+    if after is not None:
+        lines.append(
+            f"         after {plain(after.rule)} was injected into seq {after.seq}, which it may well follow from"
+        )
     rule = root.get("rule")
     if rule:
         lines.append("         what would ignore it, in the configuration:")

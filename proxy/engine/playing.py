@@ -12,6 +12,7 @@ from mitmproxy.net.http import status_codes
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http import (
     DropStream,
+    HttpErrorHook,
     RequestData,
     RequestEndOfMessage,
     RequestProtocolError,
@@ -126,7 +127,11 @@ class PlayingStream(RecordingStream):
     def _left_while_playing(
         self, flight: Flight, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
-        if not flight.finished:
+        if flight.recording and not flight.saved:
+            flight.client_left()
+            yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
+            self._over(flight, ended=False)
+        elif not flight.finished:
             flight.session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=flight.now_us())
             self._over(flight, ended=False)
         self.flow.error = mflow.Error(event.message)

@@ -5,7 +5,9 @@
    END_STREAM). Of an answer that has come whole by then the head goes with it. A piece on which SDKs act before the end is released after what has passed is durable.
 2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
 3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
-4. A request that was held by a gate is not sent once its client has left, however short the time between.
+4. A fault on purpose ends an answer early, or keeps it from the client until that has given up; the record is then
+   what it would be had the upstream done so.
+5. A request that was held by a gate is not sent once its client has left, however short the time between.
 """
 
 import h2.errors
@@ -19,6 +21,7 @@ from mitmproxy.proxy.layers.http import (
     HttpResponseHook,
     RequestProtocolError,
     ResponseData,
+    ResponseEndOfMessage,
     ResponseHeaders,
     ResponseProtocolError,
     ResponseTrailers,
@@ -28,8 +31,10 @@ from mitmproxy.proxy.layers.http import (
 from ...addons.failure import NOT_SENT, find_stream_code
 from ...addons.flight import Flight
 from ...addons.record import is_terminal
+from ...config import Inject
 from ...store import StoreError
-from ...tape.model import Ending, Gone, Phase
+from ...tape.faults import Injection
+from ...tape.model import Ending, Fault, FaultKind, Gone, Phase
 from .base import Commands, find_ending
 from .hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .messages import PlayheadClient
@@ -41,12 +46,15 @@ class RecordingStream(UploadingStream):
 
     _held: bytes = b""
     _held_pieces = 0
+    _unsaid: ResponseEndOfMessage | ResponseProtocolError | None = None
+    """How an answer ended that the client is told nothing of, while it waits for it."""
 
     def handle_event(self, event: events.Event) -> Commands:
-        """Handle an event; while a gate holds the request, its client's leaving is heard at once."""
+        """Handle an event; while a request is held or delayed, its client's leaving is heard at once."""
         if isinstance(event, RequestProtocolError) and self._paused is not None:
             flight = self._flight if hasattr(self, "flow") else None
-            if flight is not None and flight.held is not None and not flight.forwarded:
+            waits = flight is not None and (flight.held is not None or flight.delayed is not None)
+            if flight is not None and waits and not flight.forwarded:
                 flight.client_left()
         return super().handle_event(event)
 
@@ -76,7 +84,8 @@ class RecordingStream(UploadingStream):
         flight = self._flight
         if flight is not None:
             flight.head_need = None if flight.request_ended else flight.sent_bytes
-        if flight is None or not self._came_whole(flight):
+        muted = flight is not None and flight.muted
+        if not muted and (flight is None or not self._came_whole(flight)):
             yield from self._send_head(flight)
         self.server_state = self.state_stream_response_body
 
@@ -102,10 +111,18 @@ class RecordingStream(UploadingStream):
         return self._pass_on(flight, event.data)
 
     def _pass_on(self, flight: Flight, data: bytes) -> Commands:
+        cut = find_cut(flight)
+        left = cut.rule.after_bytes - flight.size if cut is not None else len(data) + 1
+        data = data[: max(left, 0)]
         try:
             flight.take(data)
         except StoreError as error:
             yield from self._cannot_keep(error)
+            return
+        if flight.muted:
+            return
+        if cut is not None and len(data) >= left:
+            yield from self._cut_off(flight, cut, self._held + data)
             return
         if flight.whole:
             self._held += data  # HTTP/2 may send empty pieces after the last
@@ -117,6 +134,42 @@ class RecordingStream(UploadingStream):
                 yield from self.check_killed(True)
                 return
         yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
+
+    def _cut_off(self, flight: Flight, cut: Injection, data: bytes) -> Commands:
+        """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
+        flight.fault = Fault(FaultKind.CUT, Phase.BODY, cut.text, flight.now_us(), cut.ending)
+        self.flow.error = mflow.Error(cut.text)
+        yield HttpErrorHook(self.flow)
+        self.server_state = self.state_errored
+        self.flow.live = False
+        dropped = RequestProtocolError(self.stream_id, cut.text, ErrorCode.CANCEL)
+        yield SendHttp(dropped, self.context.server)
+        if self.client_state != self.state_errored and flight.gone is None:
+            if not flight.head_sent:
+                yield from self._send_head(flight)
+            if data:
+                yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
+            yield from self._end(cut.ending, 0, begun=True)
+        yield DropStream(self.stream_id)
+
+    # ---- answers that the client is not told of ------------------------------------------------------
+
+    @property
+    def _is_unheard(self) -> bool:
+        flight = self._flight if hasattr(self, "flow") else None
+        return flight is not None and flight.muted and flight.gone is None and not flight.saved
+
+    def _keep_unsaid(self, event: ResponseEndOfMessage | ResponseProtocolError) -> Commands:
+        """Keep how an answer ended until its client has given up."""
+        self._unsaid = event
+        yield from ()
+
+    def _take_unsaid(self, flight: Flight) -> Commands:
+        event, self._unsaid = self._unsaid, None
+        if isinstance(event, ResponseProtocolError):
+            yield from self._upstream_failed(flight, event)
+        elif event is not None:
+            yield from self.server_state(event)
 
     def _finish_recorded(self, flight: Flight) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
@@ -173,10 +226,13 @@ class RecordingStream(UploadingStream):
             flight.client_left()
             whole = self.client_state == self.state_done
             if whole and flight.keep_reading and flight.recording:
-                return  # nobody is told; the response hook fires when the answer has come
+                # Nobody is told; the response hook fires when the answer has come.
+                return (yield from self._take_unsaid(flight))
         yield from super().handle_protocol_error(event)
 
     def _upstream_failed(self, flight: Flight, event: ResponseProtocolError) -> Commands:
+        if self._is_unheard and not self._client_has_left():
+            return (yield from self._keep_unsaid(event))
         server = self.context.server
         if self._client_has_left():
             flight.client_left()  # while the upstream was connected
@@ -193,6 +249,12 @@ class RecordingStream(UploadingStream):
         if self.client_state != self.state_errored and fault is not None and flight.gone is None:
             yield from self._end(fault.ending, fault.code, begun=begun)
         yield DropStream(self.stream_id)
+
+
+def find_cut(flight: Flight) -> Injection | None:
+    """Find the cut that is to be made in what passes."""
+    injection = flight.injection
+    return injection if injection is not None and injection.kind is Inject.CUT else None
 
 
 def _ending_of(server: Server, text: str) -> tuple[Ending, int]:

@@ -27,6 +27,7 @@ from mitmproxy.proxy.layers.http import (
 from .base import Commands
 from .hooks import Fetch
 from .playing import PlayingStream
+from .recording import find_cut
 
 _OF_REQUEST = frozenset((RequestHeaders, RequestData, RequestTrailers, RequestEndOfMessage))
 _OF_ANSWER = frozenset((ResponseHeaders, ResponseData, ResponseTrailers, ResponseEndOfMessage))
@@ -40,6 +41,8 @@ class PlayheadStream(PlayingStream):
         if kind in _OF_REQUEST:
             return self._inline(self.client_state(event))
         if kind in _OF_ANSWER:
+            if isinstance(event, ResponseEndOfMessage) and self._is_unheard:
+                return self._keep_unsaid(event)
             return self._inline(self.server_state(event))
         if isinstance(event, events.Wakeup) and self.child_layer is None:
             return self._inline(self._wake(event))
@@ -56,6 +59,9 @@ class PlayheadStream(PlayingStream):
         flight = self._flight
         if flight is not None and flight.steps is not None and not already_streamed:
             return self._begin_playing()
+        cut = find_cut(flight) if flight is not None and flight.recording else None
+        if flight is not None and cut is not None and flight.size >= cut.rule.after_bytes:
+            return self._cut_off(flight, cut, b"")  # an answer without a body
         if flight is not None and already_streamed:
             return self._finish_recorded(flight)
         return super().send_response(already_streamed)

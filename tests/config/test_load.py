@@ -1,6 +1,8 @@
 """Reading a configuration: a YAML file, and flags of a command laid over it."""
 
+import sys
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,11 @@ from playhead.config import (
     ConfigError,
     Control,
     EffectRule,
+    FaultRule,
     Gate,
     IgnoreRule,
+    Inject,
+    Limits,
     Listen,
     LiveRule,
     Mode,
@@ -144,6 +149,35 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        ("faults: []", Config()),
+        (
+            "faults: [{match: 'https://a', inject: reset, nth: 1}, {match: 'https://a', inject: timeout}]",
+            Config(
+                faults=(
+                    FaultRule(parse_match("https://a"), Inject.RESET, nth=1),
+                    FaultRule(parse_match("https://a"), Inject.TIMEOUT),
+                )
+            ),
+        ),
+        (
+            "faults: [{match: 'https://a', inject: cut, after_bytes: 3, ending: fin, modes: [playback]}]",
+            Config(
+                faults=(
+                    FaultRule(
+                        parse_match("https://a"),
+                        Inject.CUT,
+                        after_bytes=3,
+                        ending="fin",
+                        modes=(Mode.PLAYBACK,),
+                    ),
+                )
+            ),
+        ),
+        ("limits: {calls: null, usd: ~}", Config()),
+        ("limits: {calls: 500, repeats: 1}", Config(limits=Limits(calls=500, repeats=1))),
+        ("limits: {tokens: 999999999}", Config(limits=Limits(tokens=999_999_999))),
+        ("limits: {usd: 5.00}", Config(limits=Limits(usd=Decimal("5.00")))),
+        ("limits: {usd: 0.000001}", Config(limits=Limits(usd=Decimal("0.000001")))),
         (
             "sink: {file: a.jsonl, url: 'http://127.0.0.1:9/x', patience: 1s}",
             Config(sink=Sink(Path("a.jsonl"), "http://127.0.0.1:9/x", patience_s=1.0)),
@@ -366,8 +400,8 @@ FAULTS = [
     ),
     (
         "ignore: [{match: 'https://a', regex: [a, 'req_(']}]",
-        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ), unterminated subpattern"
-        " at its character 5; expected one as",
+        "1:42: ignore[0].regex[1]: 'req_(' is no regular expression: missing ): req_("
+        " (patterns are RE2's); expected one as",
     ),
     ("ignore: [{match: 'https://a', regex: ['']}]", "1:39: ignore[0].regex[0]: '' is no regular"),
     ("ignore: [{match: 'https://a', regex: a+}]", "1:38: ignore[0].regex: expected a list"),
@@ -376,6 +410,59 @@ FAULTS = [
     ("redact: [{header: a, query: b}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{}]", "1:10: redact[0]: expected exactly one of header, query"),
     ("redact: [{header: a b}]", "1:19: redact[0].header: 'a b' is no header name"),
+    ("limits: 5", "1:9: limits: expected a mapping"),
+    ("limits: {call: 5}", "1:10: limits.call: unknown key"),
+    ("limits: {calls: 0}", "1:17: limits.calls: '0' is not a whole number between 1 and 999999999"),
+    ("limits: {tokens: 2e6}", "1:18: limits.tokens: '2e6' is not a whole number between 1 and"),
+    ("limits: {repeats: -1}", "1:19: limits.repeats: '-1' is not a whole number between 1 and"),
+    ("limits: {usd: 0}", "1:15: limits.usd: '0' is no amount of US dollars above 0; expected one"),
+    ("limits: {usd: 0.000}", "1:15: limits.usd: '0.000' is no amount of US dollars above 0"),
+    ("limits: {usd: $5}", "1:15: limits.usd: '$5' is no amount of US dollars above 0"),
+    ("limits: {usd: .5}", "1:15: limits.usd: '.5' is no amount of US dollars above 0"),
+    ("limits:\n  usd: 1.1234567", "2:8: limits.usd: '1.1234567' is no amount of US dollars"),
+    ("faults: [{match: 'https://a'}]", "1:10: faults[0].inject: missing; expected one of delay"),
+    ("faults: [{inject: reset}]", "1:10: faults[0].match: missing; expected a match pattern"),
+    (
+        "faults: [{match: 'https://a', inject: tiemout}]",
+        "1:39: faults[0].inject: unknown value 'tiemout'; did you mean 'timeout'?",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, status: 503}]",
+        "1:54: faults[0].status: only for status, but this rule injects reset; remove it",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: status}]",
+        "1:10: faults[0].status: missing; expected the answer's status, as 503",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: delay}]",
+        "1:10: faults[0].delay: missing; expected how much later the answer begins, as 10s",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, nth: 1, share: 0.5}]",
+        "1:61: faults[0].share: beside nth; expected one of nth, every, share",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, nth: 0}]",
+        "1:51: faults[0].nth: '0' is not a whole number between 1 and",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, share: 1.5}]",
+        "1:53: faults[0].share: '1.5' is no share; expected a number above 0, up to 1",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, name: é}]",
+        "1:52: faults[0].name: 'é' is no name; expected printable ASCII",
+    ),
+    (
+        "faults: [{match: 'https://a', inject: reset, modes: [passthrough]}]",
+        "1:54: faults[0].modes[0]: unknown value 'passthrough'; expected record or playback",
+    ),
+    (
+        "faults:\n- {match: 'https://a', inject: reset}\n- {match: 'https://a', inject: status, status: 503}",
+        "3:3: faults[1]: never hits: line 2 hits all of the same requests first",
+    ),
+    ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
     ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
@@ -437,6 +524,14 @@ def test_a_fault_has_its_place_and_says_what_would_be_right(text: str, begins: s
         loads(text, "f")
     assert [str(fault)[2:][: len(begins)] for fault in caught.value.faults] == [begins]
     assert str(caught.value).startswith("f:")
+
+
+def test_a_limit_on_money_needs_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are not installed it is told at load, and how to get them."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert loads("limits: {tokens: 1}").limits == Limits(tokens=1)
+    with pytest.raises(ConfigError, match=r"1:15: limits.usd: .* install playhead\[prices\]"):
+        loads("limits: {usd: 5}")
 
 
 def test_all_faults_come_at_once_in_file_order() -> None:
@@ -524,7 +619,9 @@ _KEYS = st.sampled_from(
     """mode listen store ca_dir upstream_encoding runs default grace tokens playback run inference
     reads effects live hosts reason live_max classes read match answer status headers json text
     base64 ignore header query regex repeat redact retention hot keep archive
-    sink file url patience control token_file tls cert key public""".split()  # noqa: SIM905  # dense
+    sink file url patience limits calls tokens usd repeats
+    control token_file tls cert key public faults fault_seed inject name nth every share delay
+    retry_after after_bytes ending modes""".split()  # noqa: SIM905  # dense
 )
 _TEXTS = st.text(max_size=5) | st.sampled_from(
     ["record", "tape", "0.0.0.0:1", "10s", "https://a", "$.a", "forever", "stub", "identity", ""]

@@ -22,6 +22,8 @@ NAMES = {
     "Retention.keep_s": "keep",
     "Answer.body": "base64",
     "Gate.deadline_s": "deadline",
+    "FaultRule.delay_s": "delay",
+    "FaultRule.retry_after_s": "retry_after",
     "Sink.patience_s": "patience",
 }
 NAMED = [
@@ -68,7 +70,7 @@ def test_the_examples_of_the_reference_load() -> None:
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)
-        assert same is (field.name in (*unset, "retention")), field.name
+        assert same is (field.name in (*unset, "retention", "fault_seed")), field.name
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED) - {"gate"}))

@@ -53,6 +53,15 @@ def config(folder: Path, **changes: object) -> Config:
     return replace(Config(mode=Mode.PLAYBACK, store=folder), **changes)  # type: ignore[arg-type]
 
 
+def break_last(folder: Path) -> None:
+    """Make the last exchange of a store unreadable."""
+    with lmdb.open(str(folder / "log.lmdb"), max_dbs=20) as environment:
+        table = environment.open_db(b"exchanges")
+        with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
+            assert cursor.last()
+            transaction.put(cursor.key(), cursor.value()[:-1], db=table)
+
+
 MASK = (IgnoreRule(parse_match("*://api.test"), json=("$.id",)),)
 
 
@@ -173,11 +182,7 @@ async def test_a_tape_that_cannot_be_indexed_under_the_rules_of_now_says_why(
 ) -> None:
     """One run, whose refusals and whose receipt name the exchange; not another one for each connection."""
     tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
-    with lmdb.open(str(tmp_path / "log.lmdb"), max_dbs=20) as environment:
-        table = environment.open_db(b"exchanges")
-        with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
-            assert cursor.last()
-            transaction.put(cursor.key(), cursor.value()[:-1], db=table)
+    break_last(tmp_path)
     async with running_engine(config(tmp_path, ignore=MASK)) as running:
         said, receipt = await play(running, b'{"id": 1}', b'{"id": 1}')
         assert [run.id for run in running.store.runs()] == ["tape", "tape@1"]
@@ -224,3 +229,54 @@ async def test_a_query_key_that_is_redacted_now_counts_by_its_kind(
         answer = await connection.ask("http://api.test/v1?session_key=xyz", credentials="tape:x")
         connection.writer.close()
     assert answer.body == b"yes"
+
+
+async def test_an_exchange_that_cannot_be_read_is_named_each_time_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    """With what to do, and it stays unserved; the rest of the tape plays."""
+    tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
+    break_last(tmp_path)
+    async with running_engine(config(tmp_path)) as running:
+        said, receipt = await play(running, b'{"id": 2}', b'{"id": 2}', b'{"id": 1}', b'{"id": 3}')
+    first, again, other = (json.loads(said[at])["playhead"] for at in (0, 1, 3))
+    assert first["reason"].startswith("on the tape as seq 2, which cannot be read (run tape, exch")
+    assert first["reason"].endswith("; record it again, or restore the store from a copy")
+    assert first["divergence"]["nearest_seq"] == 2
+    assert first["divergence"]["method"] == "POST"
+    assert again["reason"] == first["reason"]
+    assert said[2] == b"answer 1"
+    # What is near is looked for among what can be read.
+    assert other["divergence"]["nearest_seq"] == 1
+    assert [row["seq"] for row in receipt.unused] == [2]
+    assert receipt.counts["refused"] == 3
+
+
+async def test_what_is_telemetry_by_now_is_not_named_as_what_was_meant(tmp_path: Path) -> None:
+    """Nobody wrote it, whatever it was taken for when it was recorded."""
+    tape(tmp_path, b'{"id": 1}')
+    other = {"url": "http://api.test/v1/other"}
+    for classes, near in (
+        (Classes(), 1),
+        (Classes(telemetry=(parse_match("*://api.test/v1/runs"),)), None),
+    ):
+        async with running_engine(config(tmp_path, classes=classes)) as running:
+            connection = await Connection.open(str(running.address))
+            answer = await connection.ask(other["url"], body=b'{"id": 1}', credentials="tape:x")
+            connection.writer.close()
+        assert json.loads(answer.body)["playhead"]["divergence"]["nearest_seq"] == near
+
+
+async def test_a_pattern_that_ran_out_of_time_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the refusal, and as a warning of the receipt: what it would have masked counted."""
+    tape(tmp_path, b'{"id": "%b1"}' % (b"a" * 100_000), b'{"id": "x"}')
+    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.001)
+    slow = (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|[a1]",)),)
+    async with running_engine(config(tmp_path, ignore=slow)) as running:
+        said, receipt = await play(running, b'{"id": "%b2"}' % (b"a" * 100_000), b'{"id": "x"}')
+    why = "the ignore pattern '(?s)a.*b|[a1]' took longer than"
+    assert why in json.loads(said[0])["playhead"]["divergence"]["text"]
+    assert said[1] == b"answer 2"
+    assert [why in text for text in receipt.warnings] == [True]

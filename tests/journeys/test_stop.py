@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import os
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import httpx
 import pytest
 from aiohttp import web
 
@@ -22,6 +24,7 @@ from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.timeline import build, exit_code, render_receipt
 
@@ -181,6 +184,37 @@ async def test_every_further_request_of_a_stopped_run_is_refused(
     assert receipt.divergences == []
     assert "STOPPED by alice (pid 7) at " in render_receipt(receipt)
     assert exit_code(receipt) == (121 if mode is Mode.PLAYBACK else 0)
+
+
+async def test_a_call_that_may_be_answered_early_is_refused_too(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """gRPC and its like are decided on by their head, while recording as in playback."""
+    asked: list[str] = []
+
+    def script(stream: Stream) -> bool:
+        asked.append(stream.path)
+        stream.head(("content-type", "application/grpc"))
+        stream.data(b"said", end=True)
+        return False
+
+    config = Config(store=store_dir, upstream_ca=certificates.root)
+    with FramesOrigin(script, certificates) as origin:
+        async with running_engine(config) as running:
+            context = ssl.create_default_context(cafile=str(running.ca))
+            proxy = running.url_for("mine")
+            with httpx.Client(proxy=proxy, verify=context, http2=True) as client:
+
+                def call() -> httpx.Response:
+                    kind = {"content-type": "application/grpc"}
+                    return client.post(f"{origin.url}/say", content=b"word", headers=kind)
+
+                first = await asyncio.to_thread(call)
+                assert (first.http_version, first.content) == ("HTTP/2", b"said")
+                await _stop(running)
+                again = await asyncio.to_thread(call)
+    assert again.headers["grpc-status"] == "9"
+    assert len(asked) == 1
 
 
 async def test_stopping_twice_is_stopping_once(running: Running, origin: Origin) -> None:

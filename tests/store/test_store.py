@@ -245,6 +245,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert [event.number for event in events] == list(range(1, len(known.events) + 1))
         middle = len(events) // 2
         assert store.events(info, middle, 2) == events[middle : middle + 2]
+        for size in (1, 2, len(events) or 1, 1000):
+            assert list(store.log(info, size)) == events
         assert store.find_broken_link(info) is None
         assert store.seqs(info) == sorted(known.exchanges)
         assert list(store.exchanges(info)) == [

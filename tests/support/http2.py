@@ -37,13 +37,15 @@ class Http2Client:
         self.got: dict[int, list[Any]] = {}
         self._settled = True
 
-    def ask(self, method: str, url: str, body: bytes = b"") -> int:
-        """Send a request; give its stream."""
+    def ask(
+        self, method: str, url: str, body: bytes = b"", *, kind: str = "application/json"
+    ) -> int:
+        """Send a request; give its stream. `kind` is the content type of its body."""
         target = urlsplit(url)
         stream = self._connection.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", "https"), (":authority", target.netloc)]
         fields += [(":path", target.path)]
-        fields += [("content-type", "application/json")] if body else []
+        fields += [("content-type", kind)] if body else []
         self._connection.send_headers(stream, fields, end_stream=not body)
         if body:
             self._connection.send_data(stream, body, end_stream=True)

@@ -98,6 +98,11 @@ def mutations(draw: st.DrawFn, request: Request, rules: Rules) -> Mutation:
     return draw(st.sampled_from(ways))(draw, request)
 
 
+def is_within(told: str, place: str) -> bool:
+    """Say whether a place is another one, or inside it: `$.a[1]` is not inside `$.a[10]`, nor `$.ab` inside `$.a`."""
+    return told == place or told.startswith((f"{place}.", f"{place}["))
+
+
 def _exactly(kind: str, request: Request, place: str) -> Mutation:
     return Mutation(kind, request, place.__eq__, place)
 
@@ -271,7 +276,7 @@ def _order(draw: st.DrawFn, tree: Any, path: _Path, items: list[Any]) -> Iterato
             yield (
                 "swap items",
                 _with(tree, path, swapped),
-                lambda told: told.startswith(place),
+                lambda told: is_within(told, place),
                 place,
             )
 

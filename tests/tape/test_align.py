@@ -5,9 +5,10 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.align import Alignment, Item, align, path_shape, scrub, scrubbed_key
+from playhead.tape.align import Alignment, Item, align, scrub, scrubbed_key
 from playhead.tape.model import Fingerprint, Request, Seq
 from playhead.tape.nearness import distance
+from playhead.tape.path_shape import path_shape
 from playhead.tests.support.dialects import make_request
 
 HOST = "https://api.test"

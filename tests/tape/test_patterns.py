@@ -1,7 +1,7 @@
 """Parts of texts that patterns mask."""
 
 import json
-import re
+import time
 from urllib.parse import quote_plus
 
 import pytest
@@ -12,7 +12,7 @@ from playhead.config import IgnoreRule, parse_match
 from playhead.tape.canonical import MAX_PARSED, canonical, compile_rules, fingerprint
 from playhead.tape.difference import differences
 from playhead.tape.model import Request, RequestClass
-from playhead.tape.patterns import what_is_left
+from playhead.tape.patterns import Pattern, slow, what_is_left
 
 RULE = IgnoreRule(
     parse_match("*://api.test"),
@@ -144,7 +144,7 @@ def test_the_pieces_between_masks(
     patterns: tuple[str, ...], text: str, left: tuple[str, ...]
 ) -> None:
     """The first group where it took part, never what is empty; parts that overlap are one."""
-    assert what_is_left(text, tuple(map(re.compile, patterns))) == left
+    assert what_is_left(text, tuple(map(Pattern, patterns))) == left
 
 
 _text = st.text(st.sampled_from('ai-d019 :!*\x00~"\\'), max_size=12) | st.text(max_size=4)
@@ -168,6 +168,46 @@ def test_two_texts_are_one_exactly_where_what_is_left_is(one: str, other: str, w
     """Nothing that a text says is taken for a mask, and nothing is lost beside one."""
     if not one or not other:
         return
-    patterns = tuple(map(re.compile, RULE.regex))
+    patterns = tuple(map(Pattern, RULE.regex))
     same = what_is_left(one, patterns) == what_is_left(other, patterns)
     assert (print_of(_say(one, way)) == print_of(_say(other, way))) is same
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(a*)*b", "(x+x+)+y"])
+def test_a_pattern_cannot_backtrack_without_end(pattern: str) -> None:
+    """What would take years elsewhere is searched in time that grows with the length alone."""
+    rules = compile_rules((IgnoreRule(parse_match("*://api.test"), regex=(pattern,)),))
+    form = canonical(ask("a" * 100_000 + "!", TEXT), RequestClass.EFFECT, rules)
+    assert form.body == b"a" * 100_000 + b"!"
+    assert slow(rules.searched) == []
+
+
+def test_a_pattern_that_runs_out_of_time_masks_nothing_any_more() -> None:
+    """It is left out whole, not in part, and says so; the others go on."""
+    late, good = (Pattern(text, lambda: 0.0) for text in ("id-[0-9]+", "b"))
+    assert what_is_left("id-1 b", (late, good)) == ("", " ", "")
+    assert what_is_left("id-1 id-2", (late,), -1.0) == ("id-1 id-2",)
+    assert what_is_left("id-1 b", (late, good)) == ("id-1 ", "")
+    assert slow((late, good)) == [
+        "the ignore pattern 'id-[0-9]+' took longer than 1 s of one request and masks nothing any more"
+    ]
+
+
+def test_a_pattern_that_reads_to_the_end_for_each_place_runs_out_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its work is the square of a text's length, and it is stopped for good."""
+    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.02)
+    rules = compile_rules(
+        (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|a",)),), time.thread_time
+    )
+    body = b"a" * 1_000_000
+    assert canonical(ask(body, TEXT), RequestClass.EFFECT, rules).body == body
+    assert canonical(ask("a", TEXT), RequestClass.EFFECT, rules).body == b"a"
+    assert len(slow(rules.searched)) == 1
+
+
+@pytest.mark.parametrize("text", ["\ud800 id-1", "id-1\udfff", "\udc80id-1é", "é id-1 \U0001f600"])
+def test_halves_of_characters_stay_beside_what_is_masked(text: str) -> None:
+    """A text that is no Unicode keeps what it holds."""
+    assert "id-1".join(what_is_left(text, (Pattern("id-[0-9]+"),))) == text

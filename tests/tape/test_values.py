@@ -147,3 +147,10 @@ def test_a_look_at_bytes_finds_a_value_however_it_is_written(value: str) -> None
         assert may_stand_in_request(make_request(body=body), needles)
     assert not may_stand_in_answer(said({"a": "something else"}), needles)
     assert not may_stand_in_answer(None, needles)
+
+
+def test_a_value_spelt_out_in_a_stream_is_found_whatever_the_case_of_its_type() -> None:
+    """A media type has none."""
+    spelt = b'data: {"d": "ord-8841"}\n\ndata: {"d": "029375"}\n\n'
+    for kind in ("text/event-stream", "Text/Event-Stream; charset=utf-8"):
+        assert may_stand_in_answer(said(spelt, kind), core("ord-8841029375"))

@@ -13,6 +13,9 @@ ROWS = [
     ('"4bf92f3577b34da6a3ce929d0e0e4736"', '"00f067aa0ba902b7a3ce929d0e0e4736"', "id", "hex"),
     ('"9f86d081"', '"3a7bd3e2"', "id", "hex"),
     ('"call_9s6XKzkNRiz8i3"', '"call_NffrFeUfNV2Hib"', "id", "prefix_alnum"),
+    (f'"job_{UUIDS[0][1:-1]}"', f'"job_{UUIDS[1][1:-1]}"', "id", "prefix_uuid"),
+    (f'"a.b-{UUIDS[0][1:-1]}"', f'"a.b-{UUIDS[1][1:-1]}"', "id", "prefix_uuid"),
+    (f'"job_{UUIDS[0][1:-1]}"', f'"run_{UUIDS[1][1:-1]}"', "content", ""),
     ('"req-1a2b3c4d5e"', '"req-9z8y7x6w5v"', "id", "prefix_alnum"),
     # times
     ('"2026-11-22T06:08:36Z"', '"2026-11-23T01:00:00.123+01:00"', "time", "ISO 8601"),

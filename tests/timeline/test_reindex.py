@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from playhead.config import Config, IgnoreRule, parse_match
@@ -36,6 +37,23 @@ def test_a_collision_names_what_the_requests_differ_in(tmp_path: Path) -> None:
     assert "became equal (1):\n  seqs 1, 2" in text
     assert "body $.id: 1 and 2" in text
     assert "nothing was written" in text
+
+
+def test_an_exchange_that_the_store_lost_is_told(tmp_path: Path) -> None:
+    """The log says that it was there: the count alone would hide it."""
+    with Store.open(tmp_path) as store:
+        run = record_run(store, "tape", TASK)
+        assert planned(store, run, ()).missing == ()
+    with lmdb.open(str(tmp_path / "log.lmdb"), max_dbs=20) as environment:
+        table = environment.open_db(b"exchanges")
+        with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
+            assert cursor.last()
+            transaction.delete(cursor.key(), db=table)
+    with Store.open(tmp_path, readonly=True) as store:
+        made = planned(store, store.get_run("tape"), ())
+    assert made.missing == (4,)
+    assert made.to_json(written=False)["missing"] == [4]
+    assert "missing (1): seqs 4\n" in render_plan(made, written=False)
 
 
 def test_under_the_same_rules_nothing_changes(tmp_path: Path) -> None:

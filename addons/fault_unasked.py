@@ -1,0 +1,60 @@
+"""Faults of requests that are never sent: a status of ours, a reset, or nothing at all.
+
+Comes after the recorder, which has logged the intent and keeps the outcome: what is on the tape is what the client saw.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from mitmproxy import http
+
+from ..config import Inject
+from ..tape import model
+from ..tape.faults import UNASKED, lay_over
+from ..tape.model import FaultKind, Phase, Response
+from ..tape.script import Steps
+from .fault import answer_with
+from .flight import Flight, find_flight
+from .wire import make_head
+
+_NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
+
+
+class Unasked:
+    """Answer, or do not, in the upstream's place."""
+
+    def __init__(self, keep_failed: Callable[[Flight], Awaitable[None]]) -> None:
+        """Keep what failed by `keep_failed`, before the client is told."""
+        self._keep_failed = keep_failed
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Have a request read whole that would have been sent on as it comes."""
+        if _find(flow) is not None:
+            flow.request.stream = False
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Do what the rule says in place of sending the request on."""
+        flight = _find(flow)
+        if flight is None or flight.injection is None or flight.request is None:
+            return None
+        injection = flight.injection
+        if flight.duplex:
+            flight.sent, flight.request_ended = [flow.request.raw_content or b""], True
+        if injection.kind is Inject.STATUS:
+            flow.response = answer_with(flight.request, injection)
+            return None
+        flow.response = make_head(_NO_HEAD, flow.request)
+        flight.steps = Steps(lay_over((), injection))
+        if injection.kind is Inject.TIMEOUT:
+            return None
+        flight.fault = model.Fault(
+            FaultKind.RESET, Phase.HEAD, injection.text, flight.now_us(), injection.ending
+        )
+        return self._keep_failed(flight)
+
+
+def _find(flow: http.HTTPFlow) -> Flight | None:
+    """Find the flight of a request that is recorded, and not to be sent."""
+    flight = find_flight(flow)
+    if flight is None or flight.injection is None or not flight.recording:
+        return None
+    return flight if flight.injection.kind in UNASKED else None

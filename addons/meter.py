@@ -1,0 +1,121 @@
+"""What a run has used up, where it has limits: counted at each decision, and read from each answer of a model.
+
+The loop counts calls, so that many at the same time cannot pass a limit together. The store's writer, which is one
+thread, reads tokens and money before the last byte of an answer is released, so that the request after it knows.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+from mitmproxy import http
+
+from ..config import Limits
+from ..tape.events import EventKind
+from ..tape.limits import Charge, Row, Spent, Used, find_spent
+from ..tape.model import Phase, Request, RequestClass, Response
+
+if TYPE_CHECKING:
+    from .flight import Flight
+    from .session import Session
+
+
+class Meter:
+    """What one run has used."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Begin with nothing used."""
+        self.limits = limits
+        self.used = Used()
+        self._row = Row()
+        self._told: set[str] = set()
+        self._loading: asyncio.Future[None] | None = None
+
+    @property
+    def reads_answers(self) -> bool:
+        """Whether answers of models are read for what they state."""
+        return self.limits.tokens is not None or self.limits.usd is not None
+
+    def asks_for_repeats(self, flight: "Flight") -> bool:
+        """Say whether a request's fingerprint is needed before it leaves; a poll that a rule allows is none."""
+        if self.limits.repeats is None or flight.request_class is RequestClass.TELEMETRY:
+            return False
+        return flight.session.policy.find_repeat(flight.facts) is None
+
+    def begin(self, session: "Session") -> None:
+        """Note the limits in the run's log, and get ready. Loop."""
+        limits = self.limits
+        usd = None if limits.usd is None else str(limits.usd)
+        told = {"calls": limits.calls, "tokens": limits.tokens, "usd": usd}
+        session.note(EventKind.NOTED, limits={**told, "repeats": limits.repeats})
+        if self.reads_answers:
+            self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
+
+    def _load(self) -> None:
+        from ..timeline import charge  # reads every dialect: not for a start without limits
+
+        if self.limits.usd is not None:
+            charge.load_prices()
+
+    def find_spent(self, flight: "Flight") -> Spent | None:
+        """Find the limit that stands in a request's way. Once a request."""
+        times = 0
+        if flight.fingerprint is not None and self.asks_for_repeats(flight):
+            times = self._row.note(flight.facts, flight.fingerprint)
+        return find_spent(self.limits, self.used, flight.request_class, times)
+
+    def count(self, flight: "Flight", calls: int = 1) -> None:
+        """Count a request that is about to leave; -1 takes back one that did not."""
+        if flight.request_class is not RequestClass.TELEMETRY:
+            self.used.calls += calls
+
+    def tell(self, flight: "Flight", spent: Spent) -> None:
+        """Note in the run's log that a limit is used up, once for each."""
+        if spent.limit in self._told:
+            return
+        self._told.add(spent.limit)
+        used = self.used
+        flight.session.note(
+            EventKind.LIMITED,
+            seq=flight.seq,
+            limit=spent.limit,
+            reason=spent.text,
+            calls=used.calls,
+            tokens=used.tokens,
+            usd=str(used.usd),
+        )
+
+    def heard(self, flight: "Flight", answer: http.Response | None) -> None:
+        """Note what a read was answered, where its repeats are counted. Loop; before the last byte is released."""
+        if flight.request_class is not RequestClass.READ or flight.fingerprint is None:
+            return
+        if not self.asks_for_repeats(flight):
+            return
+        told = blake3(b"%d " % (0 if answer is None else answer.status_code))
+        if flight.downloaded is not None:
+            told.update(flight.downloaded.digest)
+        else:
+            told.update(b"".join(flight.pieces))
+        self._row.heard(flight.facts, flight.fingerprint, told.digest(16))
+
+    def charge(self, flight: "Flight", request: Request, response: Response | None) -> None:
+        """Charge what a model's answer states, in place of what was charged for it before. The writer's thread."""
+        size = 0 if response is None else response.body_bytes
+        if flight.charge is not None:
+            if size == flight.charged_bytes:
+                return  # the end of a stream whose last piece was read already
+            self.used.add(flight.charge, -1)
+        flight.charged_bytes = size
+        flight.charge = self._read(flight, request, response)
+        if flight.charge is not None:
+            self.used.add(flight.charge)
+
+    def _read(self, flight: "Flight", request: Request, response: Response | None) -> Charge | None:
+        if response is None:
+            fault = flight.fault
+            unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
+            return None if unsent else Charge()
+        from ..timeline.charge import read_charge
+
+        priced = self.limits.usd is not None
+        return read_charge(request, response, flight.started_ns, priced=priced)

@@ -1,0 +1,157 @@
+"""What a run may use up: which request would be one too many, and what is counted."""
+
+from decimal import Decimal
+
+import pytest
+
+from playhead.config import Limits
+from playhead.tape.limits import NANO, Charge, Row, Used, find_spent, show_usd
+from playhead.tape.model import Fingerprint, RequestClass
+from playhead.tape.policy import Facts
+
+INFERENCE, READ, EFFECT, TELEMETRY = (
+    RequestClass.INFERENCE,
+    RequestClass.READ,
+    RequestClass.EFFECT,
+    RequestClass.TELEMETRY,
+)
+CALLS, TOKENS = Limits(calls=3), Limits(tokens=100)
+USD, REPEATS = Limits(usd=Decimal("0.50")), Limits(repeats=2)
+
+
+def used(calls: int = 0, tokens: int = 0, usd: str = "0", unknown: int = 0) -> Used:
+    made = Used(calls=calls)
+    made.add(Charge(True, tokens, 0, 0, int(Decimal(usd) * NANO)))
+    for _ in range(unknown):
+        made.add(Charge())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("limits", "so_far", "kind", "times", "limit"),
+    [
+        # Without limits nothing is refused.
+        (Limits(), used(10**6, 10**9, "1000"), INFERENCE, 10**6, None),
+        # Calls: whatever leaves, up to the number, and not one more.
+        (CALLS, used(0), READ, 0, None),
+        (CALLS, used(2), EFFECT, 0, None),
+        (CALLS, used(3), EFFECT, 0, "calls"),
+        (CALLS, used(3), READ, 0, "calls"),
+        (CALLS, used(3), INFERENCE, 0, "calls"),
+        (CALLS, used(0, 10**9, "1000"), INFERENCE, 9, None),
+        # Tokens: model calls alone use more of them.
+        (TOKENS, used(0, 99), INFERENCE, 0, None),
+        (TOKENS, used(0, 100), INFERENCE, 0, "tokens"),
+        (TOKENS, used(0, 5000), INFERENCE, 0, "tokens"),
+        (TOKENS, used(0, 5000), EFFECT, 0, None),
+        (TOKENS, used(0, 5000), READ, 0, None),
+        # Money likewise; what has no price is not counted as any.
+        (USD, used(0, 0, "0.499999"), INFERENCE, 0, None),
+        (USD, used(0, 0, "0.50"), INFERENCE, 0, "usd"),
+        (USD, used(0, 0, "0.50"), EFFECT, 0, None),
+        (USD, used(0, 10**9, "0", 1000), INFERENCE, 0, None),
+        # Repeats: the same in a row, so often and not once more.
+        (REPEATS, used(), INFERENCE, 2, None),
+        (REPEATS, used(), INFERENCE, 3, "repeats"),
+        (REPEATS, used(), READ, 3, "repeats"),
+        (REPEATS, used(), EFFECT, 3, "repeats"),
+        # Nobody wrote telemetry, and no limit is its own.
+        (CALLS, used(3), TELEMETRY, 0, None),
+        (TOKENS, used(0, 100), TELEMETRY, 0, None),
+        (REPEATS, used(), TELEMETRY, 9, None),
+        # Of several the first in this order is told: calls, tokens, usd, repeats.
+        (Limits(1, 1, Decimal(1), 1), used(1, 1, "1"), INFERENCE, 2, "calls"),
+        (Limits(9, 1, Decimal(1), 1), used(1, 1, "1"), INFERENCE, 2, "tokens"),
+        (Limits(9, 9, Decimal(1), 1), used(1, 1, "1"), INFERENCE, 2, "usd"),
+        (Limits(9, 9, Decimal(1), 1), used(1, 1, "1"), EFFECT, 2, "repeats"),
+    ],
+)
+def test_a_limit_refuses_what_would_use_more_of_it(
+    limits: Limits, so_far: Used, kind: RequestClass, times: int, limit: str | None
+) -> None:
+    """And nothing else."""
+    found = find_spent(limits, so_far, kind, times)
+    assert (found and found.limit) == limit
+
+
+@pytest.mark.parametrize(
+    ("limits", "so_far", "text"),
+    [
+        (Limits(calls=1), used(1), "the run's limit of 1 call is used up"),
+        (TOKENS, used(0, 120, "0", 2), "100 tokens is used up: 120, and 2 calls that stated none"),
+        (USD, used(0, 9, "0.5123", 1), "0.50 USD is used up: 0.5123 USD, and 1 call of unknown"),
+        (USD, used(0, 9, "7"), "0.50 USD is used up: 7.00 USD"),
+    ],
+)
+def test_what_is_used_up_is_said_with_what_is_unknown(
+    limits: Limits, so_far: Used, text: str
+) -> None:
+    """One line, with both numbers."""
+    found = find_spent(limits, so_far, INFERENCE, 0)
+    assert found is not None
+    assert text in found.text
+
+
+def test_a_charge_in_place_of_another_leaves_nothing_of_it() -> None:
+    """A stream is read twice: before the piece that an SDK acts on, and at its end."""
+    first, last = Charge(True, 3, 1, 0, None), Charge(True, 3, 77, 2, 5)
+    so_far = Used()
+    so_far.add(first)
+    so_far.add(first, -1)
+    so_far.add(last)
+    assert so_far == Used(0, 3, 77, 2, 5, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "charge", [Charge(), Charge(True, 1, 2, 1, None), Charge(True, 1, 2, 0, 7), Charge(True)]
+)
+def test_a_charge_comes_back_from_its_row(charge: Charge) -> None:
+    """As it stands in an event."""
+    assert Charge.from_row(charge.to_row()) == charge
+
+
+def _asked(target: str, method: str = "GET") -> Facts:
+    return Facts(method, "https", "api.test", 443, target, READ)
+
+
+def test_the_same_in_a_row_is_counted_by_endpoint() -> None:
+    """Another request there begins anew; others elsewhere come between without breaking the row."""
+    row, one, two = Row(), Fingerprint(b"1"), Fingerprint(b"2")
+    asked = _asked("/a?x=1")
+    assert [row.note(asked, one) for _ in range(3)] == [1, 2, 3]
+    assert row.note(_asked("/b"), two) == 1
+    assert row.note(_asked("/a", "POST"), two) == 1
+    assert row.note(asked, one) == 4
+    assert row.note(_asked("/a?x=2"), two) == 1
+    assert row.note(asked, one) == 1
+
+
+def test_a_new_answer_begins_the_row_anew() -> None:
+    """The same one does not, nor that to another request, or one at a place that nobody knows."""
+    row, one, two, asked = Row(), Fingerprint(b"1"), Fingerprint(b"2"), _asked("/job")
+    row.heard(asked, one, b"nobody asked")
+    for answer, times in ((b"wait", 1), (b"wait", 2), (b"wait", 3), (b"half", 4), (b"half", 2)):
+        assert row.note(asked, one) == times
+        row.heard(asked, one, answer)
+        row.heard(asked, two, b"else")
+        row.heard(_asked("/other"), one, b"else")
+    assert row.note(asked, one) == 3
+
+
+def test_no_more_endpoints_are_remembered_than_there_is_room_for() -> None:
+    """Those asked longest ago go first."""
+    row, one = Row(), Fingerprint(b"1")
+    for number in range(10_001):
+        row.note(_asked(f"/{number}"), one)
+    assert row.note(_asked("/10000"), one) == 2
+    assert row.note(_asked("/1"), one) == 2
+    assert row.note(_asked("/0"), one) == 1
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [("5", "5.00"), ("0.5", "0.50"), ("0.0125", "0.0125"), ("1000000", "1000000.00")],
+)
+def test_money_is_shown_with_two_digits_or_as_many_as_it_needs(amount: str, text: str) -> None:
+    """Fractions of a cent are what one call costs."""
+    assert show_usd(Decimal(amount)) == text
