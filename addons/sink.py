@@ -8,7 +8,7 @@ Rules:
 3. What then finds no room is lost, and so is what could not be delivered for that long; after that a row is tried
    once, until one is taken again.
 4. What is lost is counted, and the count is an event of its run (`lost`) before the run is sealed: a sink may lack
-   rows, and never without saying so.
+   rows, and never without saying so. What was being written at that moment may be there all the same.
 5. Rows of a run are told in the order in which its effects ended. A receiver may get a row twice: where its answer
    was lost.
 

@@ -36,13 +36,19 @@ from .shape import Schema, infer, is_valid, member
 
 MAX_MODELS = 16
 """Recorded answers that are looked at."""
-_MAX_BODY = 256 * 1024
+_MAX_BODY = 64 * 1024
 """Bytes of an answer beyond which it is given as recorded."""
 _MAX_PLACES = 20_000
 _MAX_SWAPS = 64
+_MAX_SAME = 16
+"""Places of a request with the same value that are looked at."""
+_MAX_READ = 256 * 1024
+"""Bytes of all answers that are compared."""
 _ECHO_CHARS = 8
 """Characters of a text of the request that is looked for inside texts of the answer."""
 _NAME_CHARS = 4
+_DEEP = 8
+"""Steps to the name of what was made, in a result of JSON-RPC; elsewhere 3."""
 
 _UNTRUE = frozenset(
     b"set-cookie etag last-modified digest content-digest repr-digest content-md5 signature signature-input"
@@ -154,14 +160,19 @@ def imitate(models: Sequence[Model], asked: Request, seed: bytes) -> Made:
         return _as_recorded(first, asked, seqs[:1])
     assert body is not None
     pairs = [_Pair(_places(first.request), tree)]
+    left = _MAX_READ - len(body)
     for model in models[1:MAX_MODELS]:
         other = _plain(model.exchange)
+        left -= len(other or b"")
+        if left < 0:
+            break
         found = _parse(other) if other is not None else None
         if type(found) is type(tree):
             pairs.append(_Pair(_places(model.exchange.request), found))
     try:
         made = _Imitation(pairs, _places(asked), seed, first.request)
-        new = made.tree()
+        new = _fold(made.tree())
+        tree = _fold(tree)
     except RecursionError:
         return _as_recorded(first, asked, seqs[:1])
     changed = new != tree
@@ -207,7 +218,9 @@ class _Imitation:
         self._known: dict[tuple[str, str], list[_Path]] = {}
         for path, value in pairs[0].asked.items():
             for key in _keys(value):
-                self._known.setdefault(key, []).append(path)
+                places = self._known.setdefault(key, [])
+                if len(places) < _MAX_SAME:
+                    places.append(path)
         self._names: dict[str, Any] = {}
         """What is named anew, by what it was."""
         self._left = _MAX_PLACES
@@ -231,6 +244,9 @@ class _Imitation:
         self._left -= 1
         if self._left < 0:
             return value
+        if isinstance(value, _Told):
+            inside = self._build(dict(value), path, schema)
+            return _Told(value.text, inside) if isinstance(inside, dict) else value
         if self._rpc and path == ("id",):
             return self._asked.get(("body", "id"), value)
         source = self._source(value, path)
@@ -272,7 +288,7 @@ class _Imitation:
             return None
         found = [place for key in _keys(value) for place in self._known.get(key, ())]
         found.sort(key=lambda place: not _same_name(place, path))
-        for place in found[:_MAX_SWAPS]:
+        for place in found:
             if self._holds(place, path, _is_telling(place, path, value)):
                 return place
         return None
@@ -308,7 +324,8 @@ class _Imitation:
         if any(other != value for other in others):
             return own or (isinstance(value, str) and all(map(_is_id, map(str, others))))
         # One answer, or the same in all: what all share names something else.
-        return own and len(path) <= 3 and not others and (isinstance(value, str) or value > 0)
+        near = len(path) <= (_DEEP if self._rpc else 3)
+        return own and near and not others and (isinstance(value, str) or value > 0)
 
     def _find_swaps(self) -> dict[str, str]:
         """Give what is written over inside texts: names of what is made, and long texts of the request."""
@@ -379,7 +396,15 @@ def _no_constant(text: str) -> None:
 
 
 def _parse(body: bytes) -> Any:
-    """Parse JSON; None for what is none."""
+    """Parse an answer in JSON; None for what is none."""
+    try:
+        return _unfold(_read(body))
+    except RecursionError:
+        return None
+
+
+def _read(body: bytes) -> Any:
+    """Parse JSON; None for what is none, and for what is no object and no list."""
     if body[:1] not in (b"{", b"[") and body.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
@@ -388,13 +413,47 @@ def _parse(body: bytes) -> Any:
         return None
 
 
+class _Told(dict[str, Any]):
+    """An object that an answer holds as a text, as results of tools do."""
+
+    def __init__(self, text: str, value: dict[str, Any]) -> None:
+        super().__init__(value)
+        self.text = text
+
+
+def _unfold(value: Any) -> Any:
+    """Put the object in the place of each text that is one."""
+    if isinstance(value, dict):
+        return {name: _unfold(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_unfold(item) for item in value]
+    if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}":
+        try:
+            return _Told(value, json.loads(value, parse_constant=_no_constant))
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _fold(value: Any) -> Any:
+    """Undo `_unfold`; a text whose object is as it was stays as it was."""
+    if isinstance(value, _Told):
+        if dict(value) == json.loads(value.text):
+            return value.text
+        close = None if '": ' in value.text else (",", ":")
+        return json.dumps(dict(value), ensure_ascii=False, separators=close)
+    if isinstance(value, dict):
+        return {name: _fold(item) for name, item in value.items()}
+    return [_fold(item) for item in value] if isinstance(value, list) else value
+
+
 def _body_tree(request: Request) -> Any:
     body, content = open_body(request)
     if content is None or len(body) > _MAX_BODY:
         return None
     if content.kind is BodyKind.FORM:
         return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return _parse(body) if content.kind is BodyKind.JSON else None
+    return _read(body) if content.kind is BodyKind.JSON else None
 
 
 def _places(request: Request) -> dict[_Path, Any]:

@@ -102,6 +102,10 @@ def test_several_answers_tell_an_echo_from_a_coincidence() -> None:
         ({"to": "ann@a.example"}, {"text": "sent to ann@a.example."}, {"to": "bob@b.example"}, {"text": "sent to bob@b.example."}),
         # JSON-RPC's id is the client's.
         ({"jsonrpc": "2.0", "id": 1, "method": "m"}, {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": "x9", "method": "m"}, {"jsonrpc": "2.0", "id": "x9", "result": {}}),
+        # A tool's result is JSON in a text.
+        ({"amount": 5}, {"text": '{"amount": 5, "ok": true}'}, {"amount": 7}, {"text": '{"amount": 7, "ok": true}'}),
+        ({"amount": 5}, {"text": '{"ok":true,"amount":5}', "more": '{ "ok": 1 }'}, {"amount": 7}, {"text": '{"ok":true,"amount":7}', "more": '{ "ok": 1 }'}),
+        ({"amount": 5}, {"text": "{no json}"}, {"amount": 7}, {"text": "{no json}"}),
         ([], [], [], []),
     ],
 )  # fmt: skip
@@ -154,6 +158,13 @@ def test_what_is_true_of_one_answer_alone_is_left_out() -> None:
 def test_what_is_no_json_is_given_as_recorded(body: bytes) -> None:
     """Whole."""
     made = imitate([model(REFUND, body)], make_request(URL, {"charge": "ch_9"}), SEED)
+    assert (made.body, made.changed) == (body, False)
+
+
+def test_what_is_large_is_given_as_recorded() -> None:
+    """So that the work is bounded."""
+    body = json.dumps({"amount": 5, "items": ["x"] * 20_000}).encode()
+    made = imitate([model({"amount": 5}, body)], make_request(URL, {"amount": 7}), SEED)
     assert (made.body, made.changed) == (body, False)
 
 
@@ -219,7 +230,7 @@ def test_another_name_has_the_same_form(name: str, seed: bytes) -> None:
 
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=12)
-    | st.sampled_from(["re_1a2b3c", "ch_77x88y", "550e8400-e29b-41d4-a716-446655440000"]),
+    | st.sampled_from(["re_1a2b3c", "ch_77x88y", "550e8400-e29b-41d4-a716-446655440000", '{"id": "re_1a2b3c"}', '{"x": {"id": 1}}']),
     lambda inner: st.lists(inner, max_size=4)
     | st.dictionaries(st.sampled_from(["id", "amount", "charge", "items", "x"]), inner, max_size=4),
 )  # fmt: skip
