@@ -8,7 +8,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from playhead.config import Classes, Config, IgnoreRule, Mode, RedactRule, parse_match
+from playhead.config import Classes, Config, IgnoreRule, Mode, Playback, RedactRule, parse_match
 from playhead.proxy.reindex import reindex_run
 from playhead.store import Store
 from playhead.tape.canonical import CANONICAL_VERSION
@@ -62,6 +62,8 @@ def break_last(folder: Path) -> None:
             transaction.put(cursor.key(), cursor.value()[:-1], db=table)
 
 
+REFUSE = Playback(effects="refuse")
+"""What is not on the tape is told, not made up."""
 MASK = (IgnoreRule(parse_match("*://api.test"), json=("$.id",)),)
 
 
@@ -237,7 +239,7 @@ async def test_an_exchange_that_cannot_be_read_is_named_each_time_it_is_asked_fo
     """With what to do, and it stays unserved; the rest of the tape plays."""
     tape(tmp_path, b'{"id": 1}', b'{"id": 2}')
     break_last(tmp_path)
-    async with running_engine(config(tmp_path)) as running:
+    async with running_engine(config(tmp_path, playback=REFUSE)) as running:
         said, receipt = await play(running, b'{"id": 2}', b'{"id": 2}', b'{"id": 1}', b'{"id": 3}')
     first, again, other = (json.loads(said[at])["playhead"] for at in (0, 1, 3))
     assert first["reason"].startswith("on the tape as seq 2, which cannot be read (run tape, exch")
@@ -274,7 +276,7 @@ async def test_a_pattern_that_ran_out_of_time_is_told(
     tape(tmp_path, b'{"id": "%b1"}' % (b"a" * 100_000), b'{"id": "x"}')
     monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.001)
     slow = (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|[a1]",)),)
-    async with running_engine(config(tmp_path, ignore=slow)) as running:
+    async with running_engine(config(tmp_path, ignore=slow, playback=REFUSE)) as running:
         said, receipt = await play(running, b'{"id": "%b2"}' % (b"a" * 100_000), b'{"id": "x"}')
     why = "the ignore pattern '(?s)a.*b|[a1]' took longer than"
     assert why in json.loads(said[0])["playhead"]["divergence"]["text"]
