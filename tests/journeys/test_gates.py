@@ -33,7 +33,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
 YES = Ruled(Ruling.APPROVED, "ann", "command")
 NO = Ruled(Ruling.DENIED, "ann", "command", "that is twice")
 _LONG_S = 20.0
-EFFECTS = 10_000 if os.environ.get("PLAYHEAD_FULL") else 200
+EFFECTS = 10_000 if os.environ.get("PLAYHEAD_FULL") else 60
 RACES = 1000 if os.environ.get("PLAYHEAD_FULL") else 100
 
 

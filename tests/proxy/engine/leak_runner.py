@@ -339,7 +339,7 @@ def big_body(v: Visit) -> None:
     body = bytes(300_000)
     lines = (f"proxy-authorization: {_basic('tape')}", f"content-length: {len(body)}")
     with v.open() as sock:
-        sock.settimeout(5 * SILENCE_S)
+        sock.settimeout(PATIENCE_S)
         v.ask(sock, "/big", *lines, method="POST", base=f"http://{v.host}", body=body)
 
 
@@ -347,7 +347,7 @@ def big_body(v: Visit) -> None:
 def streamed_body(v: Visit) -> None:
     body = b"4\r\nabcd\r\n0\r\n\r\n"
     with v.open() as sock:
-        sock.settimeout(5 * SILENCE_S)
+        sock.settimeout(PATIENCE_S)
         lines = (f"proxy-authorization: {_basic('tape')}", "transfer-encoding: chunked")
         v.ask(sock, "/streamed", *lines, method="POST", base=f"http://{v.host}", body=body)
 
