@@ -87,8 +87,7 @@ class Database:
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
-        vault = self.vault
-        return Row(self.tables[table], vault.place(table, key), vault.seal(table, key, value))
+        return Row(self.tables[table], *self.vault.seal(table, key, value))
 
     def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
         """Put a row that was made; say whether it was."""

@@ -12,7 +12,7 @@ COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
     *(look.runs, look.show, look.receipt, look.effects, look.policy, look.learn, look.reindex),
     rule.gates,
-    keep.verify,
+    *(keep.verify, keep.rekey),
     *(setup.ca, setup.doctor),
 )
 """In the order of a day's work."""

@@ -4,9 +4,9 @@ from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
-from ...store import Store
 from ...timeline.render import plain, plain_lines
 from ..errors import NotAnswered
+from ..stores import open_store
 from .address import find_addresses, read_token, token_path
 from .client import ask
 
@@ -18,7 +18,7 @@ def find_held(config: Config) -> list[dict[str, Any]]:
 
     Raises: StoreError, where there is no store; NotAnswered.
     """
-    with Store.open(config.store, readonly=True):
+    with open_store(config, readonly=True):
         pass  # a mistyped store holds nothing, and says so
     held = []
     for address in find_addresses(config.store):
@@ -31,7 +31,7 @@ def find_pages(config: Config) -> str:
 
     Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
     """
-    with Store.open(config.store, readonly=True):
+    with open_store(config, readonly=True):
         pass
     token = quote(read_token(token_path(config)), safe="")
     pages = [f"{address.url}/gates#{token}" for address in find_addresses(config.store)]
@@ -46,7 +46,7 @@ def rule_on(
     digest: of the request that was looked at; None approves what is held now under that name.
     Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
     """
-    with Store.open(config.store, readonly=True):
+    with open_store(config, readonly=True):
         pass
     addresses = find_addresses(config.store)
     refused: NotAnswered | None = None
