@@ -164,7 +164,7 @@ def read_line(data: bytes) -> Told:
     """
     try:
         line = _DECODER.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:  # also what is not as expected
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error)) from error
     request = _request(line.request)
     response = _response(line.response) if line.response is not None else None
