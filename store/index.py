@@ -79,10 +79,9 @@ class Indexes:
                 raise UnknownRun(info.id, ())
             if now.status is RunStatus.OPEN:
                 raise RunOpen(f"run {info.id!r} is still being recorded")
-            meta, tables = self._database.tables["meta"], self._database.tables
+            tables = self._database.tables
             # A number of its own, from those of runs: no row can be taken for one of another index.
-            number = int(transaction.get(b"next-run", db=meta) or b"1")
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            number = self._runs.allot(transaction)
             for entry in index.entries:
                 used = fingerprint_key(number, entry.fingerprint, entry.seq)
                 transaction.put(used, b"", db=tables["fingerprints"])

@@ -32,7 +32,7 @@ class RunList:
         self._log = log
         self.ended: list[Callable[[int], None]] = [log.forget]
         """Called with its number on the writer's thread when a run ends, to drop what is remembered of it."""
-        self._owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
+        self.owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
 
     def create(
         self,
@@ -59,10 +59,8 @@ class RunList:
             )
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
-            meta = self._database.tables["meta"]
-            number = int(transaction.get(b"next-run", db=meta) or b"1")
-            run_id = RunId(self._free_name(transaction, wanted, parent is not None))
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            number = self.allot(transaction)
+            run_id = RunId(self.free_name(transaction, wanted, parent is not None))
             info = RunInfo(
                 number=number,
                 id=run_id,
@@ -71,12 +69,11 @@ class RunList:
                 parent=parent.id if parent else None,
                 parent_number=parent.number if parent else 0,
                 agent=agent,
-                owner=self._owner,
+                owner=self.owner,
                 rules=rules,
                 canonical=canonical,
             )
-            transaction.put(number_key(number), info.encode(), db=self._database.tables["runs"])
-            transaction.put(run_id.encode(), number_key(number), db=self._database.tables["names"])
+            self.put(transaction, info)
             transaction.put(number_key(number), b"", db=self._database.tables["open"])
             self._log.put(
                 transaction,
@@ -91,7 +88,21 @@ class RunList:
 
         return self._database.writer.submit(lambda: operation)
 
-    def _free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
+    def allot(self, transaction: lmdb.Transaction) -> int:
+        """Give a number that no run and no index has had, inside a transaction."""
+        meta = self._database.tables["meta"]
+        number = int(transaction.get(b"next-run", db=meta) or b"1")
+        transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+        return number
+
+    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Put a run onto the list under its name, inside a transaction."""
+        key, tables = number_key(info.number), self._database.tables
+        transaction.put(key, info.encode(), db=tables["runs"])
+        transaction.put(info.id.encode(), key, db=tables["names"])
+
+    def free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
+        """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
         names = self._database.tables["names"]
         if not playback and transaction.get(wanted.encode(), db=names) is None:
             return wanted
@@ -103,6 +114,10 @@ class RunList:
             number += 1
         transaction.put(counter, str(number + 1).encode(), db=names)
         return form.format(wanted, number)
+
+    def owner_alive(self, info: RunInfo) -> bool:
+        """Say whether the process that writes a run is still there."""
+        return is_alive(info.owner)
 
     def find(self, name: str) -> RunInfo | None:
         """Find a run by its name."""
@@ -168,7 +183,7 @@ class RunList:
     def _shown(self, info: RunInfo | None) -> RunInfo | None:
         if self._database.writable or info is None or info.status is not RunStatus.OPEN:
             return info
-        if owner_alive(info):
+        if is_alive(info.owner):
             return info
         return info.ended(RunStatus.RECOVERED, 0, info.exchanges, DIED)
 
@@ -258,9 +273,8 @@ def _name_key(name: str, limit: int) -> bytes | None:
     return key if 0 < len(key) <= limit and not key.startswith(b"\0") else None
 
 
-def owner_alive(info: RunInfo) -> bool:
+def is_alive(owner: Owner | None) -> bool:
     """Say whether the process that writes a run is still there."""
-    owner = info.owner
     if owner is None:
         return False
     with contextlib.suppress(psutil.Error):

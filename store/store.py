@@ -15,13 +15,14 @@ from ..tape.redact_stream import Stream
 from .database import Database, unreadable
 from .exchanges import Exchanges
 from .index import Indexes
+from .intake import Intake, drop_unpublished
 from .log import EventLog
 from .mail import Mail
 from .messages import Messages
 from .opening import open_database
 from .origins import Origins
 from .recovery import recover
-from .run_list import RunList, owner_alive
+from .run_list import RunList
 from .spool import Spool, clear_partial, read_pieces
 from .writer import Writer
 
@@ -37,8 +38,8 @@ class Store:
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        exchanges = Exchanges(database, log, origins)
-        messages = Messages(database)
+        self._exchanges = exchanges = Exchanges(database, log, origins)
+        self._messages = messages = Messages(database)
         index = Indexes(database, runs)
         mail = Mail(database)
 
@@ -50,7 +51,7 @@ class Store:
         self.reload = runs.reload
         self.seal = runs.seal
         self.seal_blocking = runs.seal_blocking
-        self.owner_alive = owner_alive
+        self.owner_alive = runs.owner_alive
 
         self.ask = mail.ask
         self.asked = mail.asked
@@ -91,7 +92,7 @@ class Store:
         if not readonly:
             try:
                 store.check_readers()
-                store.writer.call(lambda txn: recover(txn, store._runs, store._log))
+                store.writer.call(store._clean_up)
                 clear_partial(store._bodies)
             except (lmdb.Error, OSError) as error:
                 store.close()
@@ -100,6 +101,14 @@ class Store:
                 store.close()
                 raise
         return store
+
+    def _clean_up(self, transaction: lmdb.Transaction) -> None:
+        recover(transaction, self._runs, self._log)
+        drop_unpublished(self._database, transaction)
+
+    def take_in(self) -> Intake:
+        """Begin to take in runs from elsewhere; see `Intake`."""
+        return Intake(self._database, self._runs, self._log, self._exchanges, self._messages)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""
