@@ -22,7 +22,7 @@ from .layout import number_key, pair_key
 from .log import EventLog
 from .messages import Messages
 from .removal import remove_rows
-from .run_list import RunList, is_alive
+from .run_list import RunList, check_name, is_alive
 from .runs import Owner, RunInfo, RunStatus
 
 _MARK = b"intake/"
@@ -58,11 +58,13 @@ class Intake:
         if dropped and self._database.writer.failed is None:
             self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
 
-    def begin(self) -> int:
+    def begin(self, name: str) -> int:
         """Give the number of a new run.
 
-        Raises: StoreUnwritable.
+        name: that it should have.
+        Raises: StoreError, when it cannot be a name; StoreUnwritable.
         """
+        check_name(name)
         us = self._runs.owner
         owner = pack_map({"owner": (us.pid, us.started)})
 

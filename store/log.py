@@ -117,6 +117,33 @@ class EventLog:
             yield from page
             after = page[-1].number
 
+    def raw(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[bytes]:
+        """Read all events of a run as they are kept: chain hash, then the event.
+
+        Raises: LogCorrupt, where one does not follow the one before.
+        """
+        before, after = CHAIN_START, 0
+        while page := self._raw_page(info, after, page_events):
+            for value in page:
+                after += 1
+                link = check_link(value, before)
+                if link is None:
+                    raise LogCorrupt(f"run {info.id}: event {after} does not follow the one before")
+                before = link
+                yield value
+
+    def _raw_page(self, info: RunInfo, after: int, limit: int) -> list[bytes]:
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["events"]) as cursor,
+        ):
+            page: list[bytes] = []
+            more = cursor.set_range(pair_key(info.number, after + 1))
+            while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
+                page.append(bytes(cursor.value()))
+                more = cursor.next()
+            return page
+
     def read(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
     ) -> Iterator[Event]:

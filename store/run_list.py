@@ -49,14 +49,10 @@ class RunList:
 
         wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
             where `parent` is given and `wanted` is the tape's name).
-        Raises: StoreError, when it cannot be a name: a key that LMDB refuses would fail the whole batch.
+        Raises: StoreError, when it cannot be a name.
         """
         # A tape's name may be longer by the number that it got itself.
-        if _name_key(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40) is None:
-            raise StoreError(
-                f"{wanted[:60]!r} cannot be the name of a run",
-                f"a name is text of 1 to {MAX_NAME_BYTES} bytes",
-            )
+        check_name(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40)
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
             number = self.allot(transaction)
@@ -261,6 +257,15 @@ def _run(number: int, value: bytes) -> RunInfo:
         return RunInfo.decode(number, value)
     except BadRecord as error:
         raise LogCorrupt(f"run {number}: {error}") from error
+
+
+def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:
+    """Raise StoreError where a text cannot be the name of a run: such a key would fail a whole batch."""
+    if _name_key(name, limit) is None:
+        raise StoreError(
+            f"{name[:60]!r} cannot be the name of a run",
+            f"a name is text of 1 to {MAX_NAME_BYTES} bytes",
+        )
 
 
 def _name_key(name: str, limit: int) -> bytes | None:

@@ -5,7 +5,7 @@ awaited but what rule 3 of the design asks for; a read transaction lives for one
 own; this is where they meet.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import lmdb
@@ -23,7 +23,7 @@ from .opening import open_database
 from .origins import Origins
 from .recovery import recover
 from .run_list import RunList
-from .spool import Spool, clear_partial, read_pieces
+from .spool import Spool, clear_partial, keep_file, read_file, read_pieces
 from .writer import Writer
 
 
@@ -61,6 +61,7 @@ class Store:
         self.append_durably = log.append_durably
         self.events = log.events
         self.log = log.log
+        self.raw_log = log.raw
         self.find_broken_link = log.find_broken_link
 
         self.save = exchanges.save
@@ -147,6 +148,20 @@ class Store:
         Raises: StoreUnwritable.
         """
         return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
+
+    def read_file(self, digest: bytes) -> Iterator[bytes]:
+        """Read the file of a spilled body, or of the list of its pieces; its last piece only if all fits its hash.
+
+        Raises: LogCorrupt.
+        """
+        return read_file(self._bodies, digest)
+
+    def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
+        """Keep the file of a spilled body, or of the list of its pieces.
+
+        Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
+        """
+        keep_file(self._bodies, digest, pieces)
 
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
