@@ -285,4 +285,7 @@ def import_lines(
                 "nothing was imported; docs/import.md says what a line holds",
             ) from error
         progress(done)
-    return into.publish()
+    made = into.publish()
+    if not made:
+        raise StoreError("no exchanges in the file", "docs/import.md says what a line holds")
+    return made
