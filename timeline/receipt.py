@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..config import Match, parse_match
-from ..store import RunInfo, RunStatus, Store, UnknownRun
+from ..store import RunInfo, RunStatus, Store
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.limits import NANO, Charge, Used
@@ -289,9 +289,8 @@ class _Fold:
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
-            try:
-                self.tape = store.get_run(info.parent)
-            except UnknownRun:
+            self.tape = store.find_run(info.parent)
+            if self.tape is None:
                 receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
 
     def take(self, event: Event) -> None:

@@ -8,24 +8,24 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import Config, Mode
-from ..store import RunInfo, Store, UnknownRun
+from ..store import RunInfo, Store
 from ..tape.ask_body import class_now
 from ..tape.classify import classify
 from ..tape.cursor import Cursor, Exhausted, Hit, Unknown
-from ..tape.events import Event, EventKind
+from ..tape.events import EventKind
 from ..tape.gate import is_undone
 from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ..tape.nearness import Endpoints
 from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
+from .endpoints import read_places
 from .hints import split_place
-from .patterns import find_models, read_endpoints
+from .patterns import find_models
 
-_PAGE = 1000
 _VERDICTS = {
     Action.FORWARD: VerdictKind.RECORDED,
     Action.LIVE: VerdictKind.LIVE,
@@ -131,12 +131,7 @@ class _Judge:
         self._policy = Policy.of(config)
         self._mode = Mode(run.mode)
         self._undone: set[int] = set()
-        self._tape: RunInfo | None = None
-        if run.parent is not None:
-            try:
-                self._tape = store.get_run(run.parent)
-            except UnknownRun:
-                self._tape = None
+        self._tape = None if run.parent is None else store.find_run(run.parent)
         self._cursor = Cursor(self._next_use)
         self._near: Endpoints | None = None
 
@@ -144,7 +139,7 @@ class _Judge:
         """Give the requests of the run, by seq."""
         found: dict[int, _Asked] = {}
         held: set[int] = set()
-        for event in _log(self._store, self._run):
+        for event in self._store.log(self._run):
             data = event.data
             if event.kind is EventKind.HELD:
                 held.add(event.seq)
@@ -228,9 +223,9 @@ class _Judge:
         own = self._store.find_exchange(self._run, Seq(asked.data["seq"]))
         if own is None:
             return False
-        if self._near is None:
-            self._near = read_endpoints(self._store, self._tape)
         classes = self._config.classes
+        if self._near is None:
+            self._near = read_places(self._store, self._tape, classes).near
         return bool(find_models(self._store, self._tape, self._near, classes, own.request, found))
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
@@ -257,10 +252,3 @@ def _shown(judgement: Judgement) -> dict[str, str]:
         "rule": judgement.rule,
         "reason": judgement.reason,
     }
-
-
-def _log(store: Store, info: RunInfo) -> Iterator[Event]:
-    page = store.events(info, 0, _PAGE)
-    while page:
-        yield from page
-        page = store.events(info, page[-1].number, _PAGE)
