@@ -31,6 +31,7 @@ from ..config import (
     EffectRule,
     Gate,
     LiveRule,
+    Match,
     Mode,
     ModelDrift,
     ReadRule,
@@ -72,6 +73,10 @@ class Facts:
     request_class: RequestClass
     by_body: bool = False
     """Its body made it a read; method and URL alone make it an effect, and it leaves as one or not at all."""
+
+    def fit(self, match: Match) -> bool:
+        """Say whether a pattern matches them."""
+        return match.matches(self.method, self.scheme, self.host, self.port, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ class Policy:
         for rule, only in self.live:
             if only is not None and (facts.by_body or only is not facts.request_class):
                 continue
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
@@ -173,16 +178,14 @@ class Policy:
         if not self.reads or facts.request_class is not RequestClass.READ:
             return None
         for rule in self.reads:
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
     def find_effect(self, facts: Facts, says: str) -> EffectRule | None:
         """Find the first effect rule that names a request and says something of this kind."""
         for rule in self.effects:
-            if getattr(rule, says) and rule.match.matches(
-                facts.method, facts.scheme, facts.host, facts.port, facts.target
-            ):
+            if getattr(rule, says) and facts.fit(rule.match):
                 return rule
         return None
 
