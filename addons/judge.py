@@ -14,7 +14,7 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..store import LogCorrupt
-from ..tape.ask_body import asks_to_read
+from ..tape.ask_body import reads_by_body
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
@@ -71,7 +71,7 @@ class Judge:
         facts = Facts(method, scheme, host, message.port, target, kind.of)
         seq = session.next_seq() if session.run is not None else Seq(0)
         flight = Flight(session, flow, seq, facts)
-        flight.named = kind.named
+        flight.kind = kind
         flight.fields = message.data.headers.fields
         flight.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, flight)
@@ -113,11 +113,7 @@ class Judge:
         request, flight.redactions = redact(asked)
         flight.request = request
         flight.searched = not recording
-        if (
-            flight.request_class is RequestClass.EFFECT
-            and not flight.named
-            and asks_to_read(request)
-        ):
+        if reads_by_body(flight.kind, request):
             flight.facts = replace(flight.facts, request_class=RequestClass.READ, by_body=True)
         if recording:
             return self._judge_leaving(flight, session)

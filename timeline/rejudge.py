@@ -14,7 +14,7 @@ from typing import Any
 
 from ..config import Config, Mode
 from ..store import RunInfo, Store
-from ..tape.ask_body import class_now
+from ..tape.ask_body import reads_by_body
 from ..tape.classify import classify
 from ..tape.cursor import Cursor, Exhausted, Hit, Unknown
 from ..tape.events import EventKind
@@ -169,7 +169,7 @@ class _Judge:
         refused = before.verdict == VerdictKind.REFUSED.value
         if place is None or before.rule in _STAYS or (refused and before.rule == "tape"):
             return Row(seq, method, url, before, before, None)
-        facts = Facts(method, *place, self._class_of(seq, method, place, before.request_class))
+        facts = self._facts(seq, method, place, before.request_class)
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
         model = self._shows(asked, facts, found)
         standing = Standing(repeat=self._repeat(data), model=model)
@@ -181,17 +181,20 @@ class _Judge:
                 replay = _judged(facts, played)
         return Row(seq, method, url, before, _judged(facts, after), replay)
 
-    def _class_of(
+    def _facts(
         self, seq: Seq, method: str, place: tuple[str, str, int, str], recorded: str
-    ) -> RequestClass:
+    ) -> Facts:
         kind = classify(method, *place, self._config.classes)
         if kind.named or kind.of.value == recorded:
-            return kind.of
+            return Facts(method, *place, kind.of)
         # Its body said more, or a pattern that is not there any more.
         exchange = self._store.find_exchange(self._run, seq)
         if exchange is None:
-            return RequestClass(recorded)
-        return class_now(exchange.request, self._config.classes)
+            now = RequestClass(recorded)
+            by_body = kind.of is RequestClass.EFFECT and now is RequestClass.READ
+            return Facts(method, *place, now, by_body)
+        by_body = reads_by_body(kind, exchange.request)
+        return Facts(method, *place, RequestClass.READ if by_body else kind.of, by_body)
 
     def _find(self, asked: _Asked, facts: Facts) -> Found | None:
         data = asked.data
