@@ -165,11 +165,11 @@ class Judge:
         flight.fingerprint = found
         assert session.cursor is not None
         hit = session.cursor.find(found, flight.request_class, repeat=self._repeats(flight))
-        if (
-            isinstance(hit, Unknown)
-            and flight.request_class is RequestClass.INFERENCE
-            and session.policy.find_live(flight.facts) is None
-        ):
+        if session.policy.find_live(flight.facts) is not None:
+            flight.found = hit
+            self._let_out(flight, session)
+            return None
+        if isinstance(hit, Unknown) and flight.request_class is RequestClass.INFERENCE:
             return self._look_for_drift(flight, session)
         if not isinstance(hit, Hit) and session.policy.imitates(flight.facts):
             return self._settle_stub(flight, session, hit)
@@ -215,13 +215,9 @@ class Judge:
         return None
 
     def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
-        """Decide; True where a recorded exchange is to be served, unless it comes too early."""
-        live = session.policy.find_live(flight.facts) is not None
-        if live:
-            flight.decision = decide_leaving(flight, session.policy, found)
-        else:
-            now = Standing(model=flight.made is not None)
-            flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
+        """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
+        now = Standing(model=flight.made is not None)
+        flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return False

@@ -194,10 +194,9 @@ class Policy:
         return self.find_effect(facts, "gate") if self.effects else None
 
     def imitates(self, facts: Facts) -> bool:
-        """Say whether the tape is asked what an answer to a request that is not on it looks like."""
+        """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
         return (
             facts.request_class is RequestClass.EFFECT
-            and self.find_live(facts) is None
             and self.stubs(facts)
             and self.find_effect(facts, "answer") is None
         )

@@ -219,7 +219,9 @@ class _Judge:
     def _shows(self, asked: _Asked, facts: Facts, found: Found | None) -> bool:
         """Say whether the tape shows what an answer to an effect that it does not hold looks like."""
         missed = isinstance(found, Unknown | Exhausted)
-        if self._tape is None or not missed or not self._policy.imitates(facts):
+        if self._tape is None or not missed or self._policy.find_live(facts) is not None:
+            return False
+        if not self._policy.imitates(facts):
             return False
         if asked.data.get("after"):
             return True
