@@ -152,6 +152,8 @@ class Receipt:
     contained: bool = False
     child_exit: int | None = None
     end: str = ""
+    tape_gone: bool = False
+    """Whether its tape is not in the store any more, so that nobody knows what was left over."""
 
     @property
     def faithful(self) -> bool | None:
@@ -255,6 +257,8 @@ def exit_code(receipt: Receipt) -> int:
         return LEAKED
     if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
+    if receipt.tape_gone:
+        return UNTESTABLE
     return UNUSED if receipt.counts["unused"] else 0
 
 
@@ -291,6 +295,7 @@ class _Fold:
         if info.parent is not None:
             self.tape = store.find_run(info.parent)
             if self.tape is None:
+                receipt.tape_gone = True
                 receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
 
     def take(self, event: Event) -> None:
