@@ -207,9 +207,10 @@ class Record:
             await self._save(flight, answer, complete=whole)
         flight.finish()
 
-    def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
+    def break_off(self, flight: Flight, text: str, rule: str) -> Awaitable[None] | None:
         """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
 
+        rule: what decided that.
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
         if flight.recording and not flight.saved:
@@ -227,7 +228,7 @@ class Record:
         if flight.request is not None and not flight.finished:
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
-                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=rule)
             if isinstance(flight.conversation, Played):
                 waiting = flight.conversation.end()
         flight.finish()

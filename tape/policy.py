@@ -44,7 +44,8 @@ from .model import Repeat, RepeatKind, RequestClass, Seq
 CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
 
-
+STOPPED = "stopped"
+"""What decided where somebody stopped the run."""
 LIMITS = "limits"
 """What decided where a limit of the run is used up."""
 
@@ -217,7 +218,7 @@ def decide(
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
     if policy.stopped:
-        return Decision(Action.REFUSE, policy.stopped, "stopped")
+        return Decision(Action.REFUSE, policy.stopped, STOPPED)
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:

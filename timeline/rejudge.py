@@ -21,7 +21,18 @@ from ..tape.events import EventKind
 from ..tape.gate import is_undone
 from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ..tape.nearness import Endpoints
-from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
+from ..tape.policy import (
+    LIMITS,
+    STOPPED,
+    Action,
+    Decision,
+    Drifted,
+    Facts,
+    Found,
+    Policy,
+    Standing,
+    decide,
+)
 from .endpoints import read_places
 from .hints import split_place
 from .patterns import find_models
@@ -34,7 +45,7 @@ _VERDICTS = {
     Action.STUB: VerdictKind.STUBBED,
     Action.REFUSE: VerdictKind.REFUSED,
 }
-_STAYS = frozenset({"stopped", "limits"})
+_STAYS = frozenset({STOPPED, LIMITS})
 """What decided about the run, not about the request."""
 
 

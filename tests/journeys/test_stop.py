@@ -460,6 +460,9 @@ async def test_a_websocket_is_closed(
     assert receipt.stopped is not None
     if mode is Mode.PLAYBACK:
         assert [row["reason"] for row in receipt.refused] == [TEXT]
+        log = running.store.log(running.store.get_run(run))
+        told = [event.data for event in log if event.kind is EventKind.VERDICT]
+        assert [one["rule"] for one in told] == ["tape", "stopped"]
 
 
 async def _talk(running: Running, origin: Origin) -> None:
