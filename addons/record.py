@@ -107,8 +107,10 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and not flight.broken and flight.session.run is not None:
+        elif flight.recording and not flight.broken and flight.request_ended:
+            # Half a request would stand for the whole one.
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
+            assert flight.session.run is not None
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
