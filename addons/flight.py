@@ -13,6 +13,7 @@ from mitmproxy import connection, http
 
 from ..store import Spool
 from ..tape.boundary import find_boundary
+from ..tape.classify import Kind
 from ..tape.divergence import Dependence, Divergence
 from ..tape.events import EventKind
 from ..tape.faults import Injection
@@ -76,8 +77,8 @@ class Flight:
         self.flow = flow
         self.seq = seq
         self.facts = facts
-        self.named = True
-        """Whether a pattern gave it its class; its body says nothing then."""
+        self.kind = Kind(facts.request_class, named=True)
+        """What its method and URL say of it."""
         self.decision: Decision | None = None
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""

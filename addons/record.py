@@ -107,8 +107,10 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and not flight.broken and flight.session.run is not None:
+        elif flight.recording and not flight.broken and flight.request_ended:
+            # Half a request would stand for the whole one.
             made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
+            assert flight.session.run is not None
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
@@ -207,9 +209,10 @@ class Record:
             await self._save(flight, answer, complete=whole)
         flight.finish()
 
-    def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
+    def break_off(self, flight: Flight, text: str, rule: str) -> Awaitable[None] | None:
         """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
 
+        rule: what decided that.
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
         if flight.recording and not flight.saved:
@@ -227,7 +230,7 @@ class Record:
         if flight.request is not None and not flight.finished:
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
-                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=rule)
             if isinstance(flight.conversation, Played):
                 waiting = flight.conversation.end()
         flight.finish()

@@ -479,6 +479,19 @@ async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None
     assert receipt.warnings == ["seq 2: its body was cut at 64 MB"]
 
 
+async def test_what_cannot_be_held_against_its_tape_is_not_called_faithful(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what was left over of a tape that is gone; what diverged is known all the same."""
+    tape = await record(store, *TAPE)
+    good, bad = await play(store, tape, *ALL), await play(store, tape, "refused 9")
+    monkeypatch.setattr(store, "find_run", lambda _: None)
+    receipt = build(store, good)
+    assert (receipt.faithful, exit_code(receipt)) == (False, 125)
+    assert receipt.warnings == ["its tape 'tape' is not in this store any more"]
+    assert exit_code(build(store, bad)) == 121
+
+
 # ---- bounds ------------------------------------------------------------------------------------
 
 
