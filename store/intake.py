@@ -14,7 +14,7 @@ from typing import Any
 import lmdb
 
 from ..tape.codec import BadRecord, pack_map, unpack
-from ..tape.events import CHAIN_START, check_link, decode_event
+from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
 from .exchanges import Exchanges, Record
@@ -78,13 +78,13 @@ class Intake:
         self._begun.append(number)
         return number
 
-    def put_event(self, run: int, value: bytes) -> None:
-        """Take an event as it stood in another store's log: its chain hash, then the event.
+    def put_event(self, run: int, value: bytes) -> Event:
+        """Take an event as it stood in another store's log: its chain hash, then the event; give it.
 
         Raises: BadRecord, where it is none or does not follow the one before; StoreUnwritable.
         """
         number, before = self._chains.get(run, (1, CHAIN_START))
-        decode_event(value, number)
+        event = decode_event(value, number)
         link = check_link(value, before)
         if link is None:
             raise BadRecord(f"event {number} does not follow the one before it")
@@ -92,6 +92,7 @@ class Intake:
         key, table = pair_key(run, number), self._database.tables["events"]
         self._database.writer.append(lambda: lambda txn: txn.put(key, value, db=table))
         self._wait()
+        return event
 
     def save(self, run: int, record: Record) -> None:
         """Take an exchange, with its outcome event if it has one.

@@ -38,8 +38,9 @@ class Store:
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        self._exchanges = exchanges = Exchanges(database, log, origins)
         self._messages = messages = Messages(database)
+        runs.ended.append(messages.forget)
+        self._exchanges = exchanges = Exchanges(database, log, origins, messages)
         index = Indexes(database, runs)
         mail = Mail(database)
 

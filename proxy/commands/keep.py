@@ -9,17 +9,23 @@ from .common import options, print_json, reading
 
 @click.command()
 @options("config", "store", "json")
-@click.option("--secrets", is_flag=True, help="Look for what reads like a secret.")
+@click.option("--secrets", is_flag=True, help="Look for what reads like a secret instead.")
 @click.argument("run", required=False)
 def verify(
     config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
 ) -> int:
-    """Check what a store holds; 1 where something is found."""
+    """Check that a store holds what it held; 1 where it does not."""
+    from ...timeline.integrity import render_verified
     from ...timeline.secrets import render_findings
-    from ..verify import verify_secrets
+    from ..verify import verify_runs, verify_secrets
 
     if not secrets:
-        raise click.UsageError("say what to check: --secrets")
+        checked = verify_runs(reading(config_file, store), run)
+        if as_json:
+            print_json([one.to_json() for one in checked])
+        else:
+            click.echo(render_verified(checked))
+        return 1 if any(one.problems for one in checked) else 0
     found, runs = verify_secrets(reading(config_file, store), run)
     if as_json:
         print_json({"runs": runs, "found": [one.to_json() for one in found]})
