@@ -66,6 +66,10 @@ class EventLog:
 
         return self._database.writer.submit(make)
 
+    def append_blocking(self, info: RunInfo, event: Event) -> None:
+        """Append an event from a process without a loop; durable when it returns."""
+        self._database.writer.call(lambda txn: self.put(txn, info.number, event))
+
     def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
         """Append an event inside a transaction. Writer's thread."""
         self.put_linked(transaction, run, self.link(transaction, run, event))

@@ -60,6 +60,7 @@ class Store:
         self.append = log.append
         self.append_made = log.append_made
         self.append_durably = log.append_durably
+        self.append_blocking = log.append_blocking
         self.events = log.events
         self.log = log.log
         self.raw_log = log.raw

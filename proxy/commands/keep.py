@@ -32,3 +32,32 @@ def verify(
     else:
         click.echo(render_findings(found, runs))
     return 1 if found else 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
+@click.argument("run")
+@click.argument("text", required=False)
+def note(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    seq: int | None,
+    run: str,
+    text: str | None,
+) -> int:
+    """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
+    from ...timeline.notes import render_notes
+    from ..notes import list_notes, write_note
+
+    config = reading(config_file, store)
+    if text is not None:
+        notes = [write_note(config, run, text, seq or 0)]
+    else:
+        notes = [one for one in list_notes(config, run) if seq in (None, one.seq)]
+    if as_json:
+        print_json([one.to_json() for one in notes])
+    else:
+        click.echo(render_notes(notes))
+    return 0
