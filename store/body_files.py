@@ -10,7 +10,7 @@ bodies are one file.
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -83,6 +83,44 @@ class BodyFiles:
         with self.open(spilled.pieces) as listed:
             while packed := listed.read(PIECE_BYTES * PIECE_BATCH):
                 yield from unpack_pieces(packed)
+
+    def read_file(self, digest: bytes) -> Iterator[bytes]:
+        """Read a kept file; the last piece is given only if the whole fits its hash.
+
+        Raises: LogCorrupt, naming the file.
+        """
+        found = Digest()
+        held = b""
+        try:
+            with self.open(digest) as file:
+                while data := file.read(_READ_BYTES):
+                    if held:
+                        yield held
+                    found.update(data)
+                    held = data
+        except (OSError, BadRecord) as error:
+            raise LogCorrupt(f"the body {digest.hex()} cannot be read: {error}") from error
+        if found.finish()[0] != digest:
+            raise LogCorrupt(f"the body {digest.hex()} does not fit its hash")
+        if held:
+            yield held
+
+    def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
+        """Keep a file that came from elsewhere.
+
+        Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
+        """
+        partial = Partial(self)
+        try:
+            for piece in pieces:
+                partial.write([piece])
+            if partial.finish()[0] != digest:
+                raise BadRecord(f"the body {digest.hex()} does not fit its hash")
+            partial.keep()
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        finally:
+            partial.drop()
 
     def clear_partial(self) -> None:
         """Remove what processes that have died were writing."""

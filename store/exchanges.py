@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event
+from ..tape.events import Event, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
 from .database import Database, Row
 from .errors import LogCorrupt
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
+from .messages import Messages
 from .origins import Origins
 from .runs import RunInfo
 from .writer import Operation
@@ -27,16 +28,22 @@ class Record:
     raw: bytes
     """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
     outcome: Event | None
-    """None writes what has passed so far, to be written again when the outcome is known."""
+    """What the log tells of it; it gets the hash of what is written.
+
+    None writes what has passed so far, to be written again when the outcome is known.
+    """
 
 
 class Exchanges:
     """The table `exchanges`, and the rows of others that go with each."""
 
-    def __init__(self, database: Database, log: EventLog, origins: Origins) -> None:
+    def __init__(
+        self, database: Database, log: EventLog, origins: Origins, messages: Messages
+    ) -> None:
         self._database = database
         self._log = log
         self._origins = origins
+        self._messages = messages
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
         """Write an exchange with its outcome event; the future is done once both are durable.
@@ -51,11 +58,16 @@ class Exchanges:
 
     def _prepare(self, run: int, record: Record) -> Operation:
         exchange = record.exchange
+        encoded = encode_exchange(exchange)
+        if record.outcome is not None:
+            said = b""
+            if exchange.conversation is not None:
+                said = self._messages.take_hash(run, exchange.seq)
+            record = replace(record, outcome=vouched(record.outcome, encoded, said))
         used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
-        value = bodies.pack(encode_exchange(exchange))
         row = self._database.row
         rows = (
-            row("exchanges", pair_key(run, exchange.seq), value),
+            row("exchanges", pair_key(run, exchange.seq), bodies.pack(encoded)),
             row("fingerprints", used, b""),
         )
         raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)

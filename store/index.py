@@ -85,10 +85,9 @@ class Indexes:
                 raise UnknownRun(info.id, ())
             if now.status is RunStatus.OPEN:
                 raise RunOpen(f"run {info.id!r} is still being recorded")
-            meta, put = self._database.tables["meta"], self._database.put
+            put = self._database.put
             # A number of its own, from those of runs: no row can be taken for one of another index.
-            number = int(transaction.get(b"next-run", db=meta) or b"1")
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            number = self._runs.allot(transaction)
             for entry in index.entries:
                 used = fingerprint_key(number, entry.fingerprint, entry.seq)
                 put(transaction, "fingerprints", used, b"")
@@ -102,7 +101,7 @@ class Indexes:
             made = replace(
                 now, rules=index.digest, canonical=index.canonical, index=number, stale=stale
             )
-            self._runs.put(transaction, made)
+            self._runs.change(transaction, made)
             return made
 
         done: RunInfo = self._database.writer.call(operation)

@@ -65,6 +65,10 @@ class EventLog:
 
         return self._database.writer.submit(make)
 
+    def append_blocking(self, info: RunInfo, event: Event) -> None:
+        """Append an event from a process without a loop; durable when it returns."""
+        self._database.writer.call(lambda txn: self.put(txn, info.number, event))
+
     def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
         """Append an event inside a transaction. Writer's thread."""
         self.put_linked(transaction, run, self.link(transaction, run, event))
@@ -116,6 +120,37 @@ class EventLog:
             yield from page
             after = page[-1].number
 
+    def raw(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[bytes]:
+        """Read all events of a run as they are kept: chain hash, then the event.
+
+        Raises: LogCorrupt, where one does not follow the one before.
+        """
+        before, after = CHAIN_START, 0
+        while page := self._raw_page(info, after, page_events):
+            for value in page:
+                after += 1
+                link = check_link(value, before)
+                if link is None:
+                    raise LogCorrupt(f"run {info.id}: event {after} does not follow the one before")
+                before = link
+                yield value
+
+    def _raw_page(self, info: RunInfo, after: int, limit: int) -> list[bytes]:
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["events"]) as cursor,
+        ):
+            page: list[bytes] = []
+            more = cursor.set_range(pair_key(info.number, after + 1))
+            while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
+                try:
+                    page.append(self._value(*cursor.item()))
+                except BadRecord as error:
+                    number = int.from_bytes(cursor.key()[8:], "big")
+                    raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
+                more = cursor.next()
+            return page
+
     def read(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
     ) -> Iterator[Event]:
@@ -129,8 +164,7 @@ class EventLog:
                     return
                 number = int.from_bytes(key[8:], "big")
                 try:
-                    value = self._database.vault.open("events", bytes(key), bytes(data))
-                    yield decode_event(value, number)
+                    yield decode_event(self._value(key, data), number)
                 except BadRecord as error:
                     raise LogCorrupt(f"run {run}, event {number}: {error}") from error
                 limit = None if limit is None else limit - 1
@@ -146,10 +180,7 @@ class EventLog:
             more = cursor.set_range(pair_key(info.number, 1))
             while more and cursor.key()[:8] == number_key(info.number):
                 try:
-                    value = self._database.vault.open(
-                        "events", bytes(cursor.key()), bytes(cursor.value())
-                    )
-                    link = check_link(value, before)
+                    link = check_link(self._value(*cursor.item()), before)
                 except BadRecord:
                     link = None
                 if link is None:
@@ -157,3 +188,6 @@ class EventLog:
                 before = link
                 more = cursor.next()
         return None
+
+    def _value(self, place: bytes | memoryview, data: bytes | memoryview) -> bytes:
+        return self._database.vault.open("events", bytes(place), bytes(data))

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
+from blake3 import blake3
+
 from ..tape.codec import BadRecord, decode_message, encode_message
+from ..tape.events import HASH_BYTES
 from ..tape.model import Message
 from . import bodies
 from .database import Database
@@ -17,6 +20,8 @@ class Messages:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._hashes: dict[tuple[int, int], blake3] = {}
+        """Over the messages of each conversation that is being written. Writer's thread."""
 
     def append(
         self,
@@ -33,11 +38,23 @@ class Messages:
         """
 
         def make() -> Operation:
-            value = bodies.pack(encode_message(redact(message)))
-            row = self._database.row("messages", message_key(run, seq, number), value)
+            encoded = encode_message(redact(message))
+            self._hashes.setdefault((run, seq), blake3()).update(encoded)
+            key = message_key(run, seq, number)
+            row = self._database.row("messages", key, bodies.pack(encoded))
             return lambda txn: self._database.put_row(txn, row)
 
         self._database.writer.append(make)
+
+    def take_hash(self, run: int, seq: int) -> bytes:
+        """Give the hash over the messages of a conversation that has ended, or b"" where none came. Writer's thread."""
+        found = self._hashes.pop((run, seq), None)
+        return found.digest(HASH_BYTES) if found is not None else b""
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        for key in [key for key in self._hashes if key[0] == run]:
+            del self._hashes[key]
 
     def all(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
         """Read the messages of a WebSocket in order, one transaction each.

@@ -5,7 +5,7 @@ awaited but what rule 3 of the design asks for; a read transaction lives for one
 own; this is where they meet.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import lmdb
@@ -16,6 +16,7 @@ from .body_files import BodyFiles
 from .database import Database, unreadable
 from .exchanges import Exchanges
 from .index import Indexes
+from .intake import Intake, drop_unpublished
 from .key import StoreKey
 from .log import EventLog
 from .mail import Mail
@@ -23,7 +24,7 @@ from .messages import Messages
 from .opening import open_database
 from .origins import Origins
 from .recovery import recover
-from .run_list import RunList, owner_alive
+from .run_list import RunList
 from .spool import Spool
 from .writer import Writer
 
@@ -40,8 +41,9 @@ class Store:
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        exchanges = Exchanges(database, log, origins)
-        messages = Messages(database)
+        self._messages = messages = Messages(database)
+        runs.ended.append(messages.forget)
+        self._exchanges = exchanges = Exchanges(database, log, origins, messages)
         index = Indexes(database, runs)
         mail = Mail(database)
 
@@ -53,7 +55,7 @@ class Store:
         self.reload = runs.reload
         self.seal = runs.seal
         self.seal_blocking = runs.seal_blocking
-        self.owner_alive = owner_alive
+        self.owner_alive = runs.owner_alive
 
         self.ask = mail.ask
         self.asked = mail.asked
@@ -61,8 +63,10 @@ class Store:
         self.append = log.append
         self.append_made = log.append_made
         self.append_durably = log.append_durably
+        self.append_blocking = log.append_blocking
         self.events = log.events
         self.log = log.log
+        self.raw_log = log.raw
         self.find_broken_link = log.find_broken_link
 
         self.save = exchanges.save
@@ -95,7 +99,7 @@ class Store:
         if not readonly:
             try:
                 store.check_readers()
-                store.writer.call(lambda txn: recover(txn, store._runs, store._log))
+                store.writer.call(store._clean_up)
                 store._bodies.clear_partial()
             except (lmdb.Error, OSError) as error:
                 store.close()
@@ -104,6 +108,14 @@ class Store:
                 store.close()
                 raise
         return store
+
+    def _clean_up(self, transaction: lmdb.Transaction) -> None:
+        recover(transaction, self._runs, self._log)
+        drop_unpublished(self._database, transaction)
+
+    def take_in(self) -> Intake:
+        """Begin to take in runs from elsewhere; see `Intake`."""
+        return Intake(self._database, self._runs, self._log, self._exchanges, self._messages)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""
@@ -138,6 +150,20 @@ class Store:
         Raises: StoreUnwritable.
         """
         return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
+
+    def read_file(self, digest: bytes) -> Iterator[bytes]:
+        """Read the file of a spilled body, or of the list of its pieces; its last piece only if all fits its hash.
+
+        Raises: LogCorrupt.
+        """
+        return self._bodies.read_file(digest)
+
+    def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
+        """Keep the file of a spilled body, or of the list of its pieces.
+
+        Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
+        """
+        self._bodies.keep_file(digest, pieces)
 
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
