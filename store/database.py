@@ -105,8 +105,8 @@ class Database:
         """Put a row; say whether it was."""
         return self.put_row(transaction, self.row(table, key, value), overwrite=overwrite)
 
-    def get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
-        """Find the value of a row.
+    def read(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Read the value of a row, or None where there is no such row.
 
         Raises: BadRecord, where its seal is broken.
         """
@@ -120,7 +120,7 @@ class Database:
         Raises: LogCorrupt.
         """
         try:
-            return self.get(transaction, table, key)
+            return self.read(transaction, table, key)
         except BadRecord as error:
             raise LogCorrupt(f"a row of the table {table}: {error}") from error
 
