@@ -11,7 +11,8 @@ from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
 from .fault import lay_fault, note_injected
-from .flight import Flight, find_flight, idempotency_key, note_verdict
+from .flight import Flight, find_flight, note_verdict
+from .outcome import idempotency_key
 from .record import is_terminal
 from .refuse import refusal
 from .wire import make_head

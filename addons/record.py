@@ -33,8 +33,8 @@ from ..tape.model import (
 from ..tape.policy import Action
 from .effects import Effect
 from .failure import INTERNAL, NOT_SENT
-from .flight import Flight, find_flight, idempotency_key, note_verdict, repeat_row
-from .outcome import outcome_event
+from .flight import Flight, find_flight, note_verdict
+from .outcome import idempotency_key, intent_row, outcome_event
 from .session import Session
 from .sessions import Sessions
 from .standing import settle_gated
@@ -285,20 +285,17 @@ def _intent(flight: Flight) -> Event:
     # What is sent on as it comes has no body yet that could be compared.
     request = flight.request if flight.duplex else _identified(flight)
     assert request is not None
-    data = {
-        "seq": flight.seq,
-        "method": request.method,
-        "url": request.url,
-        "request_class": flight.request_class.value,
-        "fingerprint": flight.fingerprint or b"",
-        "key": idempotency_key(request),
-    }
+    data = intent_row(
+        flight.seq,
+        request,
+        flight.request_class,
+        flight.fingerprint or b"",
+        repeat=flight.repeat,
+    )
     assert flight.decision is not None
     data["rule"] = flight.decision.rule
     if flight.session.mode is Mode.PLAYBACK or flight.held is not None:
         data["reason"] = flight.decision.reason
-    if flight.repeat is not None:
-        data["repeat"] = repeat_row(flight.repeat)
     flight.told = data
     return Event(EventKind.INTENT, flight.started_ns, data)
 
