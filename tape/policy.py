@@ -257,25 +257,25 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     rule = policy.find_gate(facts)
     if rule is None or rule.gate is None:
         return out
-    name = f"effects {rule.match.text}"
-    if rule.gate.when == "always":
-        text = f"held by the gate of effect rule {rule.match.text!r}"
-        repeat = standing.repeat
-    elif facts.request_class is RequestClass.EFFECT and is_duplicate(standing.repeat):
-        assert standing.repeat is not None
-        text = (
-            f"held by the gate of effect rule {rule.match.text!r}: it may repeat the effect of"
-            f" exchange {standing.repeat.of}"
-        )
-        repeat = standing.repeat
-    else:
+    repeat = standing.repeat if facts.request_class is RequestClass.EFFECT else None
+    if rule.gate.when == "duplicates" and not is_duplicate(repeat):
         return out
+    text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
+    name = f"effects {rule.match.text}"
     return Decision(Action.HOLD, text, name, gate=rule.gate, then=out.action, repeat=repeat)
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:
     """Say whether a repeat is one that a gate on duplicates holds: a safe retry is none."""
     return repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE
+
+
+def _repeated(repeat: Repeat | None) -> str:
+    if repeat is None:
+        return ""
+    if is_duplicate(repeat):
+        return f": it may repeat the effect of exchange {repeat.of}"
+    return f": it is a {repeat.kind.value} of exchange {repeat.of}"
 
 
 def _refusal(facts: Facts, found: Found | None) -> str:

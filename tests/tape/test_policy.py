@@ -250,6 +250,22 @@ def test_what_is_about_to_leave(
         assert decision.then is (FORWARD if mode is RECORD else LIVE)
 
 
+@pytest.mark.parametrize(
+    ("rules", "standing", "note"),
+    [
+        ("gate", CALM, ""),
+        ("gate", DUPLICATE, ": it may repeat the effect of exchange 3"),
+        ("gate", RETRY, ": it is a safe retry of exchange 3"),
+        ("gate on duplicates", DUPLICATE, ": it may repeat the effect of exchange 3"),
+    ],
+)
+def test_a_gate_says_what_may_be_done_twice(rules: str, standing: Standing, note: str) -> None:
+    """Whoever rules on it reads that first, whatever it was held for."""
+    held = decide(facts(REFUND, EFFECT), RECORD, Policy.of(GATES[rules]), None, standing)
+    assert held.reason == f"held by the gate of effect rule {REFUND!r}{note}"
+    assert held.repeat == standing.repeat
+
+
 @pytest.mark.parametrize("found", [ON_TAPE, AGAIN, USED_UP, NEVER, NO_TAPE], ids=str)
 @pytest.mark.parametrize("kind", list(RequestClass))
 def test_without_rules_nothing_leaves_in_playback(
