@@ -484,8 +484,8 @@ def _gate(value: Value) -> Gate | None:
     )
 
 
-def _parse_gate(text: str) -> Gate | None:
-    found = {"true": Gate(), "false": None, "duplicates": Gate("duplicates")}
+def _parse_gate(text: str) -> Gate:
+    found = {"true": Gate(), "false": Gate("never"), "duplicates": Gate("duplicates")}
     if text not in found:
         raise ValueError(
             f"{show(text)} is no gate; expected true, false, duplicates, or"

@@ -129,7 +129,7 @@ MATCH = parse_match(PATTERN)
             )
             for text, gate in (
                 ("true", Gate("always", 600.0)),
-                ("false", None),
+                ("false", Gate("never")),
                 ("duplicates", Gate("duplicates", 600.0)),
                 ("{}", Gate("always", 600.0)),
                 ("{when: duplicates}", Gate("duplicates", 600.0)),

@@ -19,6 +19,7 @@ from playhead.config import (
     ModelDrift,
     Playback,
     ReadRule,
+    loads,
     parse_match,
 )
 from playhead.tape.cursor import Exhausted, Hit, Unknown
@@ -172,6 +173,10 @@ GATES = {
     "gate": Config(effects=(GATED,)),
     "gate on duplicates": Config(effects=(TWICE,)),
     "gate, then duplicates of all": Config(effects=(GATED, WIDE)),
+    "all gated but refunds": loads(
+        "effects: [{match: 'POST https://pay.test/refunds', gate: false},"
+        " {match: 'POST https://pay.test', gate: true}]"
+    ),
     "gate, and live": Config(effects=(GATED,), live=(LIVE_REFUNDS,)),
     "duplicates, and live": Config(effects=(TWICE,), live=(LIVE_REFUNDS,)),
     "gate and answer": Config(effects=(GATED, REFUNDS)),
@@ -212,6 +217,8 @@ RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (RECORD, REFUND, EFFECT, "gate, then duplicates of all", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
         (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, CALM, FORWARD, "mode"),
         (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, DUPLICATE, HOLD, "effects POST https://pay.test/*"),
+        (RECORD, REFUND, EFFECT, "all gated but refunds", None, CALM, FORWARD, "mode"),
+        (RECORD, CHARGE, EFFECT, "all gated but refunds", None, CALM, HOLD, "effects POST https://pay.test"),
         # A limit refuses what is about to leave, before any gate; the tape costs nothing.
         (RECORD, CHAT, INFERENCE, "none", None, SPENT, REFUSE, "limits"),
         (RECORD, REFUND, EFFECT, "gate", None, SPENT, REFUSE, "limits"),
