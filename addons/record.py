@@ -5,7 +5,8 @@ answer, canonical form, packing, happens on the store's writer thread.
 """
 
 import contextlib
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from mitmproxy import connection, http
@@ -109,7 +110,7 @@ class Record:
             await flight.download.settle()
         elif flight.recording and not flight.broken and flight.request_ended:
             # Half a request would stand for the whole one.
-            made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
+            made = _Maker(flight, flight.flow.response, complete=False)
             assert flight.session.run is not None
             await flight.session.store.save(flight.session.run.number, made)
 
@@ -118,8 +119,7 @@ class Record:
         session, gone = flight.session, flight.gone
         if session.run is None or gone is None or flight.broken:
             return
-        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
-        session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
+        made = _Maker(flight, flight.flow.response, complete=True, tell=_left)
         await session.store.save(session.run.number, made)
 
     async def response(self, flow: http.HTTPFlow) -> None:
@@ -259,7 +259,7 @@ class Record:
     def _begin(self, flight: Flight) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
         assert flight.session.run is not None
-        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
+        made = _Maker(flight, flight.flow.response, complete=True)
         flight.session.store.save_unwaited(flight.session.run.number, made)
 
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
@@ -270,7 +270,7 @@ class Record:
             await flight.keep_bodies()
             if flight.session.meter is not None:
                 flight.session.meter.heard(flight, answer)
-            made = _Maker(flight, answer, complete=complete, outcome=True)
+            made = _Maker(flight, answer, complete=complete, tell=_outcome)
             await flight.session.store.save(flight.session.run.number, made)
             if complete and flight.gone is None:
                 for effect in (flight.effect, flight.gated):
@@ -321,6 +321,18 @@ def _identified(flight: Flight) -> Request:
     return request
 
 
+def _outcome(flight: Flight, exchange: Exchange) -> Event:
+    live = exchange.verdict is VerdictKind.LIVE
+    return outcome_event(exchange, live=live, charge=flight.charge)
+
+
+def _left(flight: Flight, exchange: Exchange) -> Event:
+    """Correct an outcome that was told already."""
+    assert exchange.gone is not None
+    told = {"seq": flight.seq, "gone_us": exchange.gone.at_us}
+    return Event(EventKind.OUTCOME, time.time_ns(), told)
+
+
 class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
@@ -332,21 +344,30 @@ class _Maker:
         "end_us",
         "flight",
         "head",
-        "outcome",
         "pieces",
         "places",
         "spilled",
+        "tell",
     )
 
     def __init__(
-        self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
+        self,
+        flight: Flight,
+        answer: http.Response | None,
+        *,
+        complete: bool,
+        tell: Callable[[Flight, Exchange], Event] | None = None,
     ) -> None:
+        """Take what is true now.
+
+        tell: makes what the log says of it; None where its outcome is still to come.
+        """
         self.flight = flight
         self.complete = complete
-        self.outcome = outcome
+        self.tell = tell
         meter = flight.session.meter
         model = flight.request_class is RequestClass.INFERENCE
-        final = outcome or not flight.saved
+        final = tell is _outcome or not flight.saved
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
@@ -421,7 +442,7 @@ class _Maker:
         )
         if session.bus is not None:
             flight.answered = exchange
-        outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
+        outcome = self.tell(flight, exchange) if self.tell is not None else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 
 

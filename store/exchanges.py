@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event
+from ..tape.events import Event, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
-from .database import Database
+from .database import Database, Row
 from .errors import LogCorrupt
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
+from .messages import Messages
 from .origins import Origins
 from .runs import RunInfo
 from .writer import Operation
@@ -27,16 +28,22 @@ class Record:
     raw: bytes
     """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
     outcome: Event | None
-    """None writes what has passed so far, to be written again when the outcome is known."""
+    """What the log tells of it; it gets the hash of what is written.
+
+    None writes what has passed so far, to be written again when the outcome is known.
+    """
 
 
 class Exchanges:
     """The table `exchanges`, and the rows of others that go with each."""
 
-    def __init__(self, database: Database, log: EventLog, origins: Origins) -> None:
+    def __init__(
+        self, database: Database, log: EventLog, origins: Origins, messages: Messages
+    ) -> None:
         self._database = database
         self._log = log
         self._origins = origins
+        self._messages = messages
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
         """Write an exchange with its outcome event; the future is done once both are durable.
@@ -50,22 +57,38 @@ class Exchanges:
         self._database.writer.append(lambda: self._prepare(run, make()))
 
     def _prepare(self, run: int, record: Record) -> Operation:
-        value = bodies.pack(encode_exchange(record.exchange))
-        return lambda txn: self._save(txn, run, record, value)
+        exchange = record.exchange
+        encoded = encode_exchange(exchange)
+        if record.outcome is not None:
+            said = b""
+            if exchange.conversation is not None:
+                said = self._messages.take_hash(run, exchange.seq)
+            record = replace(record, outcome=vouched(record.outcome, encoded, said))
+        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
+        value = bodies.pack(encoded)
+        row = self._database.row
+        rows = (
+            row("exchanges", pair_key(run, exchange.seq), value),
+            row("fingerprints", used, b""),
+        )
+        raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)
+        return lambda txn: self._save(txn, run, record, rows, raw)
 
-    def _save(self, transaction: lmdb.Transaction, run: int, record: Record, value: bytes) -> None:
-        tables = self._database.tables
+    def _save(
+        self,
+        transaction: lmdb.Transaction,
+        run: int,
+        record: Record,
+        rows: tuple[Row, ...],
+        raw: Row,
+    ) -> None:
         exchange = record.exchange
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
-        key = pair_key(run, exchange.seq)
-        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
         origin = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
-        transaction.put(key, value, db=tables["exchanges"])
-        transaction.put(used, b"", db=tables["fingerprints"])
-        transaction.put(
-            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
-        )
+        for row in rows:
+            self._database.put_row(transaction, row)
+        self._database.put_row(transaction, raw, overwrite=False)
         if origin is not None:
             self._origins.put(transaction, origin, exchange)
         if linked is not None:
@@ -77,12 +100,10 @@ class Exchanges:
         Raises: LogCorrupt.
         """
         with self._database.reading() as transaction:
-            value = transaction.get(
-                pair_key(info.number, seq), db=self._database.tables["exchanges"]
-            )
-            if value is None:
-                return None
             try:
+                value = self._database.get(transaction, "exchanges", pair_key(info.number, seq))
+                if value is None:
+                    return None
                 return decode_exchange(bodies.unpack(value))
             except BadRecord as error:
                 raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
@@ -90,8 +111,7 @@ class Exchanges:
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
         with self._database.reading() as transaction:
-            key = pair_key(info.number, seq)
-            return transaction.get(key, db=self._database.tables["exchanges"]) is not None
+            return self._database.holds(transaction, "exchanges", pair_key(info.number, seq))
 
     def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
@@ -107,5 +127,5 @@ class Exchanges:
         """List the seqs that a run holds."""
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
-            keys = self._database.keys(transaction, "exchanges", info.number, first)
-            return [Seq(int.from_bytes(key[8:], "big")) for key in keys]
+            places = self._database.places(transaction, "exchanges", info.number, first)
+            return [Seq(int.from_bytes(place[8:], "big")) for place in places]

@@ -14,7 +14,7 @@ from typing import Any
 import lmdb
 
 from ..tape.codec import BadRecord, pack_map, unpack
-from ..tape.events import CHAIN_START, check_link, decode_event
+from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
 from .exchanges import Exchanges, Record
@@ -78,20 +78,21 @@ class Intake:
         self._begun.append(number)
         return number
 
-    def put_event(self, run: int, value: bytes) -> None:
-        """Take an event as it stood in another store's log: its chain hash, then the event.
+    def put_event(self, run: int, value: bytes) -> Event:
+        """Take an event as it stood in another store's log: its chain hash, then the event; give it.
 
         Raises: BadRecord, where it is none or does not follow the one before; StoreUnwritable.
         """
         number, before = self._chains.get(run, (1, CHAIN_START))
-        decode_event(value, number)
+        event = decode_event(value, number)
         link = check_link(value, before)
         if link is None:
             raise BadRecord(f"event {number} does not follow the one before it")
         self._chains[run] = number + 1, link
-        key, table = pair_key(run, number), self._database.tables["events"]
-        self._database.writer.append(lambda: lambda txn: txn.put(key, value, db=table))
+        row = self._database.row("events", pair_key(run, number), value)
+        self._database.writer.append(lambda: lambda txn: self._database.put_row(txn, row))
         self._wait()
+        return event
 
     def save(self, run: int, record: Record) -> None:
         """Take an exchange, with its outcome event if it has one.
@@ -129,7 +130,7 @@ class Intake:
                         wanted, playback = tape.id, True
                 name = self._runs.free_name(transaction, wanted, playback)
                 info = replace(told, id=RunId(name), parent=parent)
-                self._runs.put(transaction, info)
+                self._runs.add(transaction, info)
                 transaction.delete(
                     _MARK + number_key(info.number), db=self._database.tables["meta"]
                 )

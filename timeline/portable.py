@@ -20,6 +20,7 @@ from ..tape.codec import (
     pack_map,
     unpack,
 )
+from ..tape.events import EventKind, content_hash
 from ..tape.model import Exchange, Spilled
 from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
@@ -110,6 +111,8 @@ class _Taking:
         self._intake = intake
         self._runs: list[RunInfo] = []
         self._bodies: set[bytes] = set()
+        self._hashes: dict[int, bytes] = {}
+        """What the log of the run at hand says of its exchanges."""
         self._seq = 0
         self._lacking = 0
         """Messages that the exchange at hand still lacks."""
@@ -143,10 +146,12 @@ class _Taking:
             raise BadRecord(f"a record of kind {record.kind.name.lower()} before any run")
         run = self._runs[-1].number
         if record.kind is Kind.EVENT:
-            self._intake.put_event(run, record.data)
+            event = self._intake.put_event(run, record.data)
+            if event.kind is EventKind.OUTCOME and "hash" in event.data:
+                self._hashes[event.seq] = event.data["hash"]
         elif record.kind is Kind.EXCHANGE:
             self._end_exchange()
-            self._take_exchange(run, decode_exchange(record.data))
+            self._take_exchange(run, record.data)
         elif record.kind is Kind.MESSAGE:
             self._take_message(run, record.data)
         else:
@@ -165,8 +170,12 @@ class _Taking:
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
         self._seq = 0
+        self._hashes = {}
 
-    def _take_exchange(self, run: int, exchange: Exchange) -> None:
+    def _take_exchange(self, run: int, data: bytes) -> None:
+        exchange = decode_exchange(data)
+        if self._hashes.get(exchange.seq, content_hash(data)) != content_hash(data):
+            raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
         if not self._seq < exchange.seq < 1 << 63:
             raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")
         missing = [digest for digest in _bodies(exchange) if digest not in self._bodies]

@@ -12,7 +12,7 @@ COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
     *(look.runs, look.show, look.receipt, look.effects, look.policy, look.learn, look.reindex),
     rule.gates,
-    keep.verify,
+    *(keep.verify, keep.note),
     *(carry.export, carry.import_),
     *(setup.ca, setup.doctor),
 )
