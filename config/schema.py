@@ -119,7 +119,8 @@ class Gate:
     """Requests that match wait until a person lets them go."""
 
     when: str = "always"
-    """`always`, or `duplicates`: only an effect that may repeat an earlier one of its run."""
+    """`always`; `duplicates`, only an effect that may repeat an earlier one of its run; or `never`, an exception to a
+    wider rule."""
     deadline_s: float = 600.0
     """Who has not been let go by then is refused."""
 

@@ -85,7 +85,7 @@ class BodyFiles:
                 yield from unpack_pieces(packed)
 
     def read_file(self, digest: bytes) -> Iterator[bytes]:
-        """Read a kept file; the last piece is given only if the whole fits its hash.
+        """Read a kept file as it is; the last piece is given only if the whole fits its hash.
 
         Raises: LogCorrupt, naming the file.
         """

@@ -65,9 +65,10 @@ class Exchanges:
                 said = self._messages.take_hash(run, exchange.seq)
             record = replace(record, outcome=vouched(record.outcome, encoded, said))
         used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
+        value = bodies.pack(encoded)
         row = self._database.row
         rows = (
-            row("exchanges", pair_key(run, exchange.seq), bodies.pack(encoded)),
+            row("exchanges", pair_key(run, exchange.seq), value),
             row("fingerprints", used, b""),
         )
         raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)

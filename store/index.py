@@ -101,7 +101,7 @@ class Indexes:
             made = replace(
                 now, rules=index.digest, canonical=index.canonical, index=number, stale=stale
             )
-            self._runs.change(transaction, made)
+            self._runs.put(transaction, made)
             return made
 
         done: RunInfo = self._database.writer.call(operation)

@@ -130,7 +130,7 @@ class Intake:
                         wanted, playback = tape.id, True
                 name = self._runs.free_name(transaction, wanted, playback)
                 info = replace(told, id=RunId(name), parent=parent)
-                self._runs.put(transaction, info)
+                self._runs.add(transaction, info)
                 transaction.delete(
                     _MARK + number_key(info.number), db=self._database.tables["meta"]
                 )

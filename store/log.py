@@ -144,12 +144,16 @@ class EventLog:
             more = cursor.set_range(pair_key(info.number, after + 1))
             while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
                 try:
-                    page.append(self._value(*cursor.item()))
+                    page.append(self._opened(cursor))
                 except BadRecord as error:
-                    number = int.from_bytes(cursor.key()[8:], "big")
+                    number = after + len(page) + 1
                     raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
                 more = cursor.next()
             return page
+
+    def _opened(self, cursor: lmdb.Cursor) -> bytes:
+        key, data = cursor.item()
+        return self._database.vault.open("events", bytes(key), bytes(data))
 
     def read(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
@@ -159,12 +163,12 @@ class EventLog:
             more = cursor.set_range(pair_key(run, after + 1))
             prefix = number_key(run)
             while more and (limit is None or limit > 0):
-                key, data = cursor.item()
+                key = cursor.key()
                 if key[:8] != prefix:
                     return
                 number = int.from_bytes(key[8:], "big")
                 try:
-                    yield decode_event(self._value(key, data), number)
+                    yield decode_event(self._opened(cursor), number)
                 except BadRecord as error:
                     raise LogCorrupt(f"run {run}, event {number}: {error}") from error
                 limit = None if limit is None else limit - 1
@@ -180,7 +184,7 @@ class EventLog:
             more = cursor.set_range(pair_key(info.number, 1))
             while more and cursor.key()[:8] == number_key(info.number):
                 try:
-                    link = check_link(self._value(*cursor.item()), before)
+                    link = check_link(self._opened(cursor), before)
                 except BadRecord:
                     link = None
                 if link is None:
@@ -188,6 +192,3 @@ class EventLog:
                 before = link
                 more = cursor.next()
         return None
-
-    def _value(self, place: bytes | memoryview, data: bytes | memoryview) -> bytes:
-        return self._database.vault.open("events", bytes(place), bytes(data))

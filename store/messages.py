@@ -40,8 +40,9 @@ class Messages:
         def make() -> Operation:
             encoded = encode_message(redact(message))
             self._hashes.setdefault((run, seq), blake3()).update(encoded)
-            key = message_key(run, seq, number)
-            row = self._database.row("messages", key, bodies.pack(encoded))
+            row = self._database.row(
+                "messages", message_key(run, seq, number), bodies.pack(encoded)
+            )
             return lambda txn: self._database.put_row(txn, row)
 
         self._database.writer.append(make)

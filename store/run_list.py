@@ -69,7 +69,7 @@ class RunList:
                 rules=rules,
                 canonical=canonical,
             )
-            self.put(transaction, info)
+            self.add(transaction, info)
             self._database.put(transaction, "open", number_key(number), b"")
             self._log.put(
                 transaction,
@@ -91,14 +91,10 @@ class RunList:
         transaction.put(b"next-run", str(number + 1).encode(), db=meta)
         return number
 
-    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+    def add(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
         """Put a run onto the list under its name, inside a transaction."""
-        self.change(transaction, info)
+        self.put(transaction, info)
         self._database.put(transaction, "names", info.id.encode(), number_key(info.number))
-
-    def change(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
-        """Write a run's row anew, inside a transaction."""
-        self._database.put(transaction, "runs", number_key(info.number), info.encode())
 
     def free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
         """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
@@ -251,9 +247,13 @@ class RunList:
         self._log.put(transaction, info.number, event)
         for forget in self.ended:
             forget(info.number)
-        self.change(transaction, ended)
+        self.put(transaction, ended)
         self._database.delete(transaction, "open", number_key(info.number))
         return ended
+
+    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Write a row of the list inside a transaction."""
+        self._database.put(transaction, "runs", number_key(info.number), info.encode())
 
     def _decode(self, key: bytes, data: bytes) -> RunInfo:
         number = int.from_bytes(key, "big")

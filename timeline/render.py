@@ -96,7 +96,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
-    """Show a run: one line an exchange; `rows` come from `exchange_row`."""
+    """Show a run: one line an exchange; `rows` come from `listing.rows`."""
     head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
     if info.parent:
         head += f", plays {plain(info.parent)}"
@@ -506,15 +506,3 @@ def _rows(title: str, rows: Sequence[str], count: int | None = None) -> list[str
     lines = [f"{title}:"] + [f"  {plain(row)}" for row in rows[:_ROWS]]
     more = (count if count is not None else len(rows)) - _ROWS
     return lines + ([f"  … and {more} more"] if more > 0 else [])
-
-
-def exchange_row(exchange: Exchange) -> dict[str, Any]:
-    """Give one exchange as a row of a listing."""
-    return {
-        "seq": exchange.seq,
-        "class": exchange.request_class.value,
-        "verdict": exchange.verdict.value,
-        "method": exchange.request.method,
-        "url": exchange.request.url,
-        "outcome": describe_outcome(exchange),
-    }

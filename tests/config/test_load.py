@@ -129,7 +129,7 @@ MATCH = parse_match(PATTERN)
             )
             for text, gate in (
                 ("true", Gate("always", 600.0)),
-                ("false", None),
+                ("false", Gate("never")),
                 ("duplicates", Gate("duplicates", 600.0)),
                 ("{}", Gate("always", 600.0)),
                 ("{when: duplicates}", Gate("duplicates", 600.0)),
@@ -383,6 +383,18 @@ FAULTS = [
         "1:60: effects[0].answer.text: an answer with status 204 has no body",
     ),
     (
+        "effects: [{match: 'https://a', answer: {status: 205, text: a}}]",
+        "1:60: effects[0].answer.text: an answer with status 205 has no body",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {Keep-Alive: 3}}}]",
+        "1:51: effects[0].answer.headers.Keep-Alive: this header is the connection's; remove it",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {content-encoding: gzip}, text: a}}]",
+        "1:50: effects[0].answer.headers: content-encoding, but text is written as it stands",
+    ),
+    (
         "effects: [{match: 'https://a', answer: {headers: {Content-Length: 3}}}]",
         "1:51: effects[0].answer.headers.Content-Length: this header is computed",
     ),
@@ -393,6 +405,10 @@ FAULTS = [
     (
         "effects: [{match: 'https://a', answer: {json: {a: 1, a: 2}}}]",
         "1:54: effects[0].answer.json.a: duplicate key",
+    ),
+    (
+        "playback:\n  effects: refuse\neffects:\n- {match: 'https://a', answer: {status: 200}}",
+        "4:3: effects[0]: contradicts line 2, playback.effects: refuse, under which its answer is never given",
     ),
     (
         "ignore: [{match: 'https://a', json: [$..a]}]",
