@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions, find_hidden
-from .document import MAX_BYTES, Faults, Fields, Value, parse_document
+from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match import Match
 from .schema import (
@@ -44,11 +44,13 @@ from .schema import (
     UpstreamEncoding,
 )
 from .values import (
+    LABEL_RULE,
     check_json_path,
     check_regex,
     check_secret_regex,
     choice,
     integer,
+    is_label,
     is_loopback,
     parse_base64,
     parse_control_listen,
@@ -57,6 +59,7 @@ from .values import (
     parse_header_name,
     parse_header_value,
     parse_host,
+    parse_keep,
     parse_listen,
     parse_mode,
     parse_model_drift,
@@ -681,15 +684,23 @@ def _sink(value: Value, base: Path | None) -> Sink:
 
 
 def _retention(value: Value) -> Retention:
-    fields = value.fields("hot", "keep", "archive")
+    fields = value.fields("hot", "keep", "labels", "archive")
     default = Retention()
-    keep = fields.given.get("keep")
-    if keep is not None and keep.text() not in (None, "forever"):
-        keep.fault("this version cannot delete runs yet; expected forever")
     archive = fields.given.get("archive")
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
-    return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+    labels = fields.given.get("labels")
+    return Retention(
+        hot_s=fields.parsed("hot", parse_duration, default.hot_s),
+        keep_s=fields.parsed("keep", parse_keep, default.keep_s),
+        labels=tuple(map(_label, labels.entries() if labels is not None else ())),
+    )
+
+
+def _label(entry: Entry) -> tuple[str, float | None]:
+    if not is_label(entry.name):
+        entry.key.fault(f"{show(entry.name)} is no label; {LABEL_RULE}")
+    return entry.name, entry.value.parsed(parse_keep, None)
 
 
 def _encrypt(value: Value, place: Callable[[str], Path]) -> Encrypt:

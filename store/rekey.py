@@ -9,8 +9,6 @@
 """
 
 import itertools
-import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,11 +18,13 @@ import lmdb
 
 from ..tape.codec import BadRecord
 from .body_files import BodyFiles, Partial, sync_folder
+from .compact import swap_in
 from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from .key import StoreKey
 from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TABLES, TEXT_FROM
+from .leftovers import REKEY, remove_leftovers
 from .lock import hold_alone
-from .opening import holds_data, open_environment, read_format, write_head, wrong_key
+from .opening import holds_data, open_environment, read_check, read_format, write_head, wrong_key
 from .vault import Vault, open_vault
 
 _AT_ROW = b"rekey-at"
@@ -33,8 +33,6 @@ _OWN_ROWS = (CHECK_ROW, LEFT_ROW, b"format")
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
 _READ_BYTES = 1 << 20
-_BODIES = re.compile(r"bodies(-[0-9a-f]{16})?")
-"""Names of the folders of body files, with a key and without."""
 
 Progress = Callable[[int, int], None]
 
@@ -72,7 +70,7 @@ def rekey(
         if check != open_vault(before).check:
             raise wrong_key(path, check, before or after)
         done = _copy(path, open_vault(before), open_vault(after), progress)
-        _swap(path)
+        swap_in(path / REKEY, path / "log.lmdb")
         _clean(path, open_vault(after))
         return done
     except (lmdb.Error, OSError) as error:
@@ -94,7 +92,7 @@ def _copy(path: Path, before: Vault, after: Vault, progress: Progress) -> Rekeye
             before.check.hex().encode(),
             after.check.hex().encode(),
         )
-        with _open_target(path / "rekey.lmdb", origin) as target:
+        with _open_target(path / REKEY, origin) as target:
             copy = _Copy(path, before, after, progress)
             return copy.make(source, target, origin)
 
@@ -123,8 +121,7 @@ def _read_check(path: Path) -> bytes:
                 f"the store at {path} has format {found}; this version reads up to {FORMAT}",
                 "use a newer Playhead",
             )
-        with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
-            return bytes(transaction.get(CHECK_ROW, b""))
+        return read_check(environment)
 
 
 class _Copy:
@@ -229,20 +226,9 @@ def _damaged(text: str) -> LogCorrupt:
     return LogCorrupt(text, "nothing was changed; put back a copy of the store that is sound")
 
 
-def _swap(path: Path) -> None:
-    """Put the new database in the place of the old one."""
-    # What it says of readers and of the last commit is of the old one; nobody has it open.
-    (path / "log.lmdb" / "lock.mdb").unlink(missing_ok=True)
-    os.replace(path / "rekey.lmdb" / "data.mdb", path / "log.lmdb" / "data.mdb")
-    sync_folder(path / "log.lmdb")
-
-
 def _clean(path: Path, vault: Vault) -> None:
     """Remove what lay under another key, and say that it is done."""
-    shutil.rmtree(path / "rekey.lmdb", ignore_errors=True)
-    for folder in path.iterdir():
-        if _BODIES.fullmatch(folder.name) and folder.name != vault.folder:
-            shutil.rmtree(folder)
+    remove_leftovers(path, vault.check)
     sync_folder(path)
     with open_environment(path / "log.lmdb", readonly=False) as environment:
         meta = environment.open_db(b"meta", create=False)

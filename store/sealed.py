@@ -40,7 +40,6 @@ class Sealed(Vault):
     def __init__(self, key: StoreKey) -> None:
         self.check = key.check
         self.id = key.id
-        self.folder = f"bodies-{self.id.hex()}"
         self._values = AESGCM(key.derive("values"))
         self._blocks = algorithms.AES(key.derive("hashes"))
         self._names = key.derive("names")

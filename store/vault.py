@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from .files import Bytes, File, PlainFile
-from .key import StoreKey
+from .key import ID_BYTES, StoreKey
 
 
 class Vault:
@@ -11,8 +11,11 @@ class Vault:
 
     check = b""
     """What `meta` holds of the key; nothing without one."""
-    folder = "bodies"
-    """Name of the folder of body files."""
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of body files."""
+        return body_folder(self.check)
 
     def place(self, table: str, key: bytes) -> bytes:
         """Give the key that a row has in LMDB."""
@@ -54,6 +57,11 @@ class Vault:
         Raises: OSError; BadRecord.
         """
         return open(path, "rb")
+
+
+def body_folder(check: bytes) -> str:
+    """Give the name of the folder of body files for what a store says of its key."""
+    return f"bodies-{check[:ID_BYTES].hex()}" if check else "bodies"
 
 
 def open_vault(key: StoreKey | None) -> Vault:

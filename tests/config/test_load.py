@@ -30,6 +30,7 @@ from playhead.config import (
     Playback,
     ReadRule,
     RedactRule,
+    Retention,
     Runs,
     Sink,
     Tls,
@@ -149,6 +150,14 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        (
+            "retention: {keep: 90d, labels: {ci: 1d, incident: forever}}",
+            Config(
+                retention=Retention(
+                    keep_s=90 * 86400.0, labels=(("ci", 86400.0), ("incident", None))
+                )
+            ),
+        ),
         ("faults: []", Config()),
         (
             "faults: [{match: 'https://a', inject: reset, nth: 1}, {match: 'https://a', inject: timeout}]",
@@ -479,7 +488,12 @@ FAULTS = [
         "3:3: faults[1]: never hits: line 2 hits all of the same requests first",
     ),
     ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
-    ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
+    ("retention: {keep: ever}", "1:19: retention.keep: 'ever' is no duration; expected a number"),
+    (
+        "retention: {labels: {'a b': 1d}}",
+        "1:22: retention.labels.'a b': 'a b' is no label; expected 1 to 60",
+    ),
+    ("retention: {labels: {a: soon}}", "1:25: retention.labels.a: 'soon' is no duration"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
     (

@@ -16,6 +16,7 @@ from playhead.proxy.cli import main
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey, StoreUnwritable, make_key_file
 from playhead.store import rekey as module
 from playhead.store.body_files import Partial
+from playhead.store.compact import compact
 from playhead.store.rekey import rekey
 from playhead.tests.store.test_sealed import Rows
 from playhead.tests.support.vaults import find_raw, plant, read_all, telling
@@ -175,7 +176,7 @@ def test_what_is_written_after_a_broken_attempt_is_not_left_out(
     """What the attempt had made is of no use any more."""
     planted(store_dir, None)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_swap", _interrupt)
+        patch.setattr(module, "swap_in", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             rekey(store_dir, None, ONE)
     with Store.open(store_dir) as store:
@@ -186,7 +187,7 @@ def test_what_is_written_after_a_broken_attempt_is_not_left_out(
         assert read_all(store, "more") == expected
 
 
-def _interrupt(_: Path) -> None:
+def _interrupt(*_: Path) -> None:
     raise KeyboardInterrupt
 
 
@@ -299,6 +300,17 @@ def test_a_half_that_was_left_is_told_of(
     assert not caplog.text
 
 
+def test_compaction_leaves_no_half_either(store_dir: Path, killer: Killer) -> None:
+    """What was erased is to be nowhere."""
+    expected = planted(store_dir, ONE)
+    assert killer(store_dir, ONE, None, killer.lines(store_dir, ONE, None) - 45) == KILLED
+    assert names(store_dir) >= {"rekey.lmdb"}
+    compact(store_dir)
+    assert names(store_dir) == {"log.lmdb", "bodies", "lock"}
+    assert not (store_dir / "bodies").exists()
+    assert held(store_dir, ONE) == expected
+
+
 # ---- the command -----------------------------------------------------------------------------------
 
 
@@ -366,6 +378,12 @@ COMMANDS = [
     (("reindex", "r"), 2),
     (("policy", "--with", "FILE", "r"), 2),
     (("rekey", "--decrypt"), 2),
+    (("note", "r", "x"), 2),
+    (("export", "r", "--tape", "FILE"), 2),
+    (("gc",), 2),
+    (("erase", "--yes", "r"), 2),
+    (("label", "r"), 2),
+    (("pin", "r"), 2),
     (("serve", "--listen", "127.0.0.1:0"), 2),
     (("record", "--", "true"), 2),
     (("replay", "--no-sandbox", "r", "--", "true"), 125),
