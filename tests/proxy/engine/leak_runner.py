@@ -1037,6 +1037,8 @@ def report(
         namespaces.enter()
     except OSError as error:
         return {"impossible": str(error)}
+    # Playhead is the proxy: nothing of its own goes by another one that somebody's shell names.
+    os.environ |= {"http_proxy": "http://127.9.9.9:8080", "all_proxy": "http://127.9.9.9:8080"}
     logging.disable(logging.CRITICAL)
     sys.unraisablehook = lambda _: None  # aioquic's streams cannot be collected in peace
     work = run(set(without), tuple(profiles), folder, featured=featured)
