@@ -56,6 +56,7 @@ class Gate:
             reason=decision.reason,
             rule=decision.rule,
             repeat=decision.repeat,
+            words=session.redactor.words,
         )
         more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
         session.note(

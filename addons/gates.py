@@ -7,7 +7,8 @@ stands. Belongs to the event loop.
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from .. import PlayheadError
 from ..config import Gate
@@ -39,13 +40,15 @@ class Held:
     repeat: Repeat | None
     since_ns: int
     deadline_s: float
+    words: Callable[[str], str]
+    """Takes the secrets of its run out of what people say."""
     ruled: "asyncio.Future[Ruled]"
 
     def rule_on(self, ruled: Ruled) -> bool:
         """Take a ruling; False where there is one already."""
         if self.ruled.done():
             return False
-        self.ruled.set_result(ruled)
+        self.ruled.set_result(replace(ruled, reason=self.words(ruled.reason)))
         return True
 
     async def wait(self) -> Ruled:
@@ -85,6 +88,7 @@ class Gates:
         reason: str,
         rule: str,
         repeat: Repeat | None,
+        words: Callable[[str], str] = str,
     ) -> Held:
         """Begin to hold a request."""
         name = gate_name(run, seq)
@@ -99,6 +103,7 @@ class Gates:
             repeat=repeat,
             since_ns=time.time_ns(),
             deadline_s=gate.deadline_s,
+            words=words,
             ruled=asyncio.get_running_loop().create_future(),
         )
         return held
