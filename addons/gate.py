@@ -81,6 +81,7 @@ class Gate:
                 ruled = Ruled(Ruling.ENDED, reason=str(session.stopped))
         finally:
             self._gates.let_go(held, ruled)
+            session.tally.rulings[ruled.ruling.value] += 1
         session.note(
             EventKind.RULED,
             seq=flight.seq,

@@ -312,9 +312,12 @@ async def _story(tmp_path: Path, certificates: Certificates) -> AsyncIterator[tu
                     done = await api.ask("POST", f"/v1/runs/{quote(run)}/{action}", why)
                     assert done.status == 200
                     told.add(f"POST {action}", done.text)
-                    refused = send, str(api.running.address), "GET", f"{origin.url}/late"
                     if action == "stop":
-                        told.add("refusal", await asyncio.to_thread(*refused))
+                        late = f"{origin.url}/late"
+                        refused = await asyncio.to_thread(
+                            send, str(api.running.address), "GET", late
+                        )
+                        told.add("refusal", refused)
                 api.running.play()
         told.add("sink file", (tmp_path / "told.jsonl").read_bytes())
     yield told, store
