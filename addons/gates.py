@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from .. import PlayheadError
 from ..config import Gate
@@ -74,9 +75,13 @@ class Gates:
         """Count what is held."""
         return len(self._held)
 
-    def listed(self) -> list[Held]:
+    def listed(self, most: int | None = None) -> list[Held]:
         """Give what is held, oldest first."""
-        return list(self._held.values())
+        return list(islice(self._held.values(), most))
+
+    def find(self, name: str) -> Held | None:
+        """Find what is held by its name."""
+        return self._held.get(name)
 
     def hold(
         self,

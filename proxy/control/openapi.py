@@ -53,7 +53,10 @@ SCHEMAS: dict[str, Any] = {
         stopped={"oneOf": [_STOPPED, {"type": "null"}]},
     ),
     "Runs": _object(runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}}),
-    "Gates": _object(gates={"type": "array", "items": _object(**_GATE)}),
+    "Gate": _object(**_GATE),
+    "Gates": _object(
+        gates={"type": "array", "items": {"$ref": "#/components/schemas/Gate"}}, held=_COUNT
+    ),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Health": _object(status={"const": "ok"}),
     "Ready": _object(
