@@ -8,7 +8,7 @@ from ...config import Config
 from ...store import Store
 from ...timeline.render import plain, plain_lines
 from ..errors import NotAnswered
-from .address import find_addresses, read_token, token_path
+from .address import Address, find_addresses, read_token, token_path
 from .client import ask
 
 _BODY_LINES = 12
@@ -19,11 +19,9 @@ def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
 
     Raises: StoreError, where there is no store; NotAnswered.
     """
-    with Store.open(config.store, readonly=True):
-        pass  # a mistyped store holds nothing, and says so
     listed: list[dict[str, Any]] = []
     held = 0
-    for address in find_addresses(config.store):
+    for address in _addresses(config):
         told = ask(config, address, "GET", "/v1/gates")
         listed += told["gates"]
         held += told["held"]
@@ -35,10 +33,9 @@ def find_pages(config: Config) -> str:
 
     Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
     """
-    with Store.open(config.store, readonly=True):
-        pass
+    addresses = _addresses(config)
     token = quote(read_token(token_path(config)), safe="")
-    pages = [f"{address.url}/gates#{token}" for address in find_addresses(config.store)]
+    pages = [f"{address.url}/gates#{token}" for address in addresses]
     return "\n".join(pages) or "no proxy is running on this store"
 
 
@@ -50,11 +47,8 @@ def rule_on(
     digest: of the request that was looked at; None approves what is held now under that name.
     Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
     """
-    with Store.open(config.store, readonly=True):
-        pass
-    addresses = find_addresses(config.store)
     refused: NotAnswered | None = None
-    for address in addresses:
+    for address in _addresses(config):
         path = f"/v1/gates/{quote(name, safe='')}"
         shown: dict[str, Any] | None = None
         with contextlib.suppress(NotAnswered):  # the ruling says why
@@ -89,6 +83,12 @@ def render_ruled(ruled: dict[str, Any]) -> str:
     return plain(
         f"{ruled['id']}: {ruled['ruling']} by {ruled['by']}: {ruled['method']} {ruled['url']}"
     )
+
+
+def _addresses(config: Config) -> list[Address]:
+    """Give where the processes of a store can be asked; a mistyped store has none, and is said to be none."""
+    with Store.open(config.store, readonly=True):
+        return find_addresses(config.store)
 
 
 def _render_one(row: dict[str, Any]) -> str:
