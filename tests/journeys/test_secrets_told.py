@@ -348,9 +348,15 @@ def story(
     told.command("reindex", "tape", "--dry-run", *where)
     told.command("policy", *where, "--with", folder / "playhead.yaml", "--json")
     told.command("verify", "--secrets", *where, "--json")
-    for path in sorted(store.rglob("*")):
-        if path.is_file():
-            told.add(f"file {path.relative_to(store)}", path.read_bytes())
+    # What is packed is searched unpacked, in the store that takes it in.
+    other = folder / "other"
+    told.command("export", "tape@1", *where, "--tape", folder / "exported.tape")
+    told.command("import", folder / "exported.tape", "--store", other)
+    told.add("exported", (folder / "exported.tape").read_bytes())
+    for kept in (store, other):
+        for path in sorted(kept.rglob("*")):
+            if path.is_file():
+                told.add(f"file {path.relative_to(folder)}", path.read_bytes())
     return told, store
 
 
@@ -389,9 +395,10 @@ def test_no_half_of_a_secret_is_told(story: tuple[Told, Path]) -> None:
         ("GET /metrics", ["playhead_requests_total"]),
         # where it is kept
         (
-            "file log.lmdb/data.mdb",
+            "file store/log.lmdb/data.mdb",
             ["there was", "it said", "no such key", "received no status line"],
         ),
+        ("file other/log.lmdb/data.mdb", ["it said", "no such key", "no status line"]),
     ],
 )
 def test_what_is_searched_was_told(story: tuple[Told, Path], where: str, words: list[str]) -> None:
