@@ -183,7 +183,12 @@ class TestGate:
                 text=True,
             )
             listed: list[Any] = []
-            wait_until(lambda: listed.extend(_held(store)) or listed, 30)
+
+            def look() -> bool:
+                listed[:] = _held(store)
+                return listed != []
+
+            wait_until(look, 30)
             (held,) = listed
             assert held["reason"].endswith(
                 f"it may repeat the effect of exchange {held['repeats']}"
