@@ -98,6 +98,14 @@ async def test_the_token_stands_in_its_field_alone(api: Controlled) -> None:
         # Another port, or the default one.
         ("127.0.0.1:1", 403),
         ("127.0.0.1", 403),
+        ("127.0.0.1:0{0}", 403),
+        ("127.0.0.1:+{0}", 403),
+        ("127.0.0.1:{0}.", 403),
+        ("127.0.0.1.:{0}", 403),
+        ("0177.0.0.1:{0}", 403),
+        ("[::ffff:127.0.0.1]:{0}", 403),
+        ("127.0.0.1:{0}, attacker.example", 403),
+        ("attacker.example#127.0.0.1:{0}", 403),
         ("127.0.0.1:{0}@x", 403),
         ("x@127.0.0.1:{0}", 403),
         ("127.0.0.1:{0}\r\nhost: attacker.example", 400),
@@ -109,6 +117,21 @@ async def test_only_our_own_names_are_answered(api: Controlled, host: str, statu
     port = api.address.rpartition(":")[2]
     for path in ("/v1/runs", "/healthz"):
         assert (await api.ask("GET", path, host=host.format(port))).status == status
+
+
+async def test_what_names_no_host_is_refused(api: Controlled) -> None:
+    """HTTP/1.0 need not name one, which is no reason to take any."""
+    for version in ("1.0", "0.9"):
+        head = f"GET /v1/runs HTTP/{version}\r\nauthorization: Bearer {api.token}\r\n\r\n"
+        assert (await api.send(head.encode())).status == 400
+
+
+async def test_an_upgrade_changes_nothing(api: Controlled) -> None:
+    """To a WebSocket or to HTTP/2: the token is asked for, and the answer is the plain one."""
+    for kind in ("websocket", "h2c"):
+        for token, status in (("", 401), (api.token, 200)):
+            said = await api.ask("GET", "/v1/runs", token=token, connection="Upgrade", upgrade=kind)
+            assert said.status == status
 
 
 async def test_a_whole_url_is_no_path(api: Controlled) -> None:
