@@ -54,6 +54,8 @@ from playhead.tests.support.probes import Probes, host_of
 
 PATIENCE_S = 5.0
 """How long a client waits for an answer that is to come."""
+RECORDING_S = 20.0
+"""The same while recording, when all ask at once and none may miss its answer."""
 SILENCE_S = 0.4
 """How long a client waits where none may come."""
 SETTLE_S = 0.15
@@ -91,7 +93,7 @@ class Visit:
         with self.stage.lock:
             self.stage.opened += 1
         target = ("127.0.0.1", port or self.stage.running.address.port)
-        return socket.create_connection(target, timeout=PATIENCE_S)
+        return socket.create_connection(target, timeout=self.stage.patience_s)
 
     def tunnel(self, port: int = 443, run: str = "tape") -> socket.socket:
         """Ask for a tunnel to the host of this visit."""
@@ -834,6 +836,8 @@ _STOCK_DISPATCH = frozenset({"loose", "loose-eager"})
 class Broken:
     """Everything above the guard has failed: whatever was decided, the request goes on."""
 
+    name = "everything is broken"  # as no addon of ours is called
+
     def __init__(self, hosts: frozenset[str]) -> None:
         self.hosts = hosts
 
@@ -880,6 +884,7 @@ class Stage:
         self._probes = probes
         self.lock = threading.Lock()
         self.opened = 0
+        self.patience_s = RECORDING_S
         self._pool = ThreadPoolExecutor(64)
         self._port = 20000
 
@@ -977,6 +982,7 @@ async def run(
         told_before = (
             len(config.sink.file.read_bytes().splitlines()) if config.sink.file is not None else 0
         )
+        stage.patience_s = PATIENCE_S
         stage.opened, kernel = 0, _tcp_opens()
         for profile in profiles:
             master.options.update(**PROFILES[profile])
