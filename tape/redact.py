@@ -86,8 +86,6 @@ class Redactor:
         if trailers:
             trailers, more = heads.fields(trailers, "request.trailer.", heads.in_request)
             found += more
-            trailers, more = self._searched(trailers, "request.trailer.")
-            found += more
         # First what is declared, so that it is known when the rest is searched.
         target, pairs = self._declared(request.target)
         found += [
@@ -101,6 +99,9 @@ class Redactor:
             secrets = _in_order([*secrets, *more_secrets])
         headers, more = self._searched(headers, "request.header.")
         found += more
+        if trailers:
+            trailers, more = self._searched(trailers, "request.trailer.")
+            found += more
         if not found:
             return request, ()
         new = replace(

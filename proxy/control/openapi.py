@@ -76,7 +76,7 @@ _ABOUT = {
     400: "The request cannot be read.",
     401: "The token is missing or wrong.",
     403: "Asked by another name, or from another site.",
-    404: "There is no such run.",
+    404: "There is no such run, or nothing is held by this name.",
     405: "Asked with another method.",
     409: "The run has ended, or is another process's; the request is not held, or is another.",
     413: "The body is too long.",

@@ -979,9 +979,7 @@ async def run(
         master.addons._table.clear()
         remove(without)
         probes.reset()
-        told_before = (
-            len(config.sink.file.read_bytes().splitlines()) if config.sink.file is not None else 0
-        )
+        told_before = _told(config)
         stage.patience_s = PATIENCE_S
         stage.opened, kernel = 0, _tcp_opens()
         for profile in profiles:
@@ -1013,19 +1011,22 @@ async def run(
     def seen_of(wanted: int | str) -> dict[str, int]:
         return {kind: number for (who, kind), number in counts.items() if who == wanted}
 
-    told = 0
-    if config.sink.file is not None:
-        told = len(config.sink.file.read_bytes().splitlines()) - told_before
     return {
         "visits": report,
         "stray": seen_of("stray"),
         "sink": seen_of(SINK),
-        "told": told,
+        "told": _told(config) - told_before,
         "model": seen_of(MODEL),
         "opened": stage.opened,
         "connections": sum(counts[who, kind] for who, kind in counts if kind == "connections"),
         "kernel": kernel,
     }
+
+
+def _told(config: Config) -> int:
+    """Give how many effects a sink's file has been told of."""
+    file = config.sink.file
+    return len(file.read_bytes().splitlines()) if file is not None else 0
 
 
 def _tcp_opens() -> int:
