@@ -6,6 +6,7 @@ A flight belongs to the event loop. It lives in `flow.metadata` and ends with it
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -318,8 +319,15 @@ class Flight:
         phase: how far it had come before the answer began.
         """
         begun = bool(self.taken) or self.head_sent
+        text = self.session.redactor.words(text)  # it quotes what the upstream said
         self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
+
+
+def words_of(client: connection.Client) -> Callable[[str], str]:
+    """Give what takes the secrets of a client's run out of a text for people."""
+    found: Callable[[str], str] = getattr(client, "words", str)
+    return found
 
 
 def spools_of(client: connection.Client) -> set[Any]:

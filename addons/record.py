@@ -438,7 +438,7 @@ class _Maker:
             alpn=client.alpn,
             repeat=flight.repeat,
             tunnel=flight.tunnel,
-            conversation=self.conversation,
+            conversation=session.redactor.conversation(self.conversation),
         )
         if session.bus is not None:
             flight.answered = exchange

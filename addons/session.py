@@ -72,7 +72,10 @@ class Session:
         self.tape = tape
         self.bus: Bus | None = None
         """Where each effect is told."""
-        self.teller = Teller(lambda lost: self.note(EventKind.LOST, lost=lost))
+        self.teller = Teller(
+            lambda lost: self.note(EventKind.LOST, lost=lost),
+            lambda sink: self.tally.lost.update([sink]),
+        )
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)

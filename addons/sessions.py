@@ -173,6 +173,7 @@ class Sessions:
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = session
             session.clients[client.id] = client
+            client.words = session.redactor.words  # type: ignore[attr-defined]  # see `words_of`
         return session
 
     def leave(self, client: connection.Client) -> None:

@@ -33,6 +33,7 @@ def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decis
     if decision.action in _LEAVING:
         meter.count(flight)
     elif decision.rule == LIMITS and spent is not None:
+        session.tally.limited[spent.limit] += 1
         meter.tell(flight, spent)
     return decision
 

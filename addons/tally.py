@@ -37,6 +37,14 @@ class Tally:
         """Runs that were opened, by mode."""
         self.stopped = 0
         """Runs that somebody stopped."""
+        self.rulings: Counter[str] = Counter()
+        """What became of requests that a gate held, by ruling."""
+        self.limited: Counter[str] = Counter()
+        """Requests that were refused because a limit was used up, by limit."""
+        self.injected: Counter[str] = Counter()
+        """Faults on purpose, by kind."""
+        self.lost: Counter[str] = Counter()
+        """Rows that a sink did not get, by sink."""
 
     def add(self, flight: "Flight") -> None:
         """Count a request that has ended."""
