@@ -42,6 +42,7 @@ from .meter import Meter
 from .order import Order
 from .sink import Bus, Teller
 from .tally import Tally
+from .terms import Contracts
 
 if TYPE_CHECKING:
     from .drift import Drifts
@@ -80,6 +81,8 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
+        self.contracts = Contracts.of(config) if run is not None else None
+        """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
         self.rules: Rules = compile_rules(config.ignore, thread_time)
         self.redactor = redactor

@@ -538,6 +538,7 @@ def _note_rules(session: Session) -> None:
         rules["live"] = [
             (rule.match.text, only and only.value) for rule, only in session.policy.live
         ]
+    rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]

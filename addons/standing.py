@@ -4,6 +4,8 @@ An effect is noted as soon as it is decided on, before it is sent, so that two a
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
 """
 
+from dataclasses import replace
+
 from ..tape.gate import is_undone
 from ..tape.model import RequestClass
 from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
@@ -27,15 +29,25 @@ def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decis
     session = flight.session
     meter = session.meter
     if meter is None:
-        return decide(flight.facts, session.mode, policy, found, _standing(flight))
+        return decide(
+            flight.facts, session.mode, policy, found, breaching(flight, _standing(flight))
+        )
     spent = meter.find_spent(flight)
     now = _standing(flight) if spent is None else Standing(spent=spent.text)
-    decision = decide(flight.facts, session.mode, policy, found, now)
+    decision = decide(flight.facts, session.mode, policy, found, breaching(flight, now))
     if decision.action in _LEAVING:
         meter.count(flight)
     elif decision.rule == LIMITS and spent is not None:
         meter.tell(flight, spent)
     return decision
+
+
+def breaching(flight: Flight, now: Standing) -> Standing:
+    """Add how a request breaks a contract that says refuse, if it does."""
+    terms = flight.terms
+    if terms is None or terms.asked is None or not terms.breach:
+        return now
+    return replace(now, breach=terms.breach, contract=terms.asked.match.text)
 
 
 def _standing(flight: Flight) -> Standing:

@@ -26,7 +26,7 @@ from ..tape.model import (
     Response,
 )
 from .ledger import Effect, describe_outcome
-from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
+from .receipt import ContractRow, GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -229,7 +229,7 @@ def render_receipt(receipt: Receipt) -> str:
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         if receipt.faithful_but_for:
             needed = plain(", ".join(receipt.faithful_but_for))
-            drift = not receipt.injected
+            drift = not receipt.injected and not receipt.refused_by_contract
             verdict = (
                 f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
                 if drift
@@ -255,6 +255,7 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _effects(receipt)
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
+    lines += _rows("not as agreed on", [_contract(row) for row in receipt.contracts])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
@@ -372,6 +373,17 @@ def _opt_in(one: OptIn) -> str:
 def _injected(row: InjectedRow) -> str:
     named = "" if row.rule.startswith(row.inject) else f" ({row.inject})"
     return f"seq {row.seq}  {row.rule}{named}, request {row.nth} that matches it"
+
+
+def _contract(row: ContractRow) -> str:
+    """Show the first violation, and how many more there are."""
+    refused = ", refused" if row.refused else ""
+    head = f"seq {row.seq}  {row.of}{refused}"
+    if not row.violations:
+        return f"{head}, not checked: {'; '.join(row.unchecked)}"
+    first = row.violations[0]
+    more = f" (and {row.count - 1} more)" if row.count > 1 else ""
+    return f"{head}: {first['place']}: expected {first['expected']}, found {first['found']}{more}"
 
 
 def _gate(row: GateRow) -> str:
