@@ -39,10 +39,13 @@ class Contract:
         flight = find_flight(flow)
         if flight is None or flight.session.contracts is None or flight.decision is not None:
             return None
-        flight.terms = flight.session.contracts.find(flight.facts)
-        if flight.terms is None or flight.terms.asked is None:
+        bound = flight.session.contracts.find(flight.facts)
+        if bound is None:
             return None
-        return self._check(flow, flight, flight.terms, flight.terms.asked)
+        flight.terms = Terms(bound)
+        if bound.request is None:
+            return None
+        return self._check(flow, flight, flight.terms, bound.request)
 
     async def _check(
         self, flow: http.HTTPFlow, flight: Flight, terms: Terms, rule: ContractRule
@@ -86,7 +89,7 @@ def judge_recorded(flight: Flight, terms: Terms, exchange: Exchange) -> None:
     """Check an answer of the tape. Any thread."""
     response, request = exchange.response, exchange.request
     terms.withheld = exchange.withheld
-    if response is None or exchange.fault is not None or not terms.judges:
+    if response is None or exchange.fault is not None or not terms.bound.answers:
         return
     can = can_hold(request.method, response.status, response.headers)
     held = can and response.spilled is None and flight.injection is None

@@ -41,7 +41,7 @@ class Playback:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
-        if flight.terms is not None and flight.terms.judges:
+        if flight.terms is not None and flight.terms.bound.answers:
             return self._serve_judged(flow, flight, exchange)
         self._serve(flow, flight, exchange)
         return None

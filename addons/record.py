@@ -14,6 +14,7 @@ from ..config import Mode
 from ..store import Record as StoredRecord
 from ..store import StoreError
 from ..tape.canonical import raw_key
+from ..tape.contract_hold import can_hold
 from ..tape.conversation import ABRUPT
 from ..tape.divergence import one_line
 from ..tape.events import Event, EventKind
@@ -288,8 +289,8 @@ def _may_hold(flight: Flight, answer: http.Response) -> bool:
     terms = flight.terms
     if terms is None or flight.injection is not None or flight.announced > HELD_BYTES:
         return False
-    method = flight.flow.request.method
-    return terms.may_hold(method, answer.status_code, answer.data.headers.fields)
+    method, fields = flight.flow.request.method, answer.data.headers.fields
+    return terms.bound.refuses_answers and can_hold(method, answer.status_code, fields)
 
 
 def _intent(flight: Flight) -> Event:
@@ -364,7 +365,7 @@ class _Maker:
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
-        judges = flight.terms is not None and flight.terms.judges
+        judges = flight.terms is not None and flight.terms.bound.answers
         self.terms = flight.terms if judges and complete and outcome else None
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)

@@ -25,6 +25,7 @@ from ..tape.canonical import (
     raw_key,
 )
 from ..tape.classify import classify
+from ..tape.contract_rules import Contracts
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.faults import Faults
@@ -42,7 +43,6 @@ from .meter import Meter
 from .order import Order
 from .sink import Bus, Teller
 from .tally import Tally
-from .terms import Contracts
 
 if TYPE_CHECKING:
     from .drift import Drifts

@@ -45,9 +45,9 @@ def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decis
 def breaching(flight: Flight, now: Standing) -> Standing:
     """Add how a request breaks a contract that says refuse, if it does."""
     terms = flight.terms
-    if terms is None or terms.asked is None or not terms.breach:
+    if terms is None or terms.bound.request is None or not terms.breach:
         return now
-    return replace(now, breach=terms.breach, contract=terms.asked.match.text)
+    return replace(now, breach=terms.breach, contract=terms.bound.request.match.text)
 
 
 def _standing(flight: Flight) -> Standing:

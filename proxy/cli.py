@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -235,6 +236,7 @@ def show(
     """Show a run, or one exchange of it."""
     from ..store import Store, StoreError
     from ..timeline import render_exchange, render_run
+    from ..timeline.contracts import found_in
     from ..timeline.export import exchange_json
     from ..timeline.listing import find_shown, rows
 
@@ -252,10 +254,11 @@ def show(
             )
         whose, exchange = found
         messages = opened.messages(whose, exchange.seq)
+        found_rows = found_in(opened, info, seq)
         if as_json:
-            _print_json(exchange_json(exchange, messages))
+            _print_json(exchange_json(exchange, messages, found_rows))
         else:
-            click.echo(render_exchange(exchange, messages))
+            click.echo(render_exchange(exchange, messages, found_rows))
     return 0
 
 
@@ -442,6 +445,30 @@ def policy(
     else:
         click.echo("\n".join(map(render_rejudged, made)))
     return 0
+
+
+@cli.command()
+@_options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    help="Configuration file whose contracts are tried.",
+)
+@click.argument("run")
+def contracts(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
+) -> int:
+    """List what of a run was not as agreed on; 1 where something is."""
+    from ..timeline.contracts import render_found
+    from .contracts import list_found
+
+    found = list_found(_reading(config_file, store), run, rules)
+    if as_json:
+        _print_list(asdict(row) for row in found)
+    else:
+        click.echo(render_found(run, found))
+    return 1 if any(row.violations for row in found) else 0
 
 
 @cli.command()

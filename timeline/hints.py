@@ -19,6 +19,7 @@ _WHAT = {
     "reads": "read",
     "live": "request",
     "faults": "request",
+    "contracts": "request",
 }
 """Keys of the configuration, and what their rules speak of."""
 _CLASS = {"effects": RequestClass.EFFECT.value, "reads": RequestClass.READ.value}

@@ -21,6 +21,7 @@ from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
+from .contract_row import ContractRow
 from .hints import Hints, split_place
 from .ledger import Effect, Ledger
 
@@ -57,37 +58,6 @@ class InjectedRow:
     nth: int
     """Which of the requests that match the rule."""
     seed: int
-
-
-@dataclass(slots=True)
-class ContractRow:
-    """A message that is not what its contract says, or that could not be checked."""
-
-    seq: int
-    of: str
-    """What: `request`, `response`, or a `model`'s answer."""
-    rule: str
-    """Pattern of the contract; `model_contracts` where the request itself declared it."""
-    refused: bool
-    """Whether the client was sent a refusal for it."""
-    recorded: bool
-    """Whether it was sent one on the tape, too."""
-    count: int
-    """Of violations."""
-    violations: list[dict[str, str]]
-    """The first."""
-    unchecked: list[str]
-    """What could not be checked, and why."""
-
-    @classmethod
-    def from_event(cls, data: Mapping[str, Any]) -> "ContractRow":
-        """Read it from an event."""
-        names = ("what", "place", "expected", "found")
-        return cls(
-            **{key: data[key] for key in ("seq", "of", "rule", "refused", "recorded", "count")},
-            violations=[dict(zip(names, one, strict=True)) for one in data["violations"]],
-            unchecked=list(data["unchecked"]),
-        )
 
 
 @dataclass(slots=True)

@@ -25,8 +25,9 @@ from ..tape.model import (
     Request,
     Response,
 )
+from .contract_row import ContractRow
 from .ledger import Effect, describe_outcome
-from .receipt import ContractRow, GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
+from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -114,10 +115,13 @@ def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
     return f"{head}\n{table(lines)}"
 
 
-def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str:
+def render_exchange(
+    exchange: Exchange, messages: Iterable[Message] = (), contracts: Iterable[ContractRow] = ()
+) -> str:
     """Show one exchange in full; bodies are bounded and shown as text where they are text.
 
     messages: those of a WebSocket; the first are shown.
+    contracts: what checks have found in it.
     """
     request = exchange.request
     parts = [
@@ -148,6 +152,9 @@ def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str
         parts.append(
             plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
         )
+    if exchange.withheld:
+        parts.append(plain(f"withheld from the client: {exchange.withheld}", _TEXT))
+    parts += [plain(f"not as agreed on: {row.text}", _TEXT) for row in contracts]
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
 
@@ -255,7 +262,7 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _effects(receipt)
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
-    lines += _rows("not as agreed on", [_contract(row) for row in receipt.contracts])
+    lines += _rows("not as agreed on", [f"seq {row.seq}  {row.text}" for row in receipt.contracts])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
@@ -373,17 +380,6 @@ def _opt_in(one: OptIn) -> str:
 def _injected(row: InjectedRow) -> str:
     named = "" if row.rule.startswith(row.inject) else f" ({row.inject})"
     return f"seq {row.seq}  {row.rule}{named}, request {row.nth} that matches it"
-
-
-def _contract(row: ContractRow) -> str:
-    """Show the first violation, and how many more there are."""
-    refused = ", refused" if row.refused else ""
-    head = f"seq {row.seq}  {row.of}{refused}"
-    if not row.violations:
-        return f"{head}, not checked: {'; '.join(row.unchecked)}"
-    first = row.violations[0]
-    more = f" (and {row.count - 1} more)" if row.count > 1 else ""
-    return f"{head}: {first['place']}: expected {first['expected']}, found {first['found']}{more}"
 
 
 def _gate(row: GateRow) -> str:
