@@ -5,7 +5,6 @@ from pathlib import Path
 from .document import Faults, parse_document
 from .errors import ConfigError
 from .json_schema import MAX_SCHEMA, BadSchema, compile_schema
-from .values import show
 
 
 def read_schema(path: Path) -> str:
@@ -18,19 +17,19 @@ def read_schema(path: Path) -> str:
             data = file.read(MAX_SCHEMA + 1)
     except FileNotFoundError:
         raise ValueError(
-            f"no such file: {show(str(path))}; expected a JSON Schema, or a file that holds one"
+            f"no such file: {path}; expected a JSON Schema, or a file that holds one"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"{show(str(path))} cannot be read: {reason}") from None
+        raise ValueError(f"{path} cannot be read: {reason}") from None
     if len(data) > MAX_SCHEMA:
         raise ValueError(
-            f"{show(str(path))} is longer than {MAX_SCHEMA} bytes, which is more than a schema may be"
+            f"{path} is longer than {MAX_SCHEMA} bytes, which is more than a schema may be"
         )
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"{show(str(path))} is not UTF-8") from None
+        raise ValueError(f"{path} is not UTF-8") from None
     return _read_json(text, path) if path.suffix == ".json" else _read_yaml(text, path)
 
 
@@ -40,7 +39,7 @@ def _read_json(text: str, path: Path) -> str:
     except BadSchema as error:
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path)
         where = f", ${place}" if place else ""
-        raise ValueError(f"{show(str(path))}{where}: no JSON Schema: {error}") from None
+        raise ValueError(f"{path}{where}: no JSON Schema: {error}") from None
     return text
 
 
@@ -49,7 +48,7 @@ def _read_yaml(text: str, path: Path) -> str:
     try:
         value = parse_document(text, faults)
         if value is None:
-            raise ValueError(f"{show(str(path))} is empty; expected a JSON Schema")
+            raise ValueError(f"{path} is empty; expected a JSON Schema")
         schema = value.json()
         try:
             compile_schema(schema)

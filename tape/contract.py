@@ -10,8 +10,9 @@
 Pure; imports what is slow, for who has contracts alone.
 """
 
+import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -33,7 +34,10 @@ _SHOWN = 120
 _PLACE = 300
 _MAX_BODY = 16 * 1024 * 1024
 
+_UNREADABLE = (ValueError, RecursionError)
+"""What the library says to half of a surrogate pair, among others; by its own errors it tells what is wrong."""
 _NOTHING = "nothing"
+_NOWHERE = object()
 
 
 class Violation(NamedTuple):
@@ -150,13 +154,13 @@ def check_value(
     try:
         if compiled.validator.is_valid(value):
             return []
-        if work > _MOST_TOLD:
-            whole = f"something else among its {values} values, which are too many to say where"
-            return [Violation(what, f"{place}$", "what its schema says", whole)]
-        return list(_describe(compiled, value, shown, what, place))
-    except (UnicodeEncodeError, ValueError, RecursionError) as error:
-        # Half of a surrogate pair is no text to the library.
+    except _UNREADABLE as error:
         raise Unchecked(f"cannot be read: {one_line(str(error), _SHOWN)}") from None
+    if work <= _MOST_TOLD:
+        with contextlib.suppress(*_UNREADABLE):
+            return list(_describe(compiled, value, shown, what, place))
+    somewhere = f"something else, somewhere among its {values} values"
+    return [Violation(what, f"{place}$", "what its schema says", somewhere)]
 
 
 def measure(value: Json) -> tuple[int, int]:
@@ -188,12 +192,21 @@ def _describe(
             case "required":
                 yield _violation(what, place, [*path, told["property"]], "a value", _NOTHING)
             case "additionalProperties" | "unevaluatedProperties":
-                for name in islice(told["unexpected"], MOST):
-                    at = [*path, name]
-                    yield _violation(what, place, at, "no such field", _look(shown, at))
+                yield from _unexpected(what, place, path, told["unexpected"], shown)
+            case "falseSchema" if error.schema_path[-1:] == ["additionalProperties"]:
+                # Told of the first alone, and as if of the object.
+                yield from _unexpected(what, place, path, _find(value, path), shown)
             case name:
                 expected = _expected(name, told)
                 yield _violation(what, place, path, expected, _look(shown, path))
+
+
+def _unexpected(
+    what: str, place: str, path: Sequence[str | int], names: Iterable[str], shown: Json
+) -> Iterator[Violation]:
+    for name in islice(names, MOST):
+        at = [*path, name]
+        yield _violation(what, place, at, "no such field", _look(shown, at))
 
 
 def _violation(
@@ -224,14 +237,20 @@ def show(value: Any) -> str:
 
 def _look(shown: Json, path: Sequence[str | int]) -> str:
     """Show what stands at a place of the redacted copy."""
+    found = _find(shown, path)
+    return "something else" if found is _NOWHERE else show(found)
+
+
+def _find(value: Json, path: Sequence[str | int]) -> Any:
+    """Find what stands at a place; `_NOWHERE` where there is none."""
     for step in path:
-        if isinstance(shown, dict) and step in shown:
-            shown = shown[str(step)]
-        elif isinstance(shown, list) and isinstance(step, int) and step < len(shown):
-            shown = shown[step]
+        if isinstance(value, dict) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
         else:
-            return "something else"
-    return show(shown)
+            return _NOWHERE
+    return value
 
 
 _LIMITS = {
@@ -268,13 +287,14 @@ def _expected(name: str, told: dict[str, Any]) -> str:
         return _PLAIN[name]
     if name in _LIMITS and told:
         return f"{_LIMITS[name]} {show(next(iter(told.values())))}"
-    if name in ("anyOf", "oneOf", "oneOfNotValid", "oneOfMultipleValid"):
-        return _alternatives(name, told["context"])
+    if name in ("anyOf", "oneOf"):
+        return _alternatives(told["context"])
     return f"what {name} says"
 
 
-def _alternatives(name: str, context: Sequence[Sequence[Any]]) -> str:
-    if name == "oneOfMultipleValid":
+def _alternatives(context: Sequence[Sequence[Any]]) -> str:
+    """Say what alternatives ask for, by what was wrong with each."""
+    if not all(context):
         return f"what one of {len(context)} alternatives says, and only one"
     kinds: list[str] = []
     for errors in context:
