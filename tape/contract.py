@@ -35,7 +35,7 @@ _PLACE = 300
 _MAX_BODY = 16 * 1024 * 1024
 
 _UNREADABLE = (ValueError, RecursionError)
-"""What the library says to half of a surrogate pair, among others; by its own errors it tells what is wrong."""
+"""Raised over what the library cannot take in, as half of a surrogate pair."""
 _NOTHING = "nothing"
 _NOWHERE = object()
 

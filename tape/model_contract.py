@@ -231,6 +231,11 @@ def _said(choice: Choice) -> tuple[Json, str | None]:
 
 # ---- Gemini's schemas ------------------------------------------------------------------------------
 
+_TYPES = (
+    *("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER"),
+    *("BOOLEAN", "ARRAY", "OBJECT", "NULL"),
+)
+"""In the order of the numbers that may stand in their place."""
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
 _SINGLE = ("items", "additionalProperties", "not")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -238,14 +243,16 @@ _MAPS = ("properties", "$defs", "defs", "definitions")
 
 
 def _as_json_schema(schema: Json) -> Json:
-    """Give Gemini's kind of schema as JSON Schema: names of types in capitals, `nullable`, counts as text."""
+    """Give Gemini's kind of schema as JSON Schema: types in capitals or as numbers, `nullable`, counts as text."""
     if not isinstance(schema, dict):
         return schema
     made = dict(schema)
     kind = made.get("type")
+    if isinstance(kind, int) and 0 <= kind < len(_TYPES):
+        kind = _TYPES[kind]
     if isinstance(kind, str):
         made["type"] = kind.lower()
-        if kind == "TYPE_UNSPECIFIED":
+        if kind == _TYPES[0]:
             del made["type"]
     if made.pop("nullable", None) is True:
         if isinstance(made.get("type"), str):
