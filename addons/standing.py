@@ -10,7 +10,8 @@ from ..tape.gate import is_undone
 from ..tape.model import RequestClass
 from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
 from .effects import Effect
-from .flight import Flight, idempotency_key
+from .flight import Flight
+from .outcome import idempotency_key
 
 
 def asks_for_repeats(flight: Flight) -> bool:
@@ -29,12 +30,10 @@ def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decis
     session = flight.session
     meter = session.meter
     if meter is None:
-        return decide(
-            flight.facts, session.mode, policy, found, breaching(flight, _standing(flight))
-        )
+        return decide(flight.facts, session.mode, policy, found, _standing(flight))
     spent = meter.find_spent(flight)
     now = _standing(flight) if spent is None else Standing(spent=spent.text)
-    decision = decide(flight.facts, session.mode, policy, found, breaching(flight, now))
+    decision = decide(flight.facts, session.mode, policy, found, now)
     if decision.action in _LEAVING:
         meter.count(flight)
     elif decision.rule == LIMITS and spent is not None:
@@ -51,7 +50,10 @@ def breaching(flight: Flight, now: Standing) -> Standing:
 
 
 def _standing(flight: Flight) -> Standing:
-    """Give what a gate has to know of the run; notes the effect where one asks for that."""
+    """Give what a contract or a gate has to know; notes the effect where a gate asks for that, and it may leave."""
+    now = breaching(flight, CALM)
+    if now.breach:
+        return now
     if flight.effect_key is None or not asks_for_repeats(flight):
         return CALM
     assert flight.request is not None

@@ -1,6 +1,6 @@
 """The keys in LMDB: one place that knows them.
 
-    meta          b"format" -> version; b"next-run" -> number
+    meta          b"format" -> version; b"next-run" -> number; b"intake/", run -> its process
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet

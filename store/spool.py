@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -297,6 +297,46 @@ def _chunks(folder: Path, spilled: Spilled) -> Iterator[Chunk]:
     with open(body_path(folder, spilled.pieces), "rb") as listed:
         while packed := listed.read(PIECE_BYTES * _PIECE_BATCH):
             yield from unpack_pieces(packed)
+
+
+def read_file(folder: Path, digest: bytes) -> Iterator[bytes]:
+    """Read a kept file; the last piece is given only if the whole fits its hash.
+
+    Raises: LogCorrupt, naming the file.
+    """
+    found = Digest()
+    held = b""
+    try:
+        with open(body_path(folder, digest), "rb") as file:
+            while data := file.read(_READ_BYTES):
+                if held:
+                    yield held
+                found.update(data)
+                held = data
+    except OSError as error:
+        raise LogCorrupt(f"the body {digest.hex()} cannot be read: {error}") from error
+    if found.finish()[0] != digest:
+        raise LogCorrupt(f"the body {digest.hex()} does not fit its hash")
+    if held:
+        yield held
+
+
+def keep_file(folder: Path, digest: bytes, pieces: Iterable[bytes]) -> None:
+    """Keep a file that came from elsewhere.
+
+    Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
+    """
+    partial = _Partial(folder)
+    try:
+        for piece in pieces:
+            partial.write([piece])
+        if partial.finish()[0] != digest:
+            raise BadRecord(f"the body {digest.hex()} does not fit its hash")
+        partial.keep()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    finally:
+        partial.drop()
 
 
 def clear_partial(folder: Path) -> None:
