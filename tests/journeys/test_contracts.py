@@ -6,17 +6,21 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from aiohttp import web
+from click.testing import CliRunner
 
 from playhead.config import Breach, Config, ContractRule, EffectRule, Gate, LiveRule, parse_match
+from playhead.proxy.cli import cli
 from playhead.tape.events import EventKind
 from playhead.tape.model import Exchange, VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
 
@@ -112,7 +116,7 @@ Engine = Any
 
 
 @pytest.fixture
-def engine(store_dir: Any, certificates: Certificates) -> Engine:
+def engine(store_dir: Path, certificates: Certificates) -> Engine:
     """Run an engine with changes to its configuration."""
 
     @asynccontextmanager
@@ -324,6 +328,87 @@ async def test_a_models_answer_is_refused_where_it_comes_whole(
     assert (whole.status_code, stream.status_code) == (424, 200)
     assert "not as agreed on: refund: $.amount" in whole.json()["error"]["message"]
     assert [one["refused"] for one in events] == [True, False]
+
+
+async def test_over_http2_the_stream_gets_the_refusal(
+    engine: Engine, certificates: Certificates
+) -> None:
+    """Others on the connection get their answers; trailers of what is withheld go with it."""
+
+    def script(stream: Stream) -> bool:
+        bad = stream.path.endswith("bad")
+        stream.head(("content-type", "application/json"))
+        stream.data(json.dumps({"status": "lost" if bad else "done"}).encode())
+        stream.trailers(("x-told", stream.path))
+        return True
+
+    with FramesOrigin(script, certificates) as frames:
+        match = parse_match(f"{frames.url}/*")
+        strict = ContractRule(match, "", json.dumps(STATUS), on_violation=Breach.REFUSE)
+        async with engine(contracts=(strict,)) as running:
+            context = ssl.create_default_context(cafile=str(running.ca))
+
+            def ask() -> list[tuple[int, bytes]]:
+                with httpx.Client(
+                    proxy=running.url_for("tape"), verify=context, http2=True, trust_env=False
+                ) as client:
+                    paths = ("/good", "/bad", "/good?2")
+                    got = [client.post(frames.url + path, json={}) for path in paths]
+                    return [(one.status_code, one.content) for one in got]
+
+            first = await asyncio.to_thread(ask)
+            assert [status for status, _ in first] == [200, 424, 200]
+            await running.end("tape")
+            running.play()
+            assert await asyncio.to_thread(ask) == first
+
+
+async def test_what_was_found_can_be_looked_at(
+    engine: Engine, origin: Origin, store_dir: Path, tmp_path: Path
+) -> None:
+    """By `show`, `contracts`, and again under the contracts of another file."""
+    async with engine(contracts=(rule(origin, Breach.REFUSE, response=STATUS),)) as running:
+        async with Agent(running, origin) as agent:
+            await agent.refund(answer={"status": "lost"})
+            await agent.refund(answer={"status": "done"})
+            await agent.chat('{"amount": "5"}')
+        await receipt(running)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(
+            cli, [*arguments, "--store", str(store_dir)], standalone_mode=False
+        )
+        assert done.exception is None, done.exception
+        return done.return_value, done.stdout
+
+    found = '$.status: expected one of "done", "open", found "lost"'
+    code, shown = run("show", "tape", "1")
+    assert (code, found in shown) == (0, True)
+    assert "withheld from the client: the upstream answered 200" in shown
+    document = json.loads(run("show", "tape", "1", "--json")[1])
+    assert document["contracts"][0]["violations"][0]["place"] == "$.status"
+    assert document["withheld"].startswith("the upstream answered 200")
+    assert "withheld" not in run("show", "tape", "2")[1]
+    code, listed = run("contracts", "tape")
+    assert (code, listed.splitlines()[0]) == (1, "tape: 1 violation in 1 messages")
+    assert found in listed
+    file = tmp_path / "other.yaml"
+    pattern = f"POST {origin.url}{REFUNDS}"
+    file.write_text(
+        f"contracts: [{{match: '{pattern}', request: {{required: [amount]}}}}]\nmodel_contracts: note\n"
+    )
+    code, again = run("contracts", "tape", "--with", str(file), "--json")
+    assert code == 1
+    assert [(one["seq"], one["of"]) for one in json.loads(again)] == [
+        (1, "request"),
+        (2, "request"),
+        (3, "model"),
+    ]
+    file.write_text("contracts: []\n")
+    assert run("contracts", "tape", "--with", str(file)) == (
+        0,
+        "tape: all that was checked is as agreed on\n",
+    )
 
 
 async def test_an_answer_too_large_to_be_held_passes(engine: Engine, origin: Origin) -> None:
