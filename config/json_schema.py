@@ -28,8 +28,9 @@ _NOMINAL_DEPTH = 8
 """Levels of a value at which a schema has to be within `MAX_EFFORT`."""
 _MAX_SAID = 200
 """Characters of what the library says: it quotes values of any length."""
+MAX_PATTERNS = 100
 _SIZE = 1 << 20
-"""Bytes of a compiled pattern."""
+"""Bytes of a compiled pattern; one of that size takes 20 ms to compile."""
 
 _IN_PLACE = (
     "allOf",
@@ -115,6 +116,11 @@ class Schema:
         return known[key]
 
 
+def _entries(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    value = tree.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _applied(tree: dict[str, Any], name: str) -> Iterator[Any]:
     """Give the schemas that stand under a keyword."""
     value = tree.get(name)
@@ -157,7 +163,7 @@ def _schemas(tree: Any) -> Iterator[dict[str, Any]]:
             yield from _schemas(one)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def compile_schema(text: str) -> Schema:
     """Compile a schema, given as JSON; the same text is compiled once.
 
@@ -168,7 +174,9 @@ def compile_schema(text: str) -> Schema:
     if len(text) > MAX_SCHEMA:
         raise BadSchema(f"longer than {MAX_SCHEMA} characters, which is more than a schema may be")
     tree = _parse(text)
+    patterns = 0
     for one in _schemas(tree):
+        patterns += isinstance(one.get("pattern"), str) + len(_entries(one, "patternProperties"))
         for name in _REFERENCES:
             target = one.get(name)
             if isinstance(target, str) and not target.startswith("#"):
@@ -177,6 +185,8 @@ def compile_schema(text: str) -> Schema:
                     f"{name} {shown} leads out of the schema, and nothing is fetched; put what it means under"
                     " $defs, and refer to it by '#/$defs/NAME'"
                 )
+    if patterns > MAX_PATTERNS:
+        raise BadSchema(f"{patterns} patterns, which are more than {MAX_PATTERNS}")
     options = jsonschema_rs.RegexOptions(size_limit=_SIZE, dfa_size_limit=_SIZE)
     try:
         validator = jsonschema_rs.validator_for(tree, pattern_options=options, offline=True)

@@ -54,6 +54,7 @@ def nested(levels: int) -> Any:
         ({"pattern": "(a{1000}){1000}"}, '"(a{1000}){1000}" is not a "regex"'),
         # too much
         ({"title": "x" * MAX_SCHEMA}, f"longer than {MAX_SCHEMA} characters"),
+        ({"allOf": [{"pattern": "a"}] * 101}, "101 patterns, which are more than 100"),
         (nested(101), "nested deeper than 100"),
         (doubling(30), f"unfolds into more than {MAX_EFFORT} schemas"),
         (chain(3000), f"unfolds into more than {MAX_EFFORT} schemas"),
