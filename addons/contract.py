@@ -106,6 +106,7 @@ def lay_refusal(flight: Flight, recorded: Exchange, withheld: str) -> None:
     """Lay a refusal over the recorded answer that a flight is about to play, with the bytes it had then."""
     made = make_refusal(recorded.request, withheld)
     flight.flow.response, flight.ragged = made, False
+    flight.withheld = True
     at_us = int(recorded.end_us * flight.session.config.playback.pace)
     head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
     flight.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])

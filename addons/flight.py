@@ -129,6 +129,8 @@ class Flight:
         """The fault on purpose that hits it."""
         self.terms: Terms | None = None
         """The contracts that hold for it; None where there are none."""
+        self.withheld = False
+        """Whether its client is played a refusal in the place of a recorded answer."""
         self.delayed: asyncio.Event | None = None
         """Ends the wait of one that is delayed on purpose."""
         self.muted = False

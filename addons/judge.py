@@ -78,8 +78,8 @@ class Judge:
         if session.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
         # What a contract speaks of or a gate may hold is read whole before any of it is sent.
-        bound = session.contracts is not None and session.contracts.asks(facts)
-        if is_duplex(message) and not bound and session.policy.find_gate(facts) is None:
+        asked = session.contracts is not None and session.contracts.asks(facts)
+        if is_duplex(message) and not asked and session.policy.find_gate(facts) is None:
             self._judge_head(flow, flight)
 
     def _judge_head(self, flow: http.HTTPFlow, flight: Flight) -> None:

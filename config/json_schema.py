@@ -13,6 +13,7 @@ what is looked at, 18 us for each error that is described.
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +164,17 @@ def _schemas(tree: Any) -> Iterator[dict[str, Any]]:
             yield from _schemas(one)
 
 
+@contextmanager
+def unpanicked() -> Iterator[None]:
+    """Have what goes wrong inside of the library raise ValueError: its panics are no Exception, and would end a thread."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ValueError(f"the library failed: {error}") from error
+
+
 @lru_cache(maxsize=128)
 def compile_schema(text: str) -> Schema:
     """Compile a schema, given as JSON; the same text is compiled once.
@@ -189,13 +201,13 @@ def compile_schema(text: str) -> Schema:
         raise BadSchema(f"{patterns} patterns, which are more than {MAX_PATTERNS}")
     options = jsonschema_rs.RegexOptions(size_limit=_SIZE, dfa_size_limit=_SIZE)
     try:
-        validator = jsonschema_rs.validator_for(tree, pattern_options=options, offline=True)
+        with unpanicked():
+            validator = jsonschema_rs.validator_for(tree, pattern_options=options, offline=True)
     except jsonschema_rs.ValidationError as error:
         path = tuple(error.instance_path)
         if path[-1:] == ("type",):
-            raise BadSchema(
-                f"no type; expected {', '.join(_TYPES)}, or a list of them", path
-            ) from None
+            expected = f"expected {', '.join(_TYPES)}, or a list of them"
+            raise BadSchema(f"no type; {expected}", path) from None
         raise BadSchema(_said(error.message), path) from None
     except (ValueError, RecursionError) as error:
         raise BadSchema(_said(str(error))) from None

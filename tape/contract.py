@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..config.json_schema import BadSchema, Schema, compile_schema
+from ..config.json_schema import BadSchema, Schema, compile_schema, unpanicked
 from .coding import undo_coding
 from .contract_hold import is_judged, is_stream
 from .dialects.shape import Json, find_json
@@ -152,12 +152,13 @@ def check_value(
     if work > _MOST_WORK:
         raise Unchecked("too large for a schema of this kind")
     try:
-        if compiled.validator.is_valid(value):
-            return []
+        with unpanicked():
+            if compiled.validator.is_valid(value):
+                return []
     except _UNREADABLE as error:
         raise Unchecked(f"cannot be read: {one_line(str(error), _SHOWN)}") from None
     if work <= _MOST_TOLD:
-        with contextlib.suppress(*_UNREADABLE):
+        with contextlib.suppress(*_UNREADABLE), unpanicked():
             return list(_describe(compiled, value, shown, what, place))
     somewhere = f"something else, somewhere among its {values} values"
     return [Violation(what, f"{place}$", "what its schema says", somewhere)]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -37,6 +38,10 @@ TOOL = {
 }
 
 
+RELEASED = threading.Event()
+"""Lets go on what waits in the middle of its answer."""
+
+
 async def _refund(request: web.Request) -> web.StreamResponse:
     """Answers what the request says is to be answered."""
     asked = await request.json()
@@ -47,6 +52,8 @@ async def _refund(request: web.Request) -> web.StreamResponse:
     answer = web.StreamResponse(status=status, headers={"content-type": "application/json"})
     await answer.prepare(request)
     await answer.write(body[:5])
+    if asked.get("waits"):
+        await asyncio.to_thread(RELEASED.wait, 10)
     await answer.write(body[5:] + b" " * asked.get("padding", 0))
     if asked.get("cut"):
         assert request.transport is not None
@@ -98,6 +105,8 @@ class Agent:
         return await asyncio.to_thread(self._client.post, self._origin.url + path, json=body)
 
     async def refund(self, **body: Any) -> httpx.Response:
+        if body.get("waits"):
+            self._client.timeout = httpx.Timeout(0.3)
         return await self.post(REFUNDS, body)
 
     async def chat(self, arguments: str, **more: Any) -> httpx.Response:
@@ -232,10 +241,36 @@ async def test_a_repeat_of_an_effect_whose_answer_was_withheld_is_held(
         async with Agent(running, origin) as agent:
             for _ in range(2):
                 await agent.refund(answer={"status": "lost"})
+        made = await receipt(running)
+        running.play()
+        async with Agent(running, origin) as agent:
+            for _ in range(2):
+                await agent.refund(answer={"status": "lost"})
+        replayed = await receipt(running, "tape@1")
+    for one in (made, replayed):
+        assert "whose answer the client had not seen" in one.effects[1].note, one.mode
+    assert replayed.faithful
+
+
+async def test_a_client_that_gives_up_on_a_held_answer_has_been_sent_nothing(
+    engine: Engine, origin: Origin
+) -> None:
+    """The answer is read on, since it is an effect's, and is not withheld from anybody."""
+    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    RELEASED.clear()
+    async with engine(contracts=(strict,)) as running:
+        async with Agent(running, origin) as agent:
+            with pytest.raises(httpx.ReadTimeout):
+                await agent.refund(answer={"status": "lost"}, pieces=True, waits=True)
+        RELEASED.set()
         await receipt(running)
-        repeat = kept(running)[1].repeat
-    assert repeat is not None
-    assert repeat.unseen
+        (left,) = kept(running)
+        (event,) = told(running, "tape")
+    assert left.gone is not None
+    assert (left.gone.head, left.gone.chunks) == (False, 0)
+    assert left.response is not None
+    assert left.response.complete
+    assert (left.withheld, event["refused"], event["count"]) == ("", False, 1)
 
 
 async def test_an_answer_on_the_tape_is_held_to_the_contracts_of_now(
