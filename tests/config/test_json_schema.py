@@ -1,14 +1,25 @@
 """Schemas: what is read, what is refused, and how much work they may be."""
 
 import json
+import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from playhead.config import ConfigError, loads
-from playhead.config.json_schema import MAX_EFFORT, MAX_SCHEMA, BadSchema, compile_schema
+from playhead.config.json_schema import (
+    MAX_EFFORT,
+    MAX_SCHEMA,
+    BadSchema,
+    compile_schema,
+    unpanicked,
+)
+from playhead.tape.contract import Unchecked, check_value
 
 
 def compiled(tree: Any) -> Any:
@@ -147,3 +158,43 @@ def test_a_schema_that_is_a_folder_is_told(tmp_path: Path) -> None:
     """As any file that cannot be read."""
     with pytest.raises(ConfigError, match=r"3:12: contracts\[0\]\.request: .*cannot be read: Is a"):
         loads("contracts:\n- match: https://a\n  request: .", "f", tmp_path)
+
+
+def test_a_panic_of_the_library_is_an_error_like_others() -> None:
+    """It is no Exception where it comes from, and would end the thread that writes."""
+
+    class Panic(BaseException):
+        pass
+
+    with pytest.raises(ValueError, match="the library failed: at 3"), unpanicked():
+        raise Panic("at 3")
+    with pytest.raises(KeyboardInterrupt), unpanicked():
+        raise KeyboardInterrupt
+
+
+_leaves = st.sampled_from(
+    [True, False, None, 1, -1.5, "", "a", "#", "#/a", "integer", "^a", "(", "x:y"]
+)
+_words = st.sampled_from(
+    [
+        *("type", "$ref", "properties", "items", "anyOf", "oneOf", "allOf", "not", "pattern"),
+        *("enum", "const", "minimum", "required", "additionalProperties", "$defs", "a"),
+        *("patternProperties", "if", "then", "contains", "$anchor", "$id", "dependentSchemas"),
+    ]
+)
+_trees = st.recursive(
+    _leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=2000 if os.environ.get("PLAYHEAD_FULL") == "1" else 150)
+@given(_trees, _trees)
+def test_anything_is_a_schema_or_says_why_not(tree: Any, value: Any) -> None:
+    """And any value fits it, does not, or cannot be checked."""
+    found = []
+    with suppress(BadSchema, Unchecked):
+        compiled(tree)
+        found = check_value(json.dumps(tree), value, value, "request")
+    assert all(one.text.isprintable() for one in found)

@@ -1,12 +1,15 @@
 """What requests to models declare of their answers: with the samples of every dialect, and case by case."""
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from playhead.tape.contract import FINE, Checked
 from playhead.tape.dialects import read_request, read_response
@@ -344,3 +347,18 @@ def test_values_are_shown_from_the_redacted_copy() -> None:
     shown = said(calls=[("weather", '{"key": "XXXXXX"}')], finish="tool_calls")
     (one,) = check_answer(request, came, shown).violations
     assert one.found == '"XXXXXX"'
+
+
+@settings(max_examples=1000 if os.environ.get("PLAYHEAD_FULL") == "1" else 60)
+@given(st.sampled_from(CALLING), st.data())
+def test_broken_bytes_are_never_an_error(name: str, data: st.DataObject) -> None:
+    """What cannot be read is not judged, or is a violation."""
+    request, response = load_sample(name)
+    bodies = []
+    for body in (request.body, response.body):
+        at = data.draw(st.integers(0, len(body)))
+        gone = data.draw(st.integers(0, 20))
+        put = data.draw(st.sampled_from([b"", b"null", b"{}", b"[1]", b'"x"', b"\xff", b"1e999"]))
+        bodies.append(body[:at] + put + body[at + gone :])
+    checked = check(replace(request, body=bodies[0]), replace(response, body=bodies[1], chunks=()))
+    assert checked.count >= len(checked.violations)
