@@ -27,6 +27,7 @@ from .schema import (
     ContractRule,
     Control,
     EffectRule,
+    Encrypt,
     FaultRule,
     Gate,
     IgnoreRule,
@@ -280,7 +281,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "control"),
+        *("limits", "sink", "retention", "encrypt", "control"),
     )
     default = Config()
 
@@ -311,6 +312,7 @@ def _config(value: Value, base: Path | None) -> Config:
         redact_off=fields.each("redact_off", _keep_rule),
         limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
+        encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
     for key, text in _between_keys(config):
@@ -715,6 +717,11 @@ def _retention(value: Value) -> Retention:
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
     return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+
+
+def _encrypt(value: Value, place: Callable[[str], Path]) -> Encrypt:
+    fields = value.fields("key_file")
+    return Encrypt(key_file=fields.optional("key_file", place))
 
 
 def _control(value: Value, place: Callable[[str], Path]) -> Control:

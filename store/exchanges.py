@@ -10,7 +10,7 @@ from ..tape.codec import BadRecord, decode_exchange, encode_exchange
 from ..tape.events import Event, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
-from .database import Database
+from .database import Database, Row
 from .errors import LogCorrupt
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
@@ -64,22 +64,31 @@ class Exchanges:
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
             record = replace(record, outcome=vouched(record.outcome, encoded, said))
+        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
         value = bodies.pack(encoded)
-        return lambda txn: self._save(txn, run, record, value)
+        row = self._database.row
+        rows = (
+            row("exchanges", pair_key(run, exchange.seq), value),
+            row("fingerprints", used, b""),
+        )
+        raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)
+        return lambda txn: self._save(txn, run, record, rows, raw)
 
-    def _save(self, transaction: lmdb.Transaction, run: int, record: Record, value: bytes) -> None:
-        tables = self._database.tables
+    def _save(
+        self,
+        transaction: lmdb.Transaction,
+        run: int,
+        record: Record,
+        rows: tuple[Row, ...],
+        raw: Row,
+    ) -> None:
         exchange = record.exchange
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
-        key = pair_key(run, exchange.seq)
-        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
         origin = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
-        transaction.put(key, value, db=tables["exchanges"])
-        transaction.put(used, b"", db=tables["fingerprints"])
-        transaction.put(
-            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
-        )
+        for row in rows:
+            self._database.put_row(transaction, row)
+        self._database.put_row(transaction, raw, overwrite=False)
         if origin is not None:
             self._origins.put(transaction, origin, exchange)
         if linked is not None:
@@ -91,12 +100,10 @@ class Exchanges:
         Raises: LogCorrupt.
         """
         with self._database.reading() as transaction:
-            value = transaction.get(
-                pair_key(info.number, seq), db=self._database.tables["exchanges"]
-            )
-            if value is None:
-                return None
             try:
+                value = self._database.get(transaction, "exchanges", pair_key(info.number, seq))
+                if value is None:
+                    return None
                 return decode_exchange(bodies.unpack(value))
             except BadRecord as error:
                 raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
@@ -104,8 +111,7 @@ class Exchanges:
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
         with self._database.reading() as transaction:
-            key = pair_key(info.number, seq)
-            return transaction.get(key, db=self._database.tables["exchanges"]) is not None
+            return self._database.holds(transaction, "exchanges", pair_key(info.number, seq))
 
     def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
@@ -121,5 +127,5 @@ class Exchanges:
         """List the seqs that a run holds."""
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
-            keys = self._database.keys(transaction, "exchanges", info.number, first)
-            return [Seq(int.from_bytes(key[8:], "big")) for key in keys]
+            places = self._database.places(transaction, "exchanges", info.number, first)
+            return [Seq(int.from_bytes(place[8:], "big")) for place in places]

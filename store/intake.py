@@ -89,8 +89,8 @@ class Intake:
         if link is None:
             raise BadRecord(f"event {number} does not follow the one before it")
         self._chains[run] = number + 1, link
-        key, table = pair_key(run, number), self._database.tables["events"]
-        self._database.writer.append(lambda: lambda txn: txn.put(key, value, db=table))
+        row = self._database.row("events", pair_key(run, number), value)
+        self._database.writer.append(lambda: lambda txn: self._database.put_row(txn, row))
         self._wait()
         return event
 
@@ -130,7 +130,7 @@ class Intake:
                         wanted, playback = tape.id, True
                 name = self._runs.free_name(transaction, wanted, playback)
                 info = replace(told, id=RunId(name), parent=parent)
-                self._runs.put(transaction, info)
+                self._runs.add(transaction, info)
                 transaction.delete(
                     _MARK + number_key(info.number), db=self._database.tables["meta"]
                 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-import lmdb
 from blake3 import blake3
 
 from ..tape.codec import BadRecord, decode_message, encode_message
@@ -41,13 +40,10 @@ class Messages:
         def make() -> Operation:
             encoded = encode_message(redact(message))
             self._hashes.setdefault((run, seq), blake3()).update(encoded)
-            value = bodies.pack(encoded)
-            key = message_key(run, seq, number)
-
-            def put(transaction: lmdb.Transaction) -> None:
-                transaction.put(key, value, db=self._database.tables["messages"])
-
-            return put
+            row = self._database.row(
+                "messages", message_key(run, seq, number), bodies.pack(encoded)
+            )
+            return lambda txn: self._database.put_row(txn, row)
 
         self._database.writer.append(make)
 
@@ -71,10 +67,10 @@ class Messages:
             after += 1
             with self._database.reading() as transaction:
                 key = message_key(info.number, seq, after)
-                value = transaction.get(key, db=self._database.tables["messages"])
-                if value is None:
-                    return
                 try:
+                    value = self._database.get(transaction, "messages", key)
+                    if value is None:
+                        return
                     found = decode_message(bodies.unpack(value))
                 except BadRecord as error:
                     where = f"run {info.id}, exchange {seq}, message {after}"

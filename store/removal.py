@@ -21,7 +21,7 @@ def remove_rows(
     places += [(table, number) for table in BY_INDEX for number in indexes]
     count = 0
     for table, number in places:
-        for key in list(database.keys(transaction, table, number)):
-            transaction.delete(key, db=database.tables[table])
+        for place in list(database.places(transaction, table, number)):
+            transaction.delete(place, db=database.tables[table])
             count += 1
     return count

@@ -69,8 +69,8 @@ class RunList:
                 rules=rules,
                 canonical=canonical,
             )
-            self.put(transaction, info)
-            transaction.put(number_key(number), b"", db=self._database.tables["open"])
+            self.add(transaction, info)
+            self._database.put(transaction, "open", number_key(number), b"")
             self._log.put(
                 transaction,
                 number,
@@ -91,24 +91,23 @@ class RunList:
         transaction.put(b"next-run", str(number + 1).encode(), db=meta)
         return number
 
-    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+    def add(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
         """Put a run onto the list under its name, inside a transaction."""
-        key, tables = number_key(info.number), self._database.tables
-        transaction.put(key, info.encode(), db=tables["runs"])
-        transaction.put(info.id.encode(), key, db=tables["names"])
+        self.put(transaction, info)
+        self._database.put(transaction, "names", info.id.encode(), number_key(info.number))
 
     def free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
         """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
-        names = self._database.tables["names"]
-        if not playback and transaction.get(wanted.encode(), db=names) is None:
+        database = self._database
+        if not playback and not database.holds(transaction, "names", wanted.encode()):
             return wanted
         form, first = ("{}@{}", 1) if playback else ("{}~{}", 2)
         # The counter makes the thousandth playback of a tape as quick as the second.
         counter = f"\0{form}".format(wanted, "").encode()
-        number = int(transaction.get(counter, db=names) or str(first).encode())
-        while transaction.get(form.format(wanted, number).encode(), db=names) is not None:
+        number = int(database.find(transaction, "names", counter) or str(first).encode())
+        while database.holds(transaction, "names", form.format(wanted, number).encode()):
             number += 1
-        transaction.put(counter, str(number + 1).encode(), db=names)
+        database.put(transaction, "names", counter, str(number + 1).encode())
         return form.format(wanted, number)
 
     def owner_alive(self, info: RunInfo) -> bool:
@@ -121,7 +120,7 @@ class RunList:
         if key is None:
             return None
         with self._database.reading() as transaction:
-            number = transaction.get(key, db=self._database.tables["names"])
+            number = self._database.find(transaction, "names", key)
             if number is None:
                 return None
             return self._shown(self.load(transaction, int.from_bytes(number, "big")))
@@ -148,8 +147,8 @@ class RunList:
         with self._database.reading() as transaction:
             found = []
             with transaction.cursor(self._database.tables["runs"]) as cursor:
-                for key, value in cursor:
-                    info = _run(int.from_bytes(key, "big"), bytes(value))
+                for key, data in cursor:
+                    info = self._decode(key, data)
                     found.append(self._shown(self._current(transaction, info)))
             return found
 
@@ -159,8 +158,8 @@ class RunList:
             self._database.reading() as transaction,
             transaction.cursor(self._database.tables["runs"]) as cursor,
         ):
-            for key, value in cursor.iterprev():
-                info = _run(int.from_bytes(key, "big"), bytes(value))
+            for key, data in cursor.iterprev():
+                info = self._decode(key, data)
                 if info.mode == "record" and info.status is not RunStatus.OPEN:
                     return info
         return None
@@ -188,8 +187,9 @@ class RunList:
 
         Raises: LogCorrupt.
         """
-        value = transaction.get(number_key(number), db=self._database.tables["runs"])
-        return self._current(transaction, _run(number, bytes(value))) if value else None
+        key = number_key(number)
+        data = transaction.get(key, db=self._database.tables["runs"])
+        return self._current(transaction, self._decode(key, bytes(data))) if data else None
 
     def open_numbers(self, transaction: lmdb.Transaction) -> list[int]:
         """List the runs that are not sealed yet, inside a transaction."""
@@ -247,16 +247,20 @@ class RunList:
         self._log.put(transaction, info.number, event)
         for forget in self.ended:
             forget(info.number)
-        transaction.put(number_key(info.number), ended.encode(), db=self._database.tables["runs"])
-        transaction.delete(number_key(info.number), db=self._database.tables["open"])
+        self.put(transaction, ended)
+        self._database.delete(transaction, "open", number_key(info.number))
         return ended
 
+    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Write a row of the list inside a transaction."""
+        self._database.put(transaction, "runs", number_key(info.number), info.encode())
 
-def _run(number: int, value: bytes) -> RunInfo:
-    try:
-        return RunInfo.decode(number, value)
-    except BadRecord as error:
-        raise LogCorrupt(f"run {number}: {error}") from error
+    def _decode(self, key: bytes, data: bytes) -> RunInfo:
+        number = int.from_bytes(key, "big")
+        try:
+            return RunInfo.decode(number, self._database.vault.open("runs", key, data))
+        except BadRecord as error:
+            raise LogCorrupt(f"run {number}: {error}") from error
 
 
 def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:

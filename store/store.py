@@ -12,10 +12,12 @@ import lmdb
 
 from ..tape.model import Chunk, Spilled
 from ..tape.redact_stream import Stream
+from .body_files import BodyFiles
 from .database import Database, unreadable
 from .exchanges import Exchanges
 from .index import Indexes
 from .intake import Intake, drop_unpublished
+from .key import StoreKey
 from .log import EventLog
 from .mail import Mail
 from .messages import Messages
@@ -23,7 +25,7 @@ from .opening import open_database
 from .origins import Origins
 from .recovery import recover
 from .run_list import RunList
-from .spool import Spool, clear_partial, keep_file, read_file, read_pieces
+from .spool import Spool
 from .writer import Writer
 
 
@@ -34,6 +36,7 @@ class Store:
         """Use `Store.open` instead."""
         self.path = database.path
         self._database = database
+        self._bodies = BodyFiles(database.path, database.vault)
         self._log = log = EventLog(database)
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
@@ -85,18 +88,19 @@ class Store:
         self.find_alpn = origins.find_alpn
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False) -> "Store":
+    def open(cls, path: Path, *, readonly: bool = False, key: StoreKey | None = None) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
-        Raises: StoreError (no store there), StoreTooNew, StoreUnwritable.
+        key: what the store is encrypted under, or is to be if it is made.
+        Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly))
+        store = cls(open_database(path, readonly=readonly, key=key))
         if not readonly:
             try:
                 store.check_readers()
                 store.writer.call(store._clean_up)
-                clear_partial(store._bodies)
+                store._bodies.clear_partial()
             except (lmdb.Error, OSError) as error:
                 store.close()
                 raise unreadable(path, error) from error
@@ -132,10 +136,6 @@ class Store:
         """The writer; a store opened for reading has none."""
         return self._database.writer
 
-    @property
-    def _bodies(self) -> Path:
-        return self.path / "bodies"
-
     def spool(
         self,
         boundary: bytes = b"",
@@ -156,18 +156,18 @@ class Store:
 
         Raises: LogCorrupt.
         """
-        return read_file(self._bodies, digest)
+        return self._bodies.read_file(digest)
 
     def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
         """Keep the file of a spilled body, or of the list of its pieces.
 
         Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
         """
-        keep_file(self._bodies, digest, pieces)
+        self._bodies.keep_file(digest, pieces)
 
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
 
         Raises: LogCorrupt.
         """
-        return read_pieces(self._bodies, spilled)
+        return self._bodies.read(spilled)

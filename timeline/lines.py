@@ -9,6 +9,7 @@ Rules:
 3. Of what `show` prints, that which follows from the rest, as `fingerprint` or `late_response`, is read over.
 """
 
+import json
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -166,10 +167,7 @@ def read_line(data: bytes) -> Told:
 
     Raises: BadLine.
     """
-    try:
-        line = _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadLine(str(error)) from error
+    line = _decode(data)
     request = _request(line.request)
     response = _response(line.response) if line.response is not None else None
     fault = gone = None
@@ -202,6 +200,18 @@ def read_line(data: bytes) -> Told:
         warnings=tuple(line.warnings),
         withheld=line.withheld or "",
     )
+
+
+def _decode(data: bytes) -> _Line:
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if b"\\ud" not in data.lower():
+            raise BadLine(str(error)) from error
+    try:  # half of a pair of surrogates, which is kept where the standard library reads it
+        return msgspec.convert(json.loads(data), _Line)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise BadLine(str(error)) from error
 
 
 class _Origin(NamedTuple):

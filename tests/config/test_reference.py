@@ -70,9 +70,8 @@ def test_the_examples_of_the_reference_load() -> None:
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)
-        assert same is (field.name in (*unset, "retention", "fault_seed", "model_contracts")), (
-            field.name
-        )
+        same_in = (*unset, "retention", "encrypt", "fault_seed", "model_contracts")
+        assert same is (field.name in same_in), field.name
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED) - {"gate"}))
