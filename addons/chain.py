@@ -1,6 +1,6 @@
 """The order of the hooks: who is asking, what is decided, then what is done about it."""
 
-from .contract import Broken, Contract
+from .contract import Breached, Contract
 from .control import Control
 from .duplex import Duplex
 from .fault import Fault
@@ -27,7 +27,7 @@ def chain(sessions: Sessions) -> list[object]:
         Tunnels(sessions),
         Contract(),
         Judge(sessions),
-        Broken(),
+        Breached(),
         Control(),
         Gate(sessions),
         Fault(),

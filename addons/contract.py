@@ -60,7 +60,7 @@ class Contract:
             terms.breach = one_line(flight.session.redactor.words(text), MAX_REASON)
 
 
-class Broken:
+class Breached:
     """Tell what was found in what is asked, once it is decided on."""
 
     def request(self, flow: http.HTTPFlow) -> None:
