@@ -99,6 +99,11 @@ class Spilled:
     pieces: bytes = b""
     """Digest of the file that lists the pieces (`codec.pack_piece`), or empty where there is no list."""
 
+    @property
+    def files(self) -> tuple[bytes, ...]:
+        """Digests of its files."""
+        return (self.digest, self.pieces) if self.pieces else (self.digest,)
+
 
 class Secret(NamedTuple):
     """A place where a placeholder stands; in comparison it counts by its kind alone."""
@@ -356,3 +361,9 @@ class Exchange:
     withheld: str = ""
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
     tunnel: Tunnel = NO_TUNNEL
+
+    @property
+    def spilled(self) -> tuple[Spilled, ...]:
+        """Its bodies that lie in files."""
+        found = [self.request.spilled, self.response.spilled if self.response is not None else None]
+        return tuple(one for one in found if one is not None)
