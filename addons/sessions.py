@@ -542,6 +542,7 @@ def _note_rules(session: Session) -> None:
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
         rules["live"] = _live(session)
+    rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]

@@ -33,6 +33,8 @@ class Tally:
         """By mode, class and what was done."""
         self.faults: Counter[str] = Counter()
         """Exchanges that failed below HTTP, by kind."""
+        self.contracts: Counter[str] = Counter()
+        """Violations of contracts, by what they were found in: `request`, `response`, `model`."""
         self.runs: Counter[str] = Counter()
         """Runs that were opened, by mode."""
         self.stopped = 0

@@ -42,6 +42,11 @@ def _faults(house: House) -> Samples:
     yield from _by_one(house.sessions.tally.faults)
 
 
+def _contracts(house: House) -> Samples:
+    for of, count in house.sessions.tally.contracts.items():
+        yield (of,), count
+
+
 def _runs(house: House) -> Samples:
     yield from _by_one(house.sessions.tally.runs)
 
@@ -114,6 +119,13 @@ METRICS = (
         "Exchanges that failed below HTTP.",
         ("kind",),
         _faults,
+    ),
+    Metric(
+        "playhead_contract_violations_total",
+        "counter",
+        "Places of messages that were not as agreed on.",
+        ("of",),
+        _contracts,
     ),
     Metric("playhead_runs_total", "counter", "Runs that were opened.", ("mode",), _runs),
     Metric("playhead_runs_open", "gauge", "Runs that are open.", ("mode",), _open),
