@@ -412,10 +412,14 @@ class Sessions:
         """Find the tape to play, or say why there is none."""
         if name == "latest":
             latest = self._store.find_latest()
+            if latest is not None and latest.is_away:
+                return _away(latest)
             return latest or "there is no sealed recording yet to play as 'latest'"
         tape = self._store.get_run(name)
         if tape.mode != Mode.RECORD.value:
             return f"{name!r} is a playback of {tape.parent!r}; play {tape.parent!r} instead"
+        if tape.is_away:
+            return _away(tape)
         if tape.status is RunStatus.OPEN and self._store.owner_alive(tape):
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
@@ -588,3 +592,7 @@ def name_after(word: str, now: float | None = None) -> str:
 def _run_name(group: Group | None, client: connection.Client) -> str:
     word = group.command.split(" ")[0].rpartition("/")[2] if group else client.peername[0]
     return name_after(word)
+
+
+def _away(tape: RunInfo) -> str:
+    return f"run {tape.id!r} is archived; have it recalled with: playhead show {tape.id}"

@@ -4,6 +4,7 @@ Everything here is a frozen value once loaded. The file is read by `load`, flags
 over it by `override`, and `Watcher` says when the file's meaning changed.
 """
 
+from .archive_place import ArchivePlace
 from .errors import ConfigError, Fault
 from .load import load, loads, override
 from .match import Match, parse_match
@@ -41,6 +42,7 @@ from .watch import Watcher
 
 __all__ = [
     "Answer",
+    "ArchivePlace",
     "Breach",
     "ClassLive",
     "Classes",

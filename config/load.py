@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from .archive_place import parse_archive
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
@@ -317,7 +318,9 @@ def _config(value: Value, base: Path | None) -> Config:
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
         limits=fields.section("limits", _limits, default.limits),
-        retention=fields.section("retention", _retention, default.retention),
+        retention=fields.section(
+            "retention", lambda given: _retention(given, place), default.retention
+        ),
         encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
     )
@@ -738,17 +741,15 @@ def _sink(value: Value, base: Path | None) -> Sink:
     return sink
 
 
-def _retention(value: Value) -> Retention:
+def _retention(value: Value, place: Callable[[str], Path]) -> Retention:
     fields = value.fields("hot", "keep", "labels", "archive")
     default = Retention()
-    archive = fields.given.get("archive")
-    if archive is not None and not archive.empty:
-        archive.fault("this version cannot archive runs yet; expected null")
     labels = fields.given.get("labels")
     return Retention(
         hot_s=fields.parsed("hot", parse_duration, default.hot_s),
         keep_s=fields.parsed("keep", parse_keep, default.keep_s),
         labels=tuple(map(_label, labels.entries() if labels is not None else ())),
+        archive=fields.optional("archive", lambda text: parse_archive(text, place)),
     )
 
 

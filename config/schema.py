@@ -10,6 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
+from .archive_place import ArchivePlace
 from .match import Match
 
 
@@ -297,7 +298,8 @@ class Retention:
     """Since a run has ended; None: forever."""
     labels: tuple[tuple[str, float | None], ...] = ()
     """The same for runs with a label, by label; of several the longest."""
-    archive: str | None = None
+    archive: ArchivePlace | None = None
+    """Where `playhead archive` moves runs; None: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from .files import temporary_beside
 from .import_lines import Imported, LineImport, import_lines
 from .private import open_redaction_key
 from .progress import ProgressBar
+from .recall import bring_back
 from .stores import open_store
 
 _READ_BYTES = 1 << 20
@@ -25,6 +26,7 @@ def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
 
     Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
     """
+    bring_back(config, name)
     with open_store(config, readonly=True) as store:
         info = store.get_run(name)
         if target.exists():

@@ -4,6 +4,7 @@ from ..config import Config
 from ..store import StoreError
 from ..timeline.learn import Lesson, learn
 from .progress import ProgressBar
+from .recall import bring_back
 from .stores import open_store
 from .tapes import get_recording, redactor_of
 
@@ -13,6 +14,7 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
 
     Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
     """
+    bring_back(config, first, second)
     with open_store(config, readonly=True) as store:
         runs = get_recording(store, first), get_recording(store, second)
         if runs[0].number == runs[1].number:

@@ -6,17 +6,21 @@ from ..config import Config, load
 from ..store import StoreError
 from ..timeline.rejudge import Rejudged, rejudge
 from .progress import ProgressBar
+from .recall import bring_back
 from .stores import open_store
 
 
 def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rejudged]:
-    """Judge runs again under the rules of a file; every run of the store where none is named.
+    """Judge runs again under the rules of a file; every run that the store holds where none is named.
 
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
     """
     rules = load(file)
+    if names:
+        bring_back(config, *names)
     with open_store(config, readonly=True) as store:
-        runs = [store.get_run(name) for name in names] or store.runs()
+        runs = [store.get_run(name) for name in names]
+        runs = runs or [run for run in store.runs() if not run.is_away]
         if not runs:
             raise StoreError("there is no run to judge", "record one with: playhead record")
         made = []

@@ -4,6 +4,7 @@ from ..config import Config
 from ..store import Store
 from ..timeline.reindex import Plan, plan
 from .progress import ProgressBar
+from .recall import bring_back
 from .stores import open_store
 from .tapes import get_recording, redactor_of
 
@@ -14,6 +15,7 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
     write: False only says it.
     Raises: UnknownRun, RunOpen; StoreError for a playback, or where the store cannot be written.
     """
+    bring_back(config, name)
     with open_store(config, readonly=True) as store:
         get_recording(store, name)  # so that a mistyped store is not made
         if not write:

@@ -11,9 +11,10 @@ from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
 from .progress import ProgressBar
+from .recall import bring_back, moving, remove_from_archive
 from .stores import open_store
 
-_SPARE_S = 3600.0
+SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""
 _BATCH_RUNS = 100
 
@@ -60,10 +61,13 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     with open_store(config) as store, ProgressBar("deleting") as progress:
         sentences = _judge(config, store)
         gone = [store.get_run(one.run.name) for one in sentences if one.goes]
-        for at in range(0, len(gone), _BATCH_RUNS):
-            store.delete_runs(gone[at : at + _BATCH_RUNS])
-            progress(at + _BATCH_RUNS, len(gone))
-        freed = store.remove_unneeded_files(time.time_ns() / 1e9 - _SPARE_S)
+        away = [run for run in gone if run.archived is not None]
+        here = [run for run in gone if run.archived is None]
+        for at in range(0, len(here), _BATCH_RUNS):
+            store.delete_runs(here[at : at + _BATCH_RUNS])
+            progress(at + _BATCH_RUNS, len(here))
+        _tidy_archive(config, store, away, progress)
+        freed = store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
     after, waiting = size, ""
     if gone:
         try:
@@ -74,13 +78,34 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     return Collected(sentences, True, freed, size, after, waiting)
 
 
+def _tidy_archive(config: Config, store: Store, gone: list[RunInfo], progress: ProgressBar) -> None:
+    """Delete archived runs, what a kill left in an archive, and copies that were recalled long enough ago."""
+    since_ns = time.time_ns() - int(config.retention.hot_s * 1e9)
+    listed_now = store.runs()
+    old = [one for one in listed_now if one.archived and 0 < one.archived.recalled_ns < since_ns]
+    if not (gone or old or store.archive.unneeded()):
+        return
+    with moving(store):
+        store.archive.drop_recalled(old)
+        remove_from_archive(store, gone, progress)
+
+
 def _judge(config: Config, store: Store) -> list[Sentence]:
-    return judge([_listed(run) for run in store.runs()], config.retention, time.time_ns())
+    return judge([listed(run) for run in store.runs()], config.retention, time.time_ns())
 
 
-def _listed(run: RunInfo) -> Listed:
+def listed(run: RunInfo) -> Listed:
+    """Give what is asked of a run."""
     ended = max(run.sealed_ns, run.created_ns) if run.status is not RunStatus.OPEN else 0
-    return Listed(run.number, run.id, ended, run.parent_number, run.labels, run.pinned)
+    return Listed(
+        run.number,
+        run.id,
+        ended,
+        run.parent_number,
+        run.labels,
+        run.pinned,
+        archived=run.archived is not None,
+    )
 
 
 def _size(config: Config) -> int:
@@ -108,7 +133,7 @@ def _line(store: Store, run: RunInfo) -> list[RunInfo]:
 
 
 def erase(config: Config, name: str) -> list[RunInfo]:
-    """Erase a run and what was made from it: their bytes are not in the store's files afterwards.
+    """Erase a run and what was made from it: their bytes are not in the store's files afterwards, nor in an archive.
 
     Raises: UnknownRun, RunOpen; StoreError, naming who has the store open: nothing is erased then.
     """
@@ -117,7 +142,11 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     hold_alone(config.store, "erasing").close()
     with open_store(config) as store:
         gone = _line(store, store.get_run(name))
-        store.delete_runs(gone)
+        store.delete_runs([run for run in gone if run.archived is None])
+        away = [run for run in gone if run.archived is not None]
+        if away:
+            with moving(store), ProgressBar("erasing") as progress:
+                remove_from_archive(store, away, progress)
         store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
     with ProgressBar("compacting") as progress:
         compact(config.store, progress)
@@ -139,6 +168,7 @@ def mark(
     for label in add:
         if not is_label(label):
             raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
+    bring_back(config, name)
     with open_store(config, readonly=True) as store:
         run = store.get_run(name)
     labels = tuple(sorted({*run.labels, *add}.difference(remove)))

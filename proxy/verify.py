@@ -1,9 +1,12 @@
 """`playhead verify`: whether a store still holds what it held, and whether it holds what it must not."""
 
 from ..config import Config
+from ..store import RunInfo, Store
 from ..timeline.integrity import Verified, verify_run
 from ..timeline.secrets import Finding, find_secrets, open_detectors
 from .progress import ProgressBar
+from .recall import bring_back
+from .say import say
 from .stores import open_store
 from .tapes import redactor_of
 
@@ -13,8 +16,10 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
 
     Raises: UnknownRun, LogCorrupt for the list of runs itself.
     """
+    if run is not None:
+        bring_back(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
-        runs = [store.get_run(run)] if run is not None else store.runs()
+        runs = _chosen(store, run)
         return [verify_run(store, one, progress) for one in runs]
 
 
@@ -24,7 +29,21 @@ def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]
     Raises: UnknownRun, LogCorrupt; PlayheadError, without detect-secrets.
     """
     detect = open_detectors()
+    if run is not None:
+        bring_back(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
-        runs = [store.get_run(run)] if run is not None else store.runs()
+        runs = _chosen(store, run)
         found = find_secrets(store, runs, lambda: redactor_of(config), detect, progress)
         return list(found), len(runs)
+
+
+def _chosen(store: Store, name: str | None) -> list[RunInfo]:
+    """Give the run that is named, or all that the store holds; those that are archived are said to be left out."""
+    if name is not None:
+        return [store.get_run(name)]
+    runs = store.runs()
+    here = [run for run in runs if not run.is_away]
+    if len(here) < len(runs):
+        away = len(runs) - len(here)
+        say(f"playhead: {away} archived runs are not looked at; name one to have it recalled")
+    return here

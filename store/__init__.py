@@ -10,11 +10,12 @@ from .exchanges import Record
 from .intake import Intake
 from .key import StoreKey, find_key, make_key_file, read_key
 from .lock import hold_alone
-from .runs import Owner, RunInfo, RunStatus
+from .runs import Archived, Owner, RunInfo, RunStatus
 from .spool import Spool
 from .store import Store
 
 __all__ = [
+    "Archived",
     "Intake",
     "LogCorrupt",
     "Owner",

@@ -65,18 +65,16 @@ class Intake:
         Raises: StoreError, when it cannot be a name; StoreUnwritable.
         """
         check_name(name)
-        us = self._runs.owner
-        owner = pack_map({"owner": (us.pid, us.started)})
+        return self._mark(None)
 
-        def operation(transaction: lmdb.Transaction) -> int:
-            number = self._runs.allot(transaction)
-            key = _MARK + number_key(number)
-            transaction.put(key, owner, db=self._database.tables["meta"])
-            return number
+    def begin_again(self, info: RunInfo) -> int:
+        """Give the number of a run of the list, whose rows are to come back; `published` says that they have.
 
-        number: int = self._database.writer.call(operation)
-        self._begun.append(number)
-        return number
+        Nobody sees them before: its row says that it is away.
+        Raises: StoreUnwritable.
+        """
+        self._mark(info.number)
+        return info.number
 
     def put_event(self, run: int, value: bytes) -> Event:
         """Take an event as it stood in another store's log: its chain hash, then the event; give it.
@@ -144,6 +142,24 @@ class Intake:
             for forget in self._runs.ended:
                 forget(info.number)
         return made
+
+    def published(self, number: int) -> None:
+        """Drop nothing of a run any more: its rows are seen."""
+        self._begun.remove(number)
+
+    def _mark(self, known: int | None) -> int:
+        us = self._runs.owner
+        owner = pack_map({"owner": (us.pid, us.started)})
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            number = self._runs.allot(transaction) if known is None else known
+            key = _MARK + number_key(number)
+            transaction.put(key, owner, db=self._database.tables["meta"])
+            return number
+
+        number: int = self._database.writer.call(operation)
+        self._begun.append(number)
+        return number
 
     def _wait(self) -> None:
         if self._database.writer.waiting >= _MOST_WAITING:

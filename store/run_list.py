@@ -211,6 +211,8 @@ class RunList:
             now = self.load(transaction, info.number)
             if now is None:
                 raise UnknownRun(info.id, ())
+            if now.is_away:
+                raise StoreError(f"run {info.id!r} was moved to an archive meanwhile", "try again")
             labels, pinned = tuple(event.data["labels"]), bool(event.data["pinned"])
             marked = replace(now, labels=labels, pinned=pinned)
             self.put(transaction, marked)

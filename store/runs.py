@@ -1,6 +1,6 @@
 """One run as the store lists it, without reading its tape."""
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +23,22 @@ class Owner:
     pid: int
     started: float
     """Its start time, seconds since the epoch; tells a recycled pid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Where a run lies that was moved to an archive."""
+
+    place: str
+    """The archive, as the configuration writes it."""
+    go: str
+    """Name of the files that hold it."""
+    id: str
+    """Of the run in the archive, whatever files hold it; another host may have a run of its name."""
+    events: int
+    """How many it has there."""
+    recalled_ns: int = 0
+    """Since when the store holds a copy of it; 0 where it holds none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,13 @@ class RunInfo:
     """In order; what `retention.labels` goes by."""
     pinned: bool = False
     """Whether it stays whatever its age."""
+    archived: Archived | None = None
+    """Where it lies, once it was moved to an archive."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store holds nothing of it but this row."""
+        return self.archived is not None and not self.archived.recalled_ns
 
     @property
     def index_number(self) -> int:
@@ -83,6 +106,7 @@ class RunInfo:
                 "stale": self.stale,
                 "labels": self.labels,
                 "pinned": self.pinned,
+                "archived": astuple(self.archived) if self.archived else None,
             }
         )
 
@@ -95,6 +119,7 @@ class RunInfo:
         value: Any = unpack(data)
         try:
             owner = value["owner"]
+            archived = value.get("archived")
             return cls(
                 number=number,
                 id=RunId(value["id"]),
@@ -114,6 +139,7 @@ class RunInfo:
                 stale=tuple(value.get("stale", ())),
                 labels=tuple(value.get("labels", ())),
                 pinned=value.get("pinned", False),
+                archived=Archived(*archived) if archived else None,
             )
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise BadRecord(f"not a run: {error!r}") from error

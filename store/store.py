@@ -12,6 +12,7 @@ import lmdb
 
 from ..tape.model import Chunk, Spilled
 from ..tape.redact_stream import Stream
+from .archived import ArchivedRuns
 from .body_files import BodyFiles
 from .database import Database, unreadable
 from .errors import RunOpen
@@ -62,6 +63,8 @@ class Store:
         self.seal_blocking = runs.seal_blocking
         self.mark = runs.mark
         self.owner_alive = runs.owner_alive
+
+        self.archive = ArchivedRuns(database, runs)
 
         self.ask = mail.ask
         self.asked = mail.asked
@@ -176,6 +179,11 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether what it holds lies sealed on disk."""
+        return bool(self._database.vault.check)
 
     @property
     def writer(self) -> Writer:

@@ -102,8 +102,13 @@ class Event:
 def encode_event(event: Event, before: bytes) -> tuple[bytes, bytes]:
     """Pack an event behind the chain hash `before`; give the value and the new hash."""
     body = pack_map({"v": EVENT_VERSION, "k": event.kind.value, "t": event.at_ns, "d": event.data})
-    link = blake2b(body, digest_size=16, key=before).digest()
+    link = link_of(body, before)
     return link + body, link
+
+
+def link_of(body: bytes, before: bytes) -> bytes:
+    """Give the chain hash of an event, packed, that comes behind the chain hash `before`."""
+    return blake2b(body, digest_size=16, key=before).digest()
 
 
 def decode_event(data: bytes | memoryview, number: int) -> Event:
@@ -144,4 +149,4 @@ def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
 def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:
     """Give the event's chain hash if it follows `before`, else None."""
     link = bytes(data[:16])
-    return link if blake2b(bytes(data[16:]), digest_size=16, key=before).digest() == link else None
+    return link if link_of(bytes(data[16:]), before) == link else None

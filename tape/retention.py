@@ -25,6 +25,7 @@ class Listed(NamedTuple):
     """Number of the run that it plays, or 0."""
     labels: tuple[str, ...] = ()
     pinned: bool = False
+    archived: bool = False
 
 
 class Sentence(NamedTuple):
@@ -62,6 +63,23 @@ def _alone(run: Listed, rules: Retention, now_ns: int) -> Sentence:
     age_s = (now_ns - run.ended_ns) / 1e9
     goes = age_s > keep_s
     return Sentence(run, goes, f"ended {_days(age_s)} ago, {what} is {_days(keep_s)}")
+
+
+def judge_hot(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sentence]:
+    """Say of each run whether it is to be archived; in the order of `runs`."""
+    return [_hot(run, rules, now_ns) for run in runs]
+
+
+def _hot(run: Listed, rules: Retention, now_ns: int) -> Sentence:
+    if run.archived:
+        return Sentence(run, False, "it is archived")
+    if not run.ended_ns:
+        return Sentence(run, False, "it has not ended")
+    if run.pinned:
+        return Sentence(run, False, "it is pinned")
+    age_s = (now_ns - run.ended_ns) / 1e9
+    text = f"ended {_days(age_s)} ago, retention.hot is {_days(rules.hot_s)}"
+    return Sentence(run, age_s > rules.hot_s, text)
 
 
 def _days(seconds: float) -> str:

@@ -48,12 +48,9 @@ def export_tape(
     bodies: set[bytes] = set()
     try:
         for run in runs:
-            writer.put(Kind.RUN, pack_map(_row(run)))
-            for value in store.raw_log(run):
-                writer.put(Kind.EVENT, value)
-            for exchange in store.exchanges(run):
-                _put_exchange(store, run, exchange, writer, bodies)
-                done += 1
+            for record in records_of(store, run, bodies):
+                writer.put(*record)
+                done += record.kind is Kind.EXCHANGE
                 progress(done, total)
     except BadRecord as error:
         raise StoreError(f"run {info.id!r} cannot be exported: {error}") from error
@@ -78,32 +75,41 @@ def _row(run: RunInfo) -> dict[str, Any]:
     }
 
 
-def _put_exchange(
-    store: Store, run: RunInfo, exchange: Exchange, writer: TapeWriter, bodies: set[bytes]
-) -> None:
-    for digest in _files(exchange):
-        if digest not in bodies:
-            bodies.add(digest)
-            writer.put(Kind.BODY, digest)
-            for piece in store.read_file(digest):
-                writer.put(Kind.PIECE, piece)
-    writer.put(Kind.EXCHANGE, encode_exchange(exchange))
-    if exchange.conversation is not None:
-        for number, message in enumerate(store.messages(run, exchange.seq)):
-            key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
-            writer.put(Kind.MESSAGE, key + encode_message(message))
+def records_of(store: Store, run: RunInfo, bodies: set[bytes]) -> Iterator[Record]:
+    """Give what a store holds of a run: its row, its events, then its exchanges, each after the bodies it needs.
+
+    bodies: digests of those that were given already; grows.
+    Raises: LogCorrupt.
+    """
+    yield Record(Kind.RUN, pack_map(_row(run)))
+    for value in store.raw_log(run):
+        yield Record(Kind.EVENT, value)
+    for exchange in store.exchanges(run):
+        for digest in _files(exchange):
+            if digest not in bodies:
+                bodies.add(digest)
+                yield Record(Kind.BODY, digest)
+                for piece in store.read_file(digest):
+                    yield Record(Kind.PIECE, piece)
+        yield Record(Kind.EXCHANGE, encode_exchange(exchange))
+        if exchange.conversation is not None:
+            for number, message in enumerate(store.messages(run, exchange.seq)):
+                key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
+                yield Record(Kind.MESSAGE, key + encode_message(message))
 
 
 def _files(exchange: Exchange) -> list[bytes]:
     return [digest for spilled in exchange.spilled for digest in spilled.files]
 
 
-class _Taking:
+class Taking:
     """The records of a file, as they become runs."""
 
-    def __init__(self, store: Store, intake: Intake) -> None:
+    def __init__(self, store: Store, intake: Intake, back: RunInfo | None = None) -> None:
+        """Take runs into a store; `back`: the one run that comes back from an archive."""
         self._store = store
         self._intake = intake
+        self._back = back
         self._runs: list[RunInfo] = []
         self._bodies: set[bytes] = set()
         self._hashes: dict[int, bytes] = {}
@@ -159,8 +165,25 @@ class _Taking:
             raise BadRecord("it holds no run")
         return self._intake.publish(self._runs)
 
+    def give_back(self, info: RunInfo, at_ns: int) -> None:
+        """End taking what an archive holds of a run that is away, the only one.
+
+        Raises: BadRecord, where it is another, or not all of it.
+        """
+        self._end_exchange()
+        if [run.number for run in self._runs] != [info.number]:
+            raise BadRecord(f"it is not the run {info.id!r}")
+        self._store.archive.recalled(info, at_ns)
+        self._intake.published(info.number)
+
     def _begin(self, data: bytes) -> None:
         told = read_row(data)
+        if self._back is not None:
+            if self._runs or told.id != self._back.id:
+                raise BadRecord(f"run {told.id!r:.60} where {self._back.id!r:.60} belongs")
+            self._intake.begin_again(self._back)
+            self._runs.append(self._back)
+            return
         number = self._intake.begin(told.id)
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
@@ -262,7 +285,7 @@ def import_tape(
         records = read_records(data(), limit_bytes)
         total = sum(record.kind is Kind.EXCHANGE for record in records)
         with store.take_in() as intake:
-            taking = _Taking(store, intake)
+            taking = Taking(store, intake)
             for record in taking.files(read_records(data(), limit_bytes)):
                 taking.take(record)
                 progress(taking.exchanges, total)

@@ -77,7 +77,7 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
         (
             plain(run.id, 60),
             plain(run.mode, 20),
-            run.status.value,
+            "archived" if run.is_away else run.status.value,
             str(run.exchanges) if run.parent is None else "-",
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
             plain(" ".join((*(["pinned"] if run.pinned else []), *run.labels)), 40),
@@ -95,6 +95,23 @@ def render_collected(sentences: Sequence[Sentence], *, deleted: bool) -> str:
     what = "deleted" if deleted else "would be deleted"
     lines = [f"{what}: {plain(one.run.name, 60)}: {plain(one.reason)}" for one in gone]
     lines.append(f"{len(gone)} {what}, {len(stay)} stay")
+    lines += [f"  {plain(one.run.name, 60)}: {plain(one.reason)}" for one in stay[:_ROWS]]
+    if len(stay) > _ROWS:
+        lines.append(f"  … and {len(stay) - _ROWS} more")
+    return "\n".join(lines)
+
+
+def render_archived(
+    sentences: Sequence[Sentence], refused: Sequence[tuple[str, str]], *, archived: bool
+) -> str:
+    """Show which runs were archived, or would be, and which stay and why."""
+    why = dict(refused)
+    gone = [one for one in sentences if one.goes and one.run.name not in why]
+    stay = [one for one in sentences if not one.goes]
+    what = "archived" if archived else "would be archived"
+    lines = [f"{what}: {plain(one.run.name, 60)}: {plain(one.reason)}" for one in gone]
+    lines += [f"not archived: {plain(name, 60)}: {plain(text)}" for name, text in refused]
+    lines.append(f"{len(gone)} {what}, {len(stay) + len(refused)} stay")
     lines += [f"  {plain(one.run.name, 60)}: {plain(one.reason)}" for one in stay[:_ROWS]]
     if len(stay) > _ROWS:
         lines.append(f"  … and {len(stay) - _ROWS} more")

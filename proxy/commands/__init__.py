@@ -23,7 +23,7 @@ COMMANDS: tuple[click.Command, ...] = (
     rule.gates,
     *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
-    *(retain.label, retain.pin, retain.gc, retain.erase),
+    *(retain.label, retain.pin, retain.archive, retain.gc, retain.erase),
     *(setup.ca, setup.doctor),
 )
 """In the order of a day's work."""

@@ -2,10 +2,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .common import options, print_json, print_list, reading
+
+if TYPE_CHECKING:
+    from ...store import RunInfo
 
 
 @click.command()
@@ -39,6 +43,7 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
                     "agent": run.agent,
                     "labels": list(run.labels),
                     "pinned": run.pinned,
+                    "archived": _archived(run),
                     "end": run.end,
                 }
                 for run in listed
@@ -47,6 +52,13 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
     else:
         click.echo(render_runs(listed))
     return 0
+
+
+def _archived(run: "RunInfo") -> dict[str, object] | None:
+    where = run.archived
+    if where is None:
+        return None
+    return {"place": where.place, "go": where.go, "id": where.id, "recalled": not run.is_away}
 
 
 @click.command()
@@ -62,9 +74,11 @@ def show(
     from ...timeline.contracts import found_in
     from ...timeline.export import exchange_json
     from ...timeline.listing import find_shown, rows
+    from ..recall import bring_back
     from ..stores import open_store
 
     config = reading(config_file, store)
+    bring_back(config, run)
     with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         if seq is None:
@@ -97,9 +111,11 @@ def receipt(
 ) -> int:
     """Print the receipt of a run again."""
     from ...timeline import build, render_divergences, render_receipt
+    from ..recall import bring_back
     from ..stores import open_store
 
     config = reading(config_file, store)
+    bring_back(config, run)
     with open_store(config, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
     if as_json:
@@ -118,9 +134,11 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     """List what a run did to the world, or would have done."""
     from ...timeline.ledger import effects_of
     from ...timeline.render import render_effects
+    from ..recall import bring_back
     from ..stores import open_store
 
     config = reading(config_file, store)
+    bring_back(config, run)
     with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         listed, omitted = effects_of(opened, info)

@@ -89,3 +89,31 @@ def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int
     made = mark(reading(config_file, store), run, pin=not off)
     click.echo("pinned" if made.pinned else "not pinned")
     return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
+@click.option(
+    "--unencrypted", is_flag=True, help="Archive runs of an encrypted store as they are, unsealed."
+)
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+def archive(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    dry_run: bool,
+    unencrypted: bool,
+    runs: tuple[str, ...],
+) -> int:
+    """Move runs to the archive: those that are named, or all that ended long enough ago; 1 where one cannot be."""
+    from ...timeline.render import render_archived
+    from ..archive import archive as archive_runs
+
+    config = reading(config_file, store)
+    made = archive_runs(config, runs, dry_run=dry_run, unencrypted=unencrypted)
+    if as_json:
+        print_json(made.to_json())
+    else:
+        click.echo(render_archived(made.sentences, made.refused, archived=made.archived))
+    return 1 if made.refused else 0

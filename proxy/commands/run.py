@@ -82,8 +82,10 @@ def replay(
     del no_sandbox  # accepted, so that scripts say what they mean
     try:
         config, _ = settings(config_file, flags)
-        if run != "latest":
-            require_run(config, run)  # before a mistyped store is made
+        from ..recall import bring_back_tape
+
+        if run != "latest" or (config.store / "log.lmdb").exists():
+            bring_back_tape(config, run)  # before a mistyped store is made
         from ..launcher import Output
         from ..launcher import replay as run_replay
 

@@ -517,7 +517,29 @@ FAULTS = [
         "1:22: retention.labels.'a b': 'a b' is no label; expected 1 to 60",
     ),
     ("retention: {labels: {a: soon}}", "1:25: retention.labels.a: 'soon' is no duration"),
-    ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
+    ("retention: {archive: 'gs://b'}", "1:22: retention.archive: 'gs' is no kind of archive"),
+    ("retention: {archive: 's3://'}", "1:22: retention.archive: '' is no bucket"),
+    ("retention: {archive: 's3://B/p'}", "1:22: retention.archive: 'B' is no bucket"),
+    (
+        "retention: {archive: 's3://id:secret@bucket/p'}",
+        "1:22: retention.archive: credentials do not belong here",
+    ),
+    (
+        "retention: {archive: 's3://bucket/p?access_key=id'}",
+        "1:22: retention.archive: 'access_key' cannot be set here",
+    ),
+    (
+        "retention: {archive: 's3://bucket/a/../b'}",
+        "1:22: retention.archive: 'a/../b' is no prefix",
+    ),
+    (
+        "retention: {archive: 's3://bucket?endpoint_override=ftp://h'}",
+        "1:22: retention.archive: endpoint_override is no URL",
+    ),
+    (
+        "retention: {archive: 's3://bucket?region=a b'}",
+        "1:22: retention.archive: 'a b' is no region",
+    ),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
     (
         "reads: [{match: 'https://a', repeat: first}]",

@@ -24,13 +24,9 @@ from playhead.tape.codec import encode_exchange, pack_map
 from playhead.tape.events import CHAIN_START, Event, EventKind, encode_event
 from playhead.tape.model import (
     Chunk,
-    Close,
     Conversation,
-    Message,
-    MessageKind,
     Repeat,
     RepeatKind,
-    RequestClass,
     Seq,
     Spilled,
 )
@@ -38,13 +34,12 @@ from playhead.tape.tape_file import Kind, TapeWriter
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.exchanges import (
     make_exchange,
-    make_intent,
     make_record,
     make_response,
 )
+from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.portable import export_tape
 
-LARGE = bytes(range(256)) * 8192
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 
 
@@ -60,66 +55,12 @@ def refused(*arguments: str | Path) -> str:
     return str(made.exception)
 
 
-async def _record(store: Store, name: str = "night") -> RunInfo:
-    """A run with a plain exchange, an effect with a spilled answer, and a conversation."""
-    info = await store.create_run(name, mode="record", at_ns=7, agent="agent.py")
-    spool = store.spool()
-    for at in range(4):
-        part = LARGE[at * 524288 : (at + 1) * 524288]
-        spool.write(part, Chunk(at * 10, len(part)))
-    spilled = await spool.keep()
-    spool.drop()
-    messages = [
-        Message(1, True, MessageKind.TEXT, b"hello"),
-        Message(2, False, MessageKind.BINARY, b"\0"),
-    ]
-    told = [
-        make_exchange(1),
-        make_exchange(
-            3,
-            "POST https://api.test/v1/refunds",
-            kind=RequestClass.EFFECT,
-            body=b'{"amount": 1}',
-            response=replace(make_response(b""), spilled=spilled),
-        ),
-        make_exchange(
-            4,
-            response=make_response(b"", 101),
-            conversation=Conversation(2, 6, Close(3, True, 1000, "")),
-        ),
-    ]
-    for exchange in told:
-        store.append(info.number, make_intent(exchange))
-        if exchange.conversation is not None:
-            for number, message in enumerate(messages):
-                store.append_message(info.number, exchange.seq, number, message)
-        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
-    return await store.seal(info, reason="done", at_ns=99)
-
-
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     """A store with the run `night`."""
     with Store.open(tmp_path / "one") as store:
-        asyncio.run(_record(store))
+        asyncio.run(record_all(store))
     return tmp_path / "one"
-
-
-def _told(store: Store, name: str) -> tuple[Any, ...]:
-    """Give all that a store holds of a run but its number."""
-    info = store.get_run(name)
-    exchanges = list(store.exchanges(info))
-    large = exchanges[1].response
-    assert large is not None
-    assert large.spilled is not None
-    return (
-        replace(info, number=0, owner=None),
-        exchanges,
-        list(store.raw_log(info)),
-        list(store.messages(info, 4)),
-        list(store.read_body(large.spilled)),
-        store.fingerprints(info),
-    )
 
 
 def test_a_tape_is_the_same_run_in_another_store(recorded: Path, tmp_path: Path) -> None:
@@ -131,7 +72,7 @@ def test_a_tape_is_the_same_run_in_another_store(recorded: Path, tmp_path: Path)
     taken = run("import", tape, "--store", other)
     assert (taken.exit_code, taken.output) == (0, "night: 4 exchanges\n")
     with Store.open(recorded, readonly=True) as one, Store.open(other, readonly=True) as two:
-        assert _told(one, "night") == _told(two, "night")
+        assert all_of(one, "night") == all_of(two, "night")
         assert two.find_broken_link(two.get_run("night")) is None
 
 

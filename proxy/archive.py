@@ -1,0 +1,85 @@
+"""`playhead archive`: runs move to an archive."""
+
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Config
+from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ..tape.retention import Sentence, judge_hot
+from .progress import ProgressBar
+from .recall import moving, open_place, require_pyarrow
+from .retention import SPARE_S, listed
+from .stores import open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Archiving:
+    """What became of the runs of a store."""
+
+    sentences: list[Sentence]
+    archived: bool
+    """False where it was only said."""
+    refused: list[tuple[str, str]]
+    """Names of runs that could not be moved, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return {
+            "runs": [
+                {"run": one.run.name, "goes": one.goes, "reason": one.reason}
+                for one in self.sentences
+            ],
+            "archived": self.archived,
+            "refused": [{"run": name, "reason": reason} for name, reason in self.refused],
+        }
+
+
+def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted: bool) -> Archiving:
+    """Move runs to the archive: those that have ended longer ago than `retention.hot`, or those that are named.
+
+    unencrypted: whether what an encrypted store holds may lie there as it is.
+    Raises: StoreError, RunOpen, UnknownRun; PlayheadError without pyarrow.
+    """
+    if config.retention.archive is None:
+        raise StoreError(
+            "there is no archive", "set retention.archive to a folder or s3://BUCKET/PREFIX"
+        )
+    require_pyarrow()
+    with open_store(config, readonly=True) as store:
+        if store.encrypted and not unencrypted:
+            raise StoreError(
+                "the store is encrypted, and its runs would lie in the archive as they are",
+                "if the archive is protected otherwise, say so with --unencrypted",
+            )
+        sentences = _chosen(config, store, names)
+        if dry_run:
+            return Archiving(sentences, False, [])
+    from ..store.archive.place import Place
+    from ..timeline.archive import archive_runs, remove_unneeded
+
+    place = Place(config.retention.archive)
+    with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
+        remove_unneeded(store, open_place)
+        sentences = _chosen(config, store, names)
+        runs = [store.get_run(one.run.name) for one in sentences if one.goes]
+        moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
+        remove_unneeded(store, open_place)
+        store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
+    return Archiving(sentences, True, [(run.id, why) for run, why in moved.refused])
+
+
+def _chosen(config: Config, store: Store, names: Sequence[str]) -> list[Sentence]:
+    if not names:
+        runs = [listed(run) for run in store.runs()]
+        return judge_hot(runs, config.retention, time.time_ns())
+    return [_named(store.get_run(name)) for name in dict.fromkeys(names)]
+
+
+def _named(run: RunInfo) -> Sentence:
+    if run.status is RunStatus.OPEN:
+        raise RunOpen(f"run {run.id!r} has not ended", f"end it first: playhead seal {run.id}")
+    archived = run.archived is not None
+    return Sentence(listed(run), not archived, "it is archived" if archived else "named")

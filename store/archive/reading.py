@@ -1,0 +1,317 @@
+"""Read a go of an archive: its runs as the records that were written, or one step alone.
+
+Nothing is trusted: the files are those that `steps` speaks for, with its lengths, of the schema; pages fit their
+checksums; what the records say is checked by whoever takes them in. Whatever is wrong is a StoreError that names
+the file.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...tape.codec import (
+    BadRecord,
+    decode_exchange,
+    decode_message,
+    encode_exchange,
+    encode_message,
+)
+from ...tape.events import CHAIN_START, link_of
+from ...tape.model import Exchange, Headers, Message
+from ...tape.tape_file import Kind, Record
+from ..errors import StoreError, StoreTooNew
+from .place import Place
+from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION, VERSION_KEY
+
+FOLDERS = tuple(SCHEMAS)
+_READ = {
+    folder: [field.name for field in schema if not pa.types.is_timestamp(field.type)]
+    for folder, schema in SCHEMAS.items()
+}
+"""Times are for queries; what is read again stands in `record`."""
+_MAX_GROUP_BYTES = 1 << 30
+"""Most that a group may unpack to, with its largest row."""
+_MAX_GROUP_ROWS = 1 << 20
+
+
+class Go:
+    """The files of one go, for reading. Use as a context manager."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        """Open it.
+
+        Raises: StoreError, where a file is missing, foreign or not as it was written; StoreTooNew.
+        """
+        self._place = place
+        self.name = name
+        self._files: dict[str, pq.ParquetFile] = {}
+        self._open = contextlib.ExitStack()
+        with self._reading(STEPS):
+            self._sizes = self._told_sizes()
+        found = place.sizes(name, FOLDERS)
+        for folder, size in self._sizes.items():
+            if found.get(folder) != size:
+                was = f"{found[folder]} bytes" if folder in found else "missing"
+                raise self._bad(folder, f"it is {was}; expected {size} bytes")
+
+    def __enter__(self) -> "Go":
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self._open.__exit__(*details)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Give the rows of its runs, in order.
+
+        Raises: StoreError.
+        """
+        return [row for group in self._groups("runs") for row in self._rows("runs", group)]
+
+    def records(self, archive_id: str, given: set[bytes] | None = None) -> Iterator[Record]:
+        """Give the records of a run as they were put: the run, its events, its exchanges with what they need.
+
+        given: digests of bodies that were given already; grows.
+        Raises: StoreError.
+        """
+        run = self._run(archive_id)
+        yield Record(Kind.RUN, run["record"])
+        yield from self._events(run)
+        messages = self._messages(run)
+        message = next(messages, None)
+        given = set() if given is None else given
+        for exchange in self._exchanges(archive_id):
+            for spilled in exchange.spilled:
+                for digest in spilled.files:
+                    if digest not in given:
+                        given.add(digest)
+                        yield Record(Kind.BODY, digest)
+                        for piece in self.body(digest):
+                            yield Record(Kind.PIECE, piece)
+            yield Record(Kind.EXCHANGE, encode_exchange(exchange))
+            while message is not None and message[0] <= exchange.seq:
+                yield Record(Kind.MESSAGE, message[1])
+                message = next(messages, None)
+        if message is not None:
+            raise self._bad("messages", f"messages of exchange {message[0]}, which is not there")
+
+    def find_step(self, archive_id: str, seq: int) -> Exchange | None:
+        """Find one exchange of a run, by reading one group.
+
+        Raises: StoreError.
+        """
+        for group in self._exchange_groups(archive_id, seq):
+            for row in self._rows("exchanges", group, archive_id, seq):
+                with self._reading("exchanges"):
+                    return _exchange(row)
+        return None
+
+    def find_messages(self, archive_id: str, seq: int) -> Iterator[Message]:
+        """Give the messages of one exchange.
+
+        Raises: StoreError.
+        """
+        for group in self._run(archive_id)["message_groups"]:
+            for row in self._rows("messages", group, archive_id, seq):
+                with self._reading("messages"):
+                    yield _message(row)
+
+    def events(self, archive_id: str) -> Iterator[bytes]:
+        """Give the events of a run, each with its chain hash.
+
+        Raises: StoreError.
+        """
+        return (record.data for record in self._events(self._run(archive_id)))
+
+    def body(self, digest: bytes) -> Iterator[bytes]:
+        """Give the pieces of a body that is a file in a store.
+
+        Raises: StoreError.
+        """
+        for group in self._body_groups().get(digest, ()):
+            for row in self._rows("bodies", group):
+                if row["digest"] == digest:
+                    yield row["data"]
+
+    def _run(self, archive_id: str) -> dict[str, Any]:
+        for row in self.runs():
+            if row["archive_id"] == archive_id:
+                if any(value is None for name, value in row.items() if name != "parent"):
+                    raise self._bad("runs", "a run without all that is known of one")
+                return row
+        raise self._bad("runs", f"it does not hold the run {archive_id!r:.60}")
+
+    def _events(self, run: dict[str, Any]) -> Iterator[Record]:
+        link, count = CHAIN_START, 0
+        for group in run["event_groups"]:
+            for row in self._rows("events", group, run["archive_id"]):
+                count += 1
+                if row["number"] != count or row["record"] is None:
+                    raise self._bad(
+                        "events",
+                        f"event {row['number']!r:.20} of run {run['run']!r:.60} where {count} belongs",
+                    )
+                link = link_of(row["record"], link)
+                yield Record(Kind.EVENT, link + row["record"])
+        if (count, link) != (run["events"], run["chain"]):
+            raise self._bad(
+                "events",
+                f"the {count} events of run {run['run']!r:.60} do not end in the hash they ended in",
+            )
+
+    def _exchanges(self, archive_id: str) -> Iterator[Exchange]:
+        for group in self._exchange_groups(archive_id):
+            for row in self._rows("exchanges", group, archive_id):
+                with self._reading("exchanges"):
+                    found = _exchange(row)
+                yield found
+
+    def _messages(self, run: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
+        for group in run["message_groups"]:
+            for row in self._rows("messages", group, run["archive_id"]):
+                with self._reading("messages"):
+                    seq, number = int(row["seq"]), int(row["number"])
+                    key = seq.to_bytes(8, "big") + number.to_bytes(8, "big")
+                    found = seq, key + encode_message(_message(row))
+                yield found
+
+    def _exchange_groups(self, archive_id: str, seq: int | None = None) -> list[int]:
+        found: set[int] = set()
+        with self._reading(STEPS):
+            file = self._file(STEPS)
+            for group in range(file.num_row_groups):
+                rows = self._group(STEPS, group, ["archive_id", "seq", "row_group"]).to_pylist()
+                found.update(
+                    row["row_group"]
+                    for row in rows
+                    if row["archive_id"] == archive_id and seq in (None, row["seq"])
+                )
+        return sorted(found)
+
+    def _body_groups(self) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {}
+        for group in self._groups("bodies"):
+            for digest in self._group("bodies", group, ["digest"])["digest"].unique().to_pylist():
+                found.setdefault(digest, []).append(group)
+        return found
+
+    def _groups(self, folder: str) -> range:
+        if folder not in self._sizes:
+            return range(0)
+        with self._reading(folder):
+            return range(self._file(folder).num_row_groups)
+
+    def _rows(
+        self, folder: str, group: int, archive_id: str | None = None, seq: int | None = None
+    ) -> list[dict[str, Any]]:
+        with self._reading(folder):
+            rows = self._group(folder, group, _READ[folder])
+            for column, value in (("archive_id", archive_id), ("seq", seq)):
+                if value is not None:
+                    rows = rows.filter(pc.equal(rows[column], value))
+            found: list[dict[str, Any]] = rows.to_pylist()
+        return found
+
+    def _group(self, folder: str, group: int, columns: list[str]) -> Any:
+        file = self._file(folder)
+        if not 0 <= group < file.num_row_groups:
+            raise self._bad(folder, f"it has no group {group}")
+        about = file.metadata.row_group(group)
+        if about.total_byte_size > _MAX_GROUP_BYTES or about.num_rows > _MAX_GROUP_ROWS:
+            raise self._bad(
+                folder,
+                f"a group of {about.num_rows} rows and {about.total_byte_size} bytes; at most"
+                f" {_MAX_GROUP_ROWS} and {_MAX_GROUP_BYTES} are read",
+            )
+        return file.read_row_group(group, columns=columns)
+
+    def _file(self, folder: str) -> pq.ParquetFile:
+        found = self._files.get(folder)
+        if found is None:
+            stream = self._open.enter_context(self._place.open(folder, self.name))
+            found = pq.ParquetFile(stream, page_checksum_verification=True)
+            self._check(folder, found)
+            self._files[folder] = found
+        return found
+
+    def _check(self, folder: str, file: pq.ParquetFile) -> None:
+        told = (file.metadata.metadata or {}).get(VERSION_KEY, b"")
+        if not told.isdigit() or not int(told):
+            raise self._bad(folder, "no file of an archive: it does not say of which version it is")
+        if int(told) > VERSION:
+            raise StoreTooNew(
+                f"{folder}/{self.name} of the archive {self._place.name} has format {int(told)};"
+                f" this version reads up to {VERSION}",
+                "use a newer Playhead",
+            )
+        schema = file.schema_arrow
+        for field in SCHEMAS[folder]:
+            at = schema.get_field_index(field.name)
+            if at < 0 or not schema.field(at).type.equals(field.type):
+                was = schema.field(at).type if at >= 0 else "missing"
+                raise self._bad(
+                    folder, f"its column {field.name!r} is {was}; expected {field.type}"
+                )
+
+    def _told_sizes(self) -> dict[str, int]:
+        told = json.loads(self._file(STEPS).metadata.metadata[FILES_KEY])
+        if any(folder not in SCHEMAS or type(size) is not int for folder, size in told.items()):
+            raise ValueError(f"it speaks for {told!r:.80}")
+        return dict(told)
+
+    def _bad(self, folder: str, text: str) -> StoreError:
+        return StoreError(
+            f"{folder}/{self.name}.parquet of the archive {self._place.name}: {text}",
+            "put back a copy of it; nothing was taken from it",
+        )
+
+    @contextlib.contextmanager
+    def _reading(self, folder: str) -> Iterator[None]:
+        try:
+            yield
+        except (
+            OSError,
+            pa.ArrowException,
+            BadRecord,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            MemoryError,
+        ) as error:
+            raise self._bad(folder, " ".join(str(error).split())[:300] or repr(error)) from error
+
+
+def _exchange(row: dict[str, Any]) -> Exchange:
+    bare = decode_exchange(row["record"])
+    if bare.seq != row["seq"]:
+        raise BadRecord(f"exchange {bare.seq} in the place of {row['seq']}")
+    request = replace(
+        bare.request, headers=_headers(row["request_headers"]), body=_bytes(row["request_body"])
+    )
+    response = bare.response
+    if response is not None:
+        response = replace(
+            response, headers=_headers(row["response_headers"]), body=_bytes(row["response_body"])
+        )
+    return replace(bare, request=request, response=response)
+
+
+def _message(row: dict[str, Any]) -> Message:
+    return replace(decode_message(row["record"]), data=_bytes(row["data"]))
+
+
+def _headers(fields: list[dict[str, Any]]) -> Headers:
+    return tuple((_bytes(field["name"]), _bytes(field["value"])) for field in fields)
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise BadRecord(f"{value!r:.20} where bytes belong")
+    return value

@@ -1,0 +1,192 @@
+"""Runs of the list that lie in an archive: which, where, and what the archive holds that nobody needs.
+
+Rules:
+
+1. This store says where a run is; what the archive holds of it before or after counts for nothing. One transaction
+   takes a run's rows out and says that it lies there, and the other way round.
+2. A *go* is what is written into an archive at once. It stands in `meta` as unneeded from before its first byte until
+   its runs are taken out, and again from when they no longer lie in it until its files are removed: so whatever a kill
+   left behind is found, without looking through the archive.
+3. One process at a time moves runs: a lock beside that of the store.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import lmdb
+
+from ..tape.codec import BadRecord, pack_map, unpack
+from .database import Database
+from .errors import LogCorrupt
+from .layout import number_key
+from .lock import StoreLock, hold_alone
+from .removal import remove_rows
+from .run_list import RunList
+from .runs import Archived, RunInfo
+
+_MARK = b"archive/"
+_INTAKE = b"intake/"
+
+
+class ArchivedRuns:
+    """What the store knows of archives. Blocks; never use it on an event loop."""
+
+    def __init__(self, database: Database, runs: RunList) -> None:
+        self._database = database
+        self._runs = runs
+
+    def hold(self) -> StoreLock:
+        """Keep other processes from moving runs of this store.
+
+        Raises: StoreError, naming who does.
+        """
+        folder = self._database.path / "moving"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return hold_alone(folder, "moving runs to or from an archive")
+
+    def begin(self, place: str, go: str) -> None:
+        """Say that a go is about to be written: its files are unneeded until `moved` says otherwise."""
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            self._mark(transaction, place, go)
+
+        self._database.writer.call(operation)
+
+    def unneeded(self) -> list[tuple[str, str]]:
+        """List the goes whose files nobody needs, each with its place.
+
+        Raises: LogCorrupt.
+        """
+        found = []
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["meta"]) as cursor,
+        ):
+            more = cursor.set_range(_MARK)
+            while more and bytes(cursor.key()).startswith(_MARK):
+                try:
+                    told: Any = unpack(bytes(cursor.value()))
+                    found.append((str(told["place"]), str(told["go"])))
+                except (BadRecord, TypeError, KeyError) as error:
+                    raise LogCorrupt(f"a row of the table meta: {error!r:.200}") from error
+                more = cursor.next()
+        return found
+
+    def removed(self, go: str) -> None:
+        """Say that the files of a go are gone."""
+        self._database.writer.call(lambda txn: self._unmark(txn, go))
+
+    def moved(self, go: str, runs: Sequence[tuple[RunInfo, Archived]]) -> list[RunInfo]:
+        """Say that runs lie in a go that is there whole, and take out what the store holds of them.
+
+        Those that were changed meanwhile, or are being played, stay as they are. Give those that were moved.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            done = []
+            played = self._played(transaction)
+            for told, archived in runs:
+                now = self._runs.load(transaction, told.number)
+                if now is None or now != told or now.number in played:
+                    continue
+                if self._events(transaction, now) != archived.events:
+                    continue
+                self._take_out(transaction, now)
+                info = replace(now, archived=archived, index=0, stale=())
+                if now.index:
+                    # What an index was made under by `reindex` says nothing of the exchanges in the archive.
+                    info = replace(info, rules=b"", canonical=0)
+                self._runs.put(transaction, info)
+                done.append(info)
+            if done:
+                self._unmark(transaction, go)
+            return done
+
+        made: list[RunInfo] = self._database.writer.call(operation)
+        return made
+
+    def rewritten(self, place: str, old: str, new: str | None, gone: Iterable[int]) -> None:
+        """Say that a go took the place of another, without some of its runs, which are no more.
+
+        new: None where nothing is left.
+        gone: numbers of the runs that are deleted with it.
+        """
+        left_out = set(gone)
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            with transaction.cursor(self._database.tables["runs"]) as cursor:
+                numbers = [int.from_bytes(key, "big") for key, _ in cursor]
+            for number in numbers:
+                info = self._runs.load(transaction, number)
+                if info is None or info.archived is None or info.archived.go != old:
+                    continue
+                if number in left_out:
+                    self._take_out(transaction, info)
+                    self._runs.remove(transaction, info)
+                else:
+                    assert new is not None
+                    moved = replace(info, archived=replace(info.archived, go=new))
+                    self._runs.put(transaction, moved)
+            if new is not None:
+                self._unmark(transaction, new)
+            self._mark(transaction, place, old)
+
+        self._database.writer.call(operation)
+
+    def recalled(self, info: RunInfo, at_ns: int) -> RunInfo:
+        """Say that all of an archived run is in the store again, under its number; give it as it now stands."""
+
+        def operation(transaction: lmdb.Transaction) -> RunInfo:
+            now = self._runs.load(transaction, info.number)
+            assert now is not None
+            assert now.archived is not None
+            here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
+            self._runs.put(transaction, here)
+            key = _INTAKE + number_key(info.number)
+            transaction.delete(key, db=self._database.tables["meta"])
+            return here
+
+        made: RunInfo = self._database.writer.call(operation)
+        for forget in self._runs.ended:
+            forget(info.number)
+        return made
+
+    def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
+        """Take the copies of archived runs out again; give which: one that was written to since stays."""
+
+        def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            done = []
+            for told in runs:
+                now = self._runs.load(transaction, told.number)
+                if now is None or now.archived is None or not now.archived.recalled_ns:
+                    continue
+                if now.index or self._events(transaction, now) != now.archived.events:
+                    continue
+                self._take_out(transaction, now)
+                self._runs.put(
+                    transaction, replace(now, archived=replace(now.archived, recalled_ns=0))
+                )
+                done.append(now)
+            return done
+
+        made: list[RunInfo] = self._database.writer.call(operation)
+        return made
+
+    def _take_out(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        indexes = {info.number, info.index_number, *info.stale}
+        remove_rows(self._database, transaction, info.number, indexes)
+
+    def _played(self, transaction: lmdb.Transaction) -> set[int]:
+        found = (self._runs.load(transaction, one) for one in self._runs.open_numbers(transaction))
+        return {run.parent_number for run in found if run is not None}
+
+    def _events(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
+        return self._database.last(transaction, "events", info.number)
+
+    def _mark(self, transaction: lmdb.Transaction, place: str, go: str) -> None:
+        value = pack_map({"place": place, "go": go})
+        transaction.put(_MARK + go.encode(), value, db=self._database.tables["meta"])
+
+    def _unmark(self, transaction: lmdb.Transaction, go: str) -> None:
+        transaction.delete(_MARK + go.encode(), db=self._database.tables["meta"])

@@ -1,0 +1,65 @@
+"""A run of every sort of row, written straight into a store, and all that a store holds of one."""
+
+from dataclasses import replace
+from typing import Any
+
+from playhead.store import RunInfo, Store
+from playhead.tape.model import Chunk, Close, Conversation, Message, MessageKind, RequestClass
+
+from .exchanges import make_exchange, make_intent, make_record, make_response
+
+LARGE = bytes(range(256)) * 8192
+
+
+async def record_all(store: Store, name: str = "night") -> RunInfo:
+    """A run with a plain exchange, an effect with a spilled answer, and a conversation."""
+    info = await store.create_run(name, mode="record", at_ns=7, agent="agent.py")
+    spool = store.spool()
+    for at in range(4):
+        part = LARGE[at * 524288 : (at + 1) * 524288]
+        spool.write(part, Chunk(at * 10, len(part)))
+    spilled = await spool.keep()
+    spool.drop()
+    messages = [
+        Message(1, True, MessageKind.TEXT, b"hello"),
+        Message(2, False, MessageKind.BINARY, b"\0"),
+    ]
+    told = [
+        make_exchange(1),
+        make_exchange(
+            3,
+            "POST https://api.test/v1/refunds",
+            kind=RequestClass.EFFECT,
+            body=b'{"amount": 1}',
+            response=replace(make_response(b""), spilled=spilled),
+        ),
+        make_exchange(
+            4,
+            response=make_response(b"", 101),
+            conversation=Conversation(2, 6, Close(3, True, 1000, "")),
+        ),
+    ]
+    for exchange in told:
+        store.append(info.number, make_intent(exchange))
+        if exchange.conversation is not None:
+            for number, message in enumerate(messages):
+                store.append_message(info.number, exchange.seq, number, message)
+        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.seal(info, reason="done", at_ns=99)
+
+
+def all_of(store: Store, name: str) -> tuple[Any, ...]:
+    """Give all that a store holds of a run but its number."""
+    info = store.get_run(name)
+    exchanges = list(store.exchanges(info))
+    large = exchanges[1].response
+    assert large is not None
+    assert large.spilled is not None
+    return (
+        replace(info, number=0, owner=None),
+        exchanges,
+        list(store.raw_log(info)),
+        list(store.messages(info, 4)),
+        list(store.read_body(large.spilled)),
+        store.fingerprints(info),
+    )
