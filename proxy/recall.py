@@ -17,6 +17,7 @@ from .stores import open_store
 
 if TYPE_CHECKING:
     from ..store.archive.place import Place
+    from ..timeline.archive import ArchivedStep
 
 _PATIENCE_S = 120.0
 """How long a command waits for another that moves runs."""
@@ -40,6 +41,21 @@ def bring_back(config: Config, *names: str) -> None:
                 now = store.reload(run)
                 if now.is_away and now.archived is not None:
                     recall(store, now, open_place(now.archived.place), time.time_ns(), progress)
+
+
+def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | None":
+    """Find one exchange of a recording that is archived, where it lies; None where the run has to be here for it.
+
+    Raises: UnknownRun; StoreError, where the archive cannot be read; PlayheadError without pyarrow.
+    """
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+    if not run.is_away or run.archived is None or run.parent is not None:
+        return None
+    require_pyarrow()
+    from ..timeline.archive import find_step
+
+    return find_step(run.archived, open_place(run.archived.place), seq)
 
 
 def bring_back_tape(config: Config, name: str) -> None:

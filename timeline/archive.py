@@ -16,7 +16,10 @@ from ..store.archive.reading import FOLDERS, Go
 from ..store.archive.schema import STEPS
 from ..store.archive.writing import GoWriter
 from ..tape.codec import BadRecord
+from ..tape.events import EventKind, decode_event
+from ..tape.model import Exchange
 from ..tape.tape_file import Record
+from .contract_row import ContractRow
 from .integrity import verify_run
 from .portable import Taking, records_of
 
@@ -122,6 +125,31 @@ def recall(
                 f"run {info.id!r} in {where.go} of the archive {place.name} is not what was written: {error}",
                 "put back a copy of its files; nothing was recalled",
             ) from error
+
+
+class ArchivedStep(NamedTuple):
+    """One exchange of an archived run."""
+
+    exchange: Exchange
+    contracts: list[ContractRow]
+    """What of it was not as agreed on."""
+
+
+def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
+    """Find an exchange of an archived recording without recalling the run; None for a conversation, which may be long.
+
+    Raises: StoreError.
+    """
+    with Go(place, where.go) as go:
+        exchange = go.find_step(where.id, seq)
+        if exchange is None or exchange.conversation is not None:
+            return None
+        rows = []
+        for number, value in enumerate(go.events(where.id), 1):
+            event = decode_event(value, number)
+            if event.kind is EventKind.CONTRACT and event.seq == seq:
+                rows.append(ContractRow.from_event(event.data))
+        return ArchivedStep(exchange, rows)
 
 
 def remove_archived(

@@ -74,10 +74,16 @@ def show(
     from ...timeline.contracts import found_in
     from ...timeline.export import exchange_json
     from ...timeline.listing import find_shown, rows
-    from ..recall import bring_back
+    from ..recall import bring_back, find_archived_step
     from ..stores import open_store
 
     config = reading(config_file, store)
+    if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
+        if as_json:
+            print_json(exchange_json(step.exchange, (), step.contracts))
+        else:
+            click.echo(render_exchange(step.exchange, (), step.contracts))
+        return 0
     bring_back(config, run)
     with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)

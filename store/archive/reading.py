@@ -52,13 +52,13 @@ class Go:
         self.name = name
         self._files: dict[str, pq.ParquetFile] = {}
         self._open = contextlib.ExitStack()
-        with self._reading(STEPS):
-            self._sizes = self._told_sizes()
-        found = place.sizes(name, FOLDERS)
-        for folder, size in self._sizes.items():
-            if found.get(folder) != size:
-                was = f"{found[folder]} bytes" if folder in found else "missing"
-                raise self._bad(folder, f"it is {was}; expected {size} bytes")
+        try:
+            with self._reading(STEPS):
+                self._sizes = self._told_sizes()
+            self._check_sizes()
+        except BaseException:
+            self._open.close()
+            raise
 
     def __enter__(self) -> "Go":
         return self
@@ -263,6 +263,13 @@ class Go:
         if any(folder not in SCHEMAS or type(size) is not int for folder, size in told.items()):
             raise ValueError(f"it speaks for {told!r:.80}")
         return dict(told)
+
+    def _check_sizes(self) -> None:
+        found = self._place.sizes(self.name, FOLDERS)
+        for folder, size in self._sizes.items():
+            if found.get(folder) != size:
+                was = f"{found[folder]} bytes long" if folder in found else "missing"
+                raise self._bad(folder, f"it is {was}; expected {size} bytes")
 
     def _bad(self, folder: str, text: str) -> StoreError:
         return StoreError(

@@ -3,38 +3,52 @@
 import asyncio
 import json
 import os
+import random
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import playhead
 from playhead import PlayheadError
 from playhead.proxy.cli import cli
-from playhead.store import RunOpen, Store
+from playhead.store import RunOpen, Store, find_key
+from playhead.store.archive import schema
+from playhead.store.layout import pair_key
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
 
-def run(store: Path, *arguments: str, archive: str = "../attic", hot: str = "0s") -> Result:
+def run(
+    store: Path,
+    *arguments: str,
+    archive: str = "../attic",
+    hot: str = "0s",
+    keep: str = "30d",
+) -> Result:
     """Run a command, with a configuration that archives."""
     config = store.parent / f"{store.name}.yaml"
     config.write_text(
-        f"store: {store}\nretention: {{hot: {hot}, archive: '{archive}', keep: 30d}}\n"
+        f"store: {store}\nretention: {{hot: {hot}, archive: '{archive}', keep: {keep}}}\n"
     )
-    return CliRunner().invoke(cli, [*arguments, "-c", str(config)])
+    return CliRunner().invoke(cli, [*arguments, "-c", str(config)], standalone_mode=False)
 
 
 def done(store: Path, *arguments: str, code: int = 0, **options: str) -> str:
     """Run a command that works; give what it says."""
     made = run(store, *arguments, **options)
-    assert made.exit_code == code, (made.output, made.exception)
+    assert (made.exception, made.return_value or 0) == (None, code), made.output
     return made.stdout
 
 
@@ -187,10 +201,7 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
     for name in ("night", "day"):
         done(store, "show", name)
     done(store, "note", "day", "looked at it")
-    config = store.parent / "gc.yaml"
-    told = f"store: {store}\nretention: {{hot: 0s, archive: ../attic, keep: forever}}\n"
-    config.write_text(told)
-    assert CliRunner().invoke(cli, ["gc", "-c", str(config)]).exit_code == 0
+    done(store, "gc", keep="forever")
     with Store.open(store, readonly=True) as opened:
         assert {one.id: one.is_away for one in opened.runs()} == {"night": True, "day": False}
     assert "sound" in done(store, "verify", "day")
@@ -206,3 +217,218 @@ def test_without_an_archive_nothing_is_moved(store: Path) -> None:
     config.write_text(f"store: {store}\n")
     made = CliRunner().invoke(cli, ["archive", "-c", str(config)])
     assert "there is no archive" in str(made.exception)
+
+
+def test_one_step_is_shown_without_recalling_its_run(store: Path) -> None:
+    """As it is shown from the store; the run stays where it is."""
+    shown = [done(store, "show", "night", "3", *json) for json in ((), ("--json",))]
+    done(store, "archive")
+    assert [done(store, "show", "night", "3", *json) for json in ((), ("--json",))] == shown
+    assert "holds no exchange 2" in refused(store, "show", "night", "2")
+    done(store, "gc", keep="forever")
+    done(store, "show", "day", "1")
+    with Store.open(store, readonly=True) as opened:
+        assert opened.get_run("day").is_away
+
+
+def test_a_playback_brings_its_tape(store: Path) -> None:
+    """Its receipt is nothing without."""
+    with Store.open(store) as opened:
+        tape = opened.get_run("night")
+
+        async def play() -> None:
+            info = await opened.create_run("night", mode="playback", at_ns=100, parent=tape)
+            await opened.seal(info, reason="done", at_ns=101)
+
+        asyncio.run(play())
+    told = done(store, "receipt", "night@1", "--json")
+    done(store, "archive")
+    assert done(store, "receipt", "night@1", "--json") == told
+    with Store.open(store, readonly=True) as opened:
+        assert {one.id: one.is_away for one in opened.runs()} == {
+            "night": False,
+            "day": True,
+            "night@1": False,
+        }
+
+
+POINTS = ["first file", "index", "taking out", "taken out"]
+
+
+@pytest.mark.parametrize("point", POINTS if FULL else POINTS[1:3])
+def test_a_kill_loses_nothing_and_leaves_nothing_twice(store: Path, point: str) -> None:
+    """Whatever was written by then is removed by the next go, and every run is in one place."""
+    before = {name: everything(store, name) for name in ("night", "day")}
+    config = store.parent / "s.yaml"
+    done(store, "archive", "--dry-run")
+    killed = subprocess.run(
+        [sys.executable, "-m", "playhead.tests.support.archive_child", point, str(config)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert killed.returncode == 9, killed.stderr
+    if point != "taken out":
+        with Store.open(store, readonly=True) as opened:
+            assert not any(one.is_away for one in opened.runs())
+    done(store, "archive")
+    assert not [one for one in files(store) if not one.endswith(".parquet")]
+    steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
+    assert sorted(steps) == [(name, seq) for name in ("day", "night") for seq in (1, 3, 4)]
+    for name in ("night", "day"):
+        done(store, "show", name)
+    assert {name: everything(store, name) for name in ("night", "day")} == before
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _foreign(file: Path) -> None:
+    pq.write_table(pa.table({"run": ["night"]}), file)
+
+
+def _newer(file: Path) -> None:
+    found = pq.read_table(file)
+    told = {**(found.schema.metadata or {}), schema.VERSION_KEY: b"2"}
+    pq.write_table(found.replace_schema_metadata(told), file)
+
+
+@pytest.mark.parametrize("damage", [_cut, _empty, _foreign, _newer, Path.unlink])
+def test_a_damaged_archive_is_named_and_nothing_is_taken_from_it(
+    store: Path, damage: Callable[[Path], None]
+) -> None:
+    """Whichever file it is; and put back, all is well."""
+    before = everything(store, "night")
+    done(store, "archive")
+    for name in files(store):
+        file = attic(store) / name
+        kept = file.read_bytes()
+        damage(file)
+        assert name.removesuffix(".parquet") in refused(store, "receipt", "night")
+        nothing_taken(store)
+        file.write_bytes(kept)
+    done(store, "receipt", "night")
+    assert everything(store, "night") == before
+
+
+def nothing_taken(store: Path) -> None:
+    """Assert that a run is where it was, with no row of it here."""
+    with Store.open(store, readonly=True) as opened:
+        info = opened.get_run("night")
+        assert info.is_away
+        assert opened.seqs(info) == []
+        assert opened.events(info) == []
+
+
+def test_a_changed_byte_is_refused_or_changes_nothing(store: Path) -> None:
+    """Anywhere in any file: what comes back is what was written, or nothing does."""
+    before = everything(store, "night")
+    done(store, "archive")
+    chance = random.Random(1)
+    found = 0
+    for name in files(store):
+        file = attic(store) / name
+        kept = file.read_bytes()
+        for _ in range(60 if FULL else 4):
+            at = chance.randrange(len(kept))
+            file.write_bytes(kept[:at] + bytes([kept[at] ^ 0x55]) + kept[at + 1 :])
+            made = run(store, "receipt", "night")
+            if made.exception is None:
+                assert everything(store, "night") == before
+                with Store.open(store) as opened:
+                    opened.archive.drop_recalled(opened.runs())
+            else:
+                assert isinstance(made.exception, PlayheadError), made.exception
+                nothing_taken(store)
+                found += 1
+        file.write_bytes(kept)
+    assert found
+
+
+def test_a_folder_that_cannot_be_written_moves_nothing(store: Path) -> None:
+    """It is said, and the runs stay."""
+    attic(store).write_bytes(b"a file")
+    assert "cannot be written" in refused(store, "archive")
+    with Store.open(store, readonly=True) as opened:
+        assert not any(one.is_away for one in opened.runs())
+
+
+def test_a_run_that_is_not_sound_stays(store: Path) -> None:
+    """It is named, and the others are moved."""
+    with Store.open(store) as opened:
+        info = opened.get_run("night")
+        database = opened._database
+        row = database.row("exchanges", pair_key(info.number, 3), b"nothing")
+        database.writer.call(lambda txn: database.put_row(txn, row))
+    told = done(store, "archive", code=1)
+    assert "not archived: night: seq 3:" in told
+    assert "archived: day" in told
+    with Store.open(store, readonly=True) as opened:
+        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+
+
+def test_an_encrypted_store_is_not_archived_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it seals would lie there as it is."""
+    monkeypatch.setenv("PLAYHEAD_ENCRYPTION_KEY", "11" * 32)
+    path = tmp_path / "here" / "s"
+    path.parent.mkdir()
+    with Store.open(path, key=find_key(None, os.environ)) as opened:
+        asyncio.run(record_all(opened))
+    assert "encrypted" in refused(path, "archive")
+    assert "1 archived" in done(path, "archive", "--unencrypted")
+    assert json.loads(done(path, "verify", "night", "--json"))[0]["problems"] == []
+
+
+def test_without_pyarrow_it_is_said_what_is_missing(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else needs it."""
+    done(store, "archive", "day")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "needs pyarrow" in refused(store, "archive")
+    assert "needs pyarrow" in refused(store, "show", "day")
+    done(store, "show", "night")
+
+
+QUERIES = re.findall(
+    r"^```(sql|python)\n(.*?)^```$",
+    (Path(playhead.__file__).parent / "docs" / "archive.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def test_others_read_it_as_the_documentation_says(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB and Polars, without us: each query of the page."""
+    done(store, "archive", archive="archive")
+    monkeypatch.chdir(store.parent)
+    found = []
+    with duckdb.connect() as connection:
+        for kind, text in QUERIES:
+            if kind == "sql":
+                found.append(connection.execute(text).fetchall())
+            else:
+                names: dict[str, polars.DataFrame] = {}
+                exec(text, names)
+                found.append(names["slowest"].rows())
+    asked = "https://api.test/v1/refunds"
+    assert found == [
+        [
+            ("day", "api.test", "read", 2, 0),
+            ("night", "api.test", "read", 2, 0),
+            ("day", "api.test", "effect", 1, 0),
+            ("night", "api.test", "effect", 1, 0),
+        ],
+        [(3, '{"amount": 1}')],
+        [("day", 3, asked), ("night", 3, asked)],
+        [(name, seq, "api.test") for name in ("day", "night") for seq in (1, 3, 4)],
+        [(name, 3, "api.test", "/v1/refunds", 2000) for name in ("day", "night")],
+    ]
