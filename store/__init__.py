@@ -5,9 +5,10 @@ of after their commit; reads are short transactions, from any thread and any pro
 """
 
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .exchanges import Record
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
-from .store import Record, Store
+from .store import Store
 
 __all__ = [
     "LogCorrupt",

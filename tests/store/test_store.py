@@ -220,7 +220,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def agree(self) -> None:
         """Everything that can be read is what the model holds."""
-        if self.store._writer is not None:
+        if self.store._database.writable:
             self.settle()
         listed = self.store.runs()
         assert [run.id for run in listed] == list(self.model)
@@ -710,7 +710,7 @@ def test_a_reader_holds_its_place_where_it_can(store_dir: Path) -> None:
     Store.open(store_dir).close()
     (store_dir / "log.lmdb" / "lock.mdb").unlink()
     with Store.open(store_dir, readonly=True) as store:
-        assert store._environment.flags()["lock"]
+        assert store._database.environment.flags()["lock"]
         assert (store_dir / "log.lmdb" / "lock.mdb").exists()
 
 

@@ -235,7 +235,7 @@ async def test_a_playback_whose_process_died_proves_nothing(store_dir: Path) -> 
     """Its last events may be missing: it is not faithful, however good it looks."""
     with Store.open(store_dir) as store:
         tape = await record(store, *TAPE)
-        store._owner = Owner(2**22 + 1, 0.0)
+        store._runs._owner = Owner(2**22 + 1, 0.0)
         run = await play(store, tape, *ALL, seal=False)
     with Store.open(store_dir, readonly=True) as store:
         shown = build(store, store.get_run(run.id))
@@ -453,7 +453,7 @@ async def test_an_effect_without_an_outcome_is_unknown(store_dir: Path) -> None:
         assert [effect.outcome for effect in receipt.effects] == [
             "unknown: no outcome was recorded"
         ]
-        store._owner = Owner(2**22 + 1, 0.0)
+        store._runs._owner = Owner(2**22 + 1, 0.0)
         await record(
             store, TAPE[0], unfinished=(refund(2), refund(3, b"x")), name="died", seal=False
         )

@@ -117,7 +117,7 @@ async def test_who_leaves_while_an_intent_is_written_sends_nothing(store_dir: Pa
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.append_durably)
-            running.store.append_durably = gate  # type: ignore[method-assign]
+            running.store.append_durably = gate
             opened = await asyncio.to_thread(_send, running, "POST", f"{origin.url}/x", b"{}")
             await gate.reached.wait()
             opened.close()
@@ -137,7 +137,7 @@ async def test_who_leaves_while_an_outcome_is_written_loses_nothing_of_the_tape(
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.save)
-            running.store.save = gate  # type: ignore[method-assign]
+            running.store.save = gate
             opened = await asyncio.to_thread(_send, running, "GET", f"{origin.url}/x")
             await gate.reached.wait()
             opened.close()

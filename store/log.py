@@ -1,0 +1,153 @@
+"""The events of runs: append-only, and each chained to the one before it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import lmdb
+
+from ..tape.codec import BadRecord
+from ..tape.events import CHAIN_START, Event, check_link, decode_event, encode_event
+from .database import Database
+from .errors import LogCorrupt
+from .layout import number_key, pair_key
+from .runs import RunInfo
+from .writer import Operation
+
+_PAGE = 1000
+"""Events that `log` reads at a time."""
+
+
+class Linked(NamedTuple):
+    """An event, ready to be put."""
+
+    event: Event
+    key: bytes
+    value: bytes
+    next: int
+    """Number of the event after it."""
+    link: bytes
+
+
+class EventLog:
+    """The table `events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._chains: dict[int, tuple[int, bytes]] = {}
+        """Of each run that is written: the next number, and the hash to chain it to."""
+        database.forgetting.append(self._chains.clear)
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        self._chains.pop(run, None)
+
+    def append(self, run: int, event: Event) -> None:
+        """Append an event nobody waits for."""
+        self._database.writer.append(lambda: lambda txn: self.put(txn, run, event))
+
+    def append_made(self, run: int, make: Callable[[], Event]) -> None:
+        """Append an event that is made on the writer's thread; nobody waits."""
+
+        def maker() -> Operation:
+            made = make()
+            return lambda txn: self.put(txn, run, made)
+
+        self._database.writer.append(maker)
+
+    def append_durably(
+        self, run: int, event: Event | Callable[[], Event]
+    ) -> "asyncio.Future[None]":
+        """Append an event, made on the writer's thread if it is a callable; done once durable."""
+
+        def make() -> Operation:
+            made = event if isinstance(event, Event) else event()
+            return lambda txn: self.put(txn, run, made)
+
+        return self._database.writer.submit(make)
+
+    def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
+        """Append an event inside a transaction. Writer's thread."""
+        self.put_linked(transaction, run, self.link(transaction, run, event))
+
+    def link(self, transaction: lmdb.Transaction, run: int, event: Event) -> Linked:
+        """Put an event behind the last one; raises what it raises before anything is written."""
+        number, before = self._chain(transaction, run)
+        value, link = encode_event(event, before)
+        return Linked(event, pair_key(run, number), value, number + 1, link)
+
+    def put_linked(self, transaction: lmdb.Transaction, run: int, linked: Linked) -> None:
+        """Append an event that was linked in the same transaction."""
+        table = self._database.tables["events"]
+        if not transaction.put(linked.key, linked.value, db=table, overwrite=False):
+            # Another process took us for dead and wrote on: nothing of either is lost.
+            del self._chains[run]
+            linked = self.link(transaction, run, linked.event)
+            transaction.put(linked.key, linked.value, db=table, overwrite=False)
+        self._chains[run] = (linked.next, linked.link)
+
+    def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
+        try:
+            return self._chains[run]
+        except KeyError:
+            last = self._database.last(transaction, "events", run)
+            if not last:
+                return 1, CHAIN_START
+            value = transaction.get(pair_key(run, last), db=self._database.tables["events"])
+            assert value is not None
+            return last + 1, bytes(value[:16])
+
+    def events(self, info: RunInfo, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Read events of a run in the order they were appended.
+
+        after: last number already seen; 0 reads from the start.
+        limit: most events returned; a shorter list means the end of the log *now*.
+        Raises: LogCorrupt.
+        """
+        with self._database.reading() as transaction:
+            return list(self.read(transaction, info.number, after, limit))
+
+    def log(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
+        """Read all events of a run page by page, so that memory does not grow with its log; each page one snapshot.
+
+        Raises: LogCorrupt.
+        """
+        after = 0
+        while page := self.events(info, after, page_events):
+            yield from page
+            after = page[-1].number
+
+    def read(
+        self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
+    ) -> Iterator[Event]:
+        """Read events inside a transaction; see `events`."""
+        with transaction.cursor(self._database.tables["events"]) as cursor:
+            more = cursor.set_range(pair_key(run, after + 1))
+            prefix = number_key(run)
+            while more and (limit is None or limit > 0):
+                key, value = cursor.item()
+                if key[:8] != prefix:
+                    return
+                number = int.from_bytes(key[8:], "big")
+                try:
+                    yield decode_event(value, number)
+                except BadRecord as error:
+                    raise LogCorrupt(f"run {run}, event {number}: {error}") from error
+                limit = None if limit is None else limit - 1
+                more = cursor.next()
+
+    def find_broken_link(self, info: RunInfo) -> int | None:
+        """Find the first event of a run that does not follow the one before it."""
+        before = CHAIN_START
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["events"]) as cursor,
+        ):
+            more = cursor.set_range(pair_key(info.number, 1))
+            while more and cursor.key()[:8] == number_key(info.number):
+                link = check_link(cursor.value(), before)
+                if link is None:
+                    return int.from_bytes(cursor.key()[8:], "big")
+                before = link
+                more = cursor.next()
+        return None
