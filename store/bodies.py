@@ -6,7 +6,7 @@
     3  hops, seq of its base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
     4  hops, name of its base among the openings (16 bytes), 8 bytes of BLAKE3, then a frame
 
-The frame of 3 and 4 has the base's value as prefix, so that it holds little more than what is new: what
+The frames of 2 to 4 are without their magic number. That of 3 and 4 has the base's value as prefix, so that it holds little more than what is new: what
 `zstd --patch-from` does. `hops` says how many bases lie below, and a base has fewer than what stands on it; so no
 record can lead in a circle, or further than MAX_HOPS.
 """
@@ -37,16 +37,21 @@ OPENING_BYTES = 16
 _SEQ = struct.Struct(">BI")
 _OPENING = struct.Struct(f">B{OPENING_BYTES}s")
 _LEVEL = 3
-_LARGE_BYTES = 1 << 20
-"""From here on a match may lie further back than the window of the level reaches, and than its tables remember."""
-_WINDOW_LOG_MAX = 31
+_LARGE_BYTES = 256 * 1024
+"""From here on the tables of the level do not remember all of a base: an edit in its first part would be missed."""
+_WINDOW_LOG_MOST = 27
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_READING: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MOST}
+_WRITING: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: _LEVEL,
+    zstd.CompressionParameter.dict_id_flag: 0,
+}
 MAX_BYTES = 1 << 32
 """Largest value that is unpacked; a frame that states more is refused unread."""
 MAX_HOPS = 39
 """Most bases below a record: what a reader has to unpack first."""
 MAX_SEQ = (1 << 32) - 1
 """Largest seq that can be named as a base."""
-_MIN_PREFIX_BYTES = 8
 
 Base = int | bytes
 """What a record stands on: a seq of its run, or the name of an opening."""
@@ -83,7 +88,7 @@ def pack_on(value: bytes, base: Base, base_value: bytes, hops: int) -> bytes:
     """Pack a value on a similar one. May be called from any thread.
 
     base: a seq of the same run, at most MAX_SEQ, or the name of an opening.
-    base_value: what the base unpacks to; 8 bytes at least.
+    base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
     hops: those of the base and one.
     """
     assert 1 <= hops <= MAX_HOPS
@@ -123,50 +128,40 @@ def parse(data: bytes | memoryview) -> Packed:
     return Packed(codec, hops, base, check, data[at + SUM_BYTES :])
 
 
-def unpack(data: bytes | memoryview, fetch: Fetch = lambda base: None) -> bytes:
-    """Unpack a value, and what it stands on.
+def unpack(data: bytes | memoryview) -> bytes:
+    """Unpack a value that stands alone.
 
     Raises: BadRecord on an unknown codec, a broken frame, one that states more than MAX_BYTES, a value that does
-    not fit its checksum, or a base that is missing or damaged.
+    not fit its checksum, or one that stands on another.
     """
-    record = parse(data)
-    chain: list[Packed] = []
-    while record.base is not None:
-        chain.append(record)
-        record = _below(record, fetch)
-    return restore(chain, _value(record, None)) if chain else check(record, _value(record, None))
+    return restore([parse(data)])
 
 
-def _below(record: Packed, fetch: Fetch) -> Packed:
-    assert record.base is not None
-    found = fetch(record.base)
-    if found is None:
-        raise BadRecord(f"{name(record.base)}, on which it stands, is missing")
-    below = parse(found)
-    if below.hops >= record.hops:
-        raise BadRecord(f"{name(record.base)}, on which it stands, stands on {below.hops} others")
-    return below
+def restore(chain: list[Packed], value: bytes | None = None) -> bytes:
+    """Unpack records of which each stands on the next.
 
-
-def restore(chain: list[Packed], value: bytes) -> bytes:
-    """Unpack records that stand on each other.
-
-    chain: the last first; the value of what the other end of it stands on is `value`.
+    value: of what the last one stands on; None where that stands alone.
     Raises: BadRecord.
     """
     for record in reversed(chain):
         value = _value(record, value)
-    return check(chain[0], value)
-
-
-def check(record: Packed, value: bytes) -> bytes:
-    """Give a record's value back if it fits its checksum.
-
-    Raises: BadRecord.
-    """
-    if record.check and digest(value) != record.check:
+    assert value is not None
+    if chain[0].check and digest(value) != chain[0].check:
         raise BadRecord("a value that does not fit its checksum")
     return value
+
+
+def check_base(record: Packed, base: Packed | None) -> Packed:
+    """Give the record of a base if another can stand on it.
+
+    Raises: BadRecord, where it is missing, or lies as deep as what stands on it.
+    """
+    assert record.base is not None
+    if base is None:
+        raise BadRecord(f"{name(record.base)}, on which it stands, is missing")
+    if base.hops >= record.hops:
+        raise BadRecord(f"{name(record.base)}, on which it stands, stands on {base.hops} others")
+    return base
 
 
 def name(base: Base) -> str:
@@ -177,25 +172,21 @@ def name(base: Base) -> str:
 def _value(record: Packed, base_value: bytes | None) -> bytes:
     if record.codec == _RAW:
         return bytes(record.content)
+    if record.base is not None and base_value is None:
+        raise BadRecord(f"a record that stands on {name(record.base)}, where none may")
+    frame = record.content if record.codec == _FRAME else b"".join((_MAGIC, record.content))
     try:
-        size = zstd.get_frame_info(record.content).decompressed_size
+        size = zstd.get_frame_info(frame).decompressed_size
         if size is None or not 0 <= size <= MAX_BYTES:
             raise BadRecord(f"a frame of {size} bytes; at most {MAX_BYTES} are read")
         prefix = None if base_value is None else zstd.ZstdDict(base_value, is_raw=True).as_prefix
         reader = zstd.ZstdDecompressor(prefix, _READING)
-        value = reader.decompress(record.content, size + 1)
+        value = reader.decompress(frame, size + 1)
     except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
         raise BadRecord(f"broken frame: {error}") from error
     if not reader.eof or reader.unused_data or len(value) != size:
         raise BadRecord(f"broken frame: {len(value)} of {size} bytes")
     return value
-
-
-_READING = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX}
-_WRITING = {
-    zstd.CompressionParameter.compression_level: _LEVEL,
-    zstd.CompressionParameter.dict_id_flag: 0,
-}
 
 
 def _compress(value: bytes, base_value: bytes | None) -> bytes:
@@ -207,5 +198,5 @@ def _compress(value: bytes, base_value: bytes | None) -> bytes:
         reach += len(base_value)
     if len(value) > _LARGE_BYTES:
         options[zstd.CompressionParameter.enable_long_distance_matching] = 1
-        options[zstd.CompressionParameter.window_log] = min(27, max(20, reach.bit_length()))
-    return zstd.compress(value, options=options, zstd_dict=prefix)
+        options[zstd.CompressionParameter.window_log] = min(_WINDOW_LOG_MOST, reach.bit_length())
+    return zstd.compress(value, options=options, zstd_dict=prefix)[len(_MAGIC) :]

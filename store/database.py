@@ -80,12 +80,20 @@ class Database:
 
         first: where to begin; the run's first key where it is not given.
         """
-        prefix = number_key(run)
+        return self.keys_under(transaction, table, number_key(run), first)
+
+    def keys_under(
+        self, transaction: lmdb.Transaction, table: str, prefix: bytes, first: bytes | None = None
+    ) -> Iterator[bytes]:
+        """Walk the keys that begin alike in a table.
+
+        first: where to begin; the first of them where it is not given.
+        """
         with transaction.cursor(self.tables[table]) as cursor:
             more = cursor.set_range(first or prefix)
             while more:
                 key = bytes(cursor.key())
-                if key[:8] != prefix:
+                if not key.startswith(prefix):
                     return
                 yield key
                 more = cursor.next()

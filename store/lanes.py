@@ -40,6 +40,8 @@ _OPENING_BYTES = 2048
 _MOST_OPENING_BYTES = 4 << 20
 _LIGHT_BYTES = 64 * 1024
 """A base of this size is worth its time for the header fields alone."""
+_NEARLY_ALL = 0.9
+"""Part of a lane's last body that stands in one so that no other lane is looked at, if it goes on."""
 _MUCH = 0.5
 """Part of a body that it has to have in common with a lane to be no opening."""
 _LITTLE = 0.1
@@ -47,6 +49,9 @@ _LITTLE = 0.1
 _HEAD_BYTES = 48
 _TAIL_BYTES = 64
 _SHORT_BYTES = 16
+
+
+_NOTHING = Span(0, 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +98,7 @@ class _Lane:
     keyframe: Stored
     steps: int = 1
     """Since the keyframe, that included."""
-    brought: Span = Span(0, 0)
+    brought: Span = _NOTHING
     """Of the last body: what its step brought."""
 
     @property
@@ -107,10 +112,7 @@ class _Run:
     talks: list[_Lane] = field(default_factory=list)
     """Of conversations, the one that spoke last at the end."""
     small: list[_Lane] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return sum(lane.size for lane in (*self.talks, *self.small))
+    size: int = 0
 
 
 class Lanes:
@@ -121,25 +123,18 @@ class Lanes:
         self._most_run_bytes = most_run_bytes
         self._runs: dict[int, _Run] = {}
         """The one that was written last at the end."""
-
-    @property
-    def size(self) -> int:
+        self.size = 0
         """Bytes held."""
-        return sum(run.size for run in self._runs.values())
 
     def clear(self) -> None:
         """Forget everything: a batch did not reach the disk."""
         self._runs.clear()
+        self.size = 0
 
     def drop(self, run: int) -> None:
         """Forget a run that has ended."""
-        self._runs.pop(run, None)
-
-    def forget(self, run: int, seq: int) -> None:
-        """Forget a value that is written anew."""
-        if (known := self._runs.get(run)) is not None:
-            for lanes in (known.talks, known.small):
-                lanes[:] = [one for one in lanes if seq not in (one.last.base, one.keyframe.base)]
+        if (known := self._runs.pop(run, None)) is not None:
+            self.size -= known.size
 
     def place(
         self,
@@ -156,6 +151,7 @@ class Lanes:
         value: ends with the request's body.
         final: others may be stored on it; not where it is going to be written again.
         """
+        self._forget(run, seq)
         stored = Stored(seq, value, len(value) - len(request.body))
         talks = len(request.body) >= _TALK_BYTES
         if len(value) > (MOST_VALUE_BYTES if talks else _LIGHT_BYTES) or seq > MAX_SEQ:
@@ -167,21 +163,38 @@ class Lanes:
         place, lane, before = decide(lanes, stored, request, find_opening)
         if not final:
             return Place(stored, None) if place.opens else place
-        if before is not None:
-            lanes.remove(before)
+        if before is not None or len(lanes) == LANES:
+            self._remove(known, lanes, before or lanes[0])
         lanes.append(lane)
-        del lanes[:-LANES]
+        known.size += lane.size
+        self.size += lane.size
         self._trim(known)
         return place
 
+    def _forget(self, run: int, seq: int) -> None:
+        """Let nothing stand on a value that is written anew."""
+        if (known := self._runs.get(run)) is not None:
+            for lanes in (known.talks, known.small):
+                for lane in [one for one in lanes if seq in (one.last.base, one.keyframe.base)]:
+                    self._remove(known, lanes, lane)
+
+    def _remove(self, known: _Run, lanes: list[_Lane], lane: _Lane) -> None:
+        lanes.remove(lane)
+        known.size -= lane.size
+        self.size -= lane.size
+
     def _trim(self, known: _Run) -> None:
         while known.size > self._most_run_bytes:
-            _drop_oldest(known)
+            self._remove_oldest(known)
         while self.size > self._most_bytes:
             number, oldest = next(iter(self._runs.items()))
-            _drop_oldest(oldest)
+            self._remove_oldest(oldest)
             if not oldest.size:
                 del self._runs[number]
+
+    def _remove_oldest(self, known: _Run) -> None:
+        lanes = known.talks or known.small
+        self._remove(known, lanes, lanes[0])
 
 
 def opening_key(request: Request) -> bytes:
@@ -189,10 +202,6 @@ def opening_key(request: Request) -> bytes:
     path = f"{request.method} {request.host} {request.path}".encode("utf-8", "surrogatepass")
     parts = (path, request.body[:_HEAD_BYTES], request.body[-_TAIL_BYTES:])
     return blake3(b"\0".join(parts)).digest(OPENING_KEY_BYTES)
-
-
-def _drop_oldest(run: _Run) -> None:
-    del (run.talks or run.small)[0]
 
 
 _Decision = tuple[Place, _Lane, _Lane | None]
@@ -203,42 +212,53 @@ def _talk(
     lanes: list[_Lane], stored: Stored, request: Request, find_opening: FindOpening
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
-    ranked = sorted(
-        ((common_ends(lane.last.body, stored.body), lane) for lane in reversed(lanes)),
-        key=lambda one: -one[0].size,
-    )
+    ranked: list[tuple[Ends, _Lane]] = []
+    for lane in reversed(lanes):
+        ends = common_ends(lane.last.body, stored.body)
+        nearly_all = ends.size > _NEARLY_ALL * lane.last.body.size
+        if nearly_all and (brought := _brought(lane, stored, ends)) is not None:
+            return _next(lane, stored, brought, request, find_opening)
+        ranked.append((ends, lane))
+    ranked.sort(key=lambda one: -one[0].size)
     for ends, lane in ranked:
-        brought = find_fresh(lane.last.body, lane.brought, stored.body, ends)
-        if brought is not None:
-            if brought.end - brought.start < _SHORT_BYTES:  # the same again
-                brought = Span(*(min(place, stored.body.size) for place in lane.brought))
-            return _next(lane, stored, brought, find_opening(opening_key(request)))
+        if (brought := _brought(lane, stored, ends)) is not None:
+            return _next(lane, stored, brought, request, find_opening)
     place, ends = _begin(ranked[0] if ranked else None, stored, request, find_opening)
     lane = _Lane((request.host, request.path), stored, stored)
     lane.brought = Span(ends.start, stored.body.size - ends.end)
     return place, lane, None
 
 
+def _brought(lane: _Lane, stored: Stored, ends: Ends) -> Span | None:
+    """Find what a value brings that goes on from a lane; None where it does not."""
+    brought = find_fresh(lane.last.body, lane.brought, stored.body, ends)
+    if brought is not None and brought.end - brought.start < _SHORT_BYTES:  # the same again
+        return Span(*(min(place, stored.body.size) for place in lane.brought))
+    return brought
+
+
 def _small(
-    lanes: list[_Lane], stored: Stored, request: Request, _: FindOpening
+    lanes: list[_Lane], stored: Stored, request: Request, find_opening: FindOpening
 ) -> _Decision:
     """Decide for a value whose request has no body to speak of."""
     where = request.host, request.path
     for lane in reversed(lanes):
         if lane.where == where:
-            return _next(lane, stored, Span(0, 0), None)
+            return _next(lane, stored, Span(0, 0), request, find_opening)
     near = next((lane for lane in reversed(lanes) if lane.where[0] == request.host), None)
     place = _on(stored, _shallow(near) if near is not None else None)
     return place, _Lane(where, stored, stored), None
 
 
-def _next(lane: _Lane, stored: Stored, brought: Span, opening: Stored | None) -> _Decision:
+def _next(
+    lane: _Lane, stored: Stored, brought: Span, request: Request, find_opening: FindOpening
+) -> _Decision:
     """Put a value behind the last one of its lane."""
     if lane.steps < EVERY:
         place = _on(stored, lane.last)
         return place, _Lane(lane.where, stored, lane.keyframe, lane.steps + 1, brought), lane
-    place = _on(stored, lane.keyframe if lane.keyframe.hops < DEEP else opening)
-    return place, _Lane(lane.where, stored, stored, 1, brought), lane
+    on = lane.keyframe if lane.keyframe.hops < DEEP else find_opening(opening_key(request))
+    return _on(stored, on), _Lane(lane.where, stored, stored, 1, brought), lane
 
 
 def _begin(
@@ -252,7 +272,7 @@ def _begin(
     choices: list[tuple[Ends, Stored]] = []
     if nearest is not None and (shallow := _shallow(nearest[1])) is not None:
         choices.append((common_ends(shallow.body, body), shallow))
-    if _OPENING_BYTES <= body.size and len(stored.value) <= _MOST_OPENING_BYTES:
+    if body.size >= _OPENING_BYTES and len(stored.value) <= _MOST_OPENING_BYTES:
         key = opening_key(request)
         if (opening := find_opening(key)) is not None:
             choices.append((common_ends(opening.body, body), opening))

@@ -6,6 +6,9 @@
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
+    openings      key, hash -> body codec + exchange      what conversations begin with, for all runs
+    users         opening, run -> b"1" if it came from that run
+    uses          run, opening -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
     raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
     origins       run, origin, alpn offers -> alpn        what was negotiated with whom
@@ -16,7 +19,8 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 1
+FORMAT = 2
+"""1 had no openings, and no exchange stood on another."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -26,6 +30,9 @@ TABLES = (
     "open",
     "events",
     "exchanges",
+    "openings",
+    "users",
+    "uses",
     "fingerprints",
     "raws",
     "origins",

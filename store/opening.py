@@ -94,6 +94,9 @@ def _check_format(database: Database) -> None:
             f"the store at {database.path} has format {found}; this version reads up to {FORMAT}",
             "use a newer Playhead, or name another store with --store",
         )
+    elif found < FORMAT and database.writable:
+        # What earlier versions wrote is read as it is; they could not read what is written now.
+        database.writer.call(lambda transaction: _put_format(database, transaction))
     for name in TABLES:
         # A store that an earlier version made lacks the tables that came later.
         with contextlib.suppress(lmdb.NotFoundError):
@@ -125,7 +128,12 @@ def _read_format(database: Database) -> int | None:
 def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
-    transaction.put(b"format", str(FORMAT).encode(), db=database.tables["meta"])
+    _put_format(database, transaction)
+
+
+def _put_format(database: Database, transaction: lmdb.Transaction) -> None:
+    meta = database.environment.open_db(b"meta", txn=transaction)
+    transaction.put(b"format", str(FORMAT).encode(), db=meta)
 
 
 def _holds_data(folder: Path) -> bool:

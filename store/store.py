@@ -38,6 +38,7 @@ class Store:
         origins = Origins(database)
         runs.ended.append(origins.forget)
         exchanges = Exchanges(database, log, origins)
+        runs.ended.append(exchanges.forget)
         messages = Messages(database)
         index = Indexes(database, runs)
         mail = Mail(database)

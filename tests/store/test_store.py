@@ -34,7 +34,7 @@ from playhead.store import (
     StoreUnwritable,
     UnknownRun,
 )
-from playhead.store.layout import MAX_NAME_BYTES, TABLES, number_key
+from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.tape.events import Event, EventKind
 from playhead.tape.model import Exchange, Fingerprint
 from playhead.tests.support.exchanges import (
@@ -553,11 +553,11 @@ def refusal(path: Path, readonly: bool) -> StoreError:
 def test_a_newer_store_is_refused(store_dir: Path, readonly: bool) -> None:
     """Its path, both versions, what to do; and not a byte of it is changed."""
     Store.open(store_dir).close()
-    put(store_dir, "meta", b"format", b"2")
+    put(store_dir, "meta", b"format", b"%d" % (FORMAT + 1))
     before = (store_dir / "log.lmdb" / "data.mdb").read_bytes()
     error = refusal(store_dir, readonly)
     assert isinstance(error, StoreTooNew)
-    assert "has format 2; this version reads up to 1" in str(error)
+    assert f"has format {FORMAT + 1}; this version reads up to {FORMAT}" in str(error)
     assert "newer Playhead" in error.hint
     assert (store_dir / "log.lmdb" / "data.mdb").read_bytes() == before
 

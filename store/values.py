@@ -1,0 +1,116 @@
+"""Exchanges as bytes: their records are put here, and read back with all that they stand on.
+
+Reading one exchange after another unpacks each once: what was read last is kept, within CACHE_BYTES. A kept value is
+found by its key and its checksum, so one that was written anew is never mistaken for what it was.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import lmdb
+
+from . import bodies
+from .bodies import Base, Packed
+from .database import Database
+from .layout import pair_key
+
+CACHE_BYTES = 8 << 20
+
+
+class Values:
+    """Records of the tables `exchanges` and `openings`. Reads may come from any thread."""
+
+    def __init__(self, database: Database, cache_bytes: int = CACHE_BYTES) -> None:
+        self._database = database
+        self._cache = _Cache(cache_bytes)
+
+    def holds(self, transaction: lmdb.Transaction, run: int, seq: int) -> bool:
+        """Say whether a run holds an exchange, without reading it."""
+        key = pair_key(run, seq)
+        return transaction.get(key, db=self._database.tables["exchanges"]) is not None
+
+    def put(self, transaction: lmdb.Transaction, run: int, seq: int, record: bytes) -> None:
+        """Put the record of an exchange."""
+        transaction.put(pair_key(run, seq), record, db=self._database.tables["exchanges"])
+
+    def put_opening(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
+        """Put the record of an opening."""
+        transaction.put(name, record, db=self._database.tables["openings"])
+
+    def find(self, transaction: lmdb.Transaction, run: int, base: Base) -> bytes | None:
+        """Find the value of an exchange of a run, or of an opening.
+
+        Raises: BadRecord.
+        """
+        record = self._find_record(transaction, run, base)
+        if record is None:
+            return None
+        key, check = (run, base), record.check
+        chain: list[Packed] = []
+        value = self._cache.find(key, check)
+        while value is None:
+            chain.append(record)
+            if record.base is None:
+                break
+            key = run, record.base
+            record = bodies.check_base(record, self._find_record(transaction, *key))
+            value = self._cache.find(key, record.check)
+        if chain:
+            value = bodies.restore(chain, value)
+            self._cache.keep((run, base), check, value)
+        return value
+
+    def standing_on(
+        self, transaction: lmdb.Transaction, run: int, base: Base
+    ) -> Iterator[tuple[int, bytes]]:
+        """Read what stands on a base directly: seq and value. Looks at every record of the run.
+
+        Raises: BadRecord.
+        """
+        table = self._database.tables["exchanges"]
+        for key in list(self._database.keys(transaction, "exchanges", run)):
+            record = transaction.get(key, db=table)
+            if record is not None and bodies.parse(record).base == base:
+                seq = int.from_bytes(key[8:], "big")
+                value = self.find(transaction, run, seq)
+                assert value is not None
+                yield seq, value
+
+    def _find_record(self, transaction: lmdb.Transaction, run: int, base: Base) -> Packed | None:
+        if isinstance(base, int):
+            found = transaction.get(pair_key(run, base), db=self._database.tables["exchanges"])
+        elif "openings" in self._database.tables:
+            found = transaction.get(base, db=self._database.tables["openings"])
+        else:
+            found = None
+        return bodies.parse(found) if found is not None else None
+
+
+class _Cache:
+    """The values that were used last."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._values: OrderedDict[tuple[int, Base], tuple[bytes, bytes]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, key: tuple[int, Base], check: bytes) -> bytes | None:
+        with self._lock:
+            kept = self._values.get(key)
+            if kept is None or kept[0] != check:
+                return None
+            self._values.move_to_end(key)
+            return kept[1]
+
+    def keep(self, key: tuple[int, Base], check: bytes, value: bytes) -> None:
+        if not check or len(value) > self._most_bytes // 2:
+            return
+        with self._lock:
+            if (before := self._values.pop(key, None)) is not None:
+                self._bytes -= len(before[1])
+            self._values[key] = check, value
+            self._bytes += len(value)
+            while self._bytes > self._most_bytes:
+                self._bytes -= len(self._values.popitem(last=False)[1][1])
