@@ -19,7 +19,7 @@ from .log import EventLog
 from .openings import Openings
 from .origins import Origins
 from .runs import RunInfo
-from .values import Values
+from .values import KEY_BYTES, Values
 from .writer import Operation
 
 
@@ -170,7 +170,7 @@ class Exchanges:
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
             keys = self._database.keys(transaction, "exchanges", info.number, first)
-            return [Seq(int.from_bytes(key[8:], "big")) for key in keys]
+            return [Seq(int.from_bytes(key[8:], "big")) for key in keys if len(key) == KEY_BYTES]
 
 
 def _pack(place: Place) -> bytes:

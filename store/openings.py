@@ -136,7 +136,7 @@ class Openings:
         transaction.delete(number_key(run) + name, db=tables["uses"])
 
     def _delete(self, transaction: lmdb.Transaction, name: bytes) -> None:
-        transaction.delete(name, db=self._database.tables["openings"])
+        self._values.delete_opening(transaction, name)
         self._kept.pop(name[:OPENING_KEY_BYTES], None)
 
     def _uses(self, transaction: lmdb.Transaction, run: int) -> list[bytes]:

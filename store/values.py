@@ -2,6 +2,9 @@
 
 Reading one exchange after another unpacks each once: what was read last is kept, within CACHE_BYTES. A kept value is
 found by its key and its checksum, so one that was written anew is never mistaken for what it was.
+
+A record of middling size is put in parts: LMDB gives a page of its own to what is longer than half of one, and would
+leave a third of the file empty. The first part has the record's key, the others that and their number in one byte.
 """
 
 import threading
@@ -16,6 +19,12 @@ from .database import Database
 from .layout import pair_key
 
 CACHE_BYTES = 8 << 20
+KEY_BYTES = 16
+"""Of an exchange's key; those of further parts of its record are longer."""
+_PART_BYTES = 652
+"""Six of these, with their keys, fill a page of 4,096 bytes."""
+_MOST_PARTED_BYTES = 16 * 1024
+"""Longer records leave little of their last page empty."""
 
 
 class Values:
@@ -31,12 +40,16 @@ class Values:
         return transaction.get(key, db=self._database.tables["exchanges"]) is not None
 
     def put(self, transaction: lmdb.Transaction, run: int, seq: int, record: bytes) -> None:
-        """Put the record of an exchange."""
-        transaction.put(pair_key(run, seq), record, db=self._database.tables["exchanges"])
+        """Put the record of an exchange, in the place of the one that may be there."""
+        self._put(transaction, "exchanges", pair_key(run, seq), record)
 
     def put_opening(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
         """Put the record of an opening."""
-        transaction.put(name, record, db=self._database.tables["openings"])
+        self._put(transaction, "openings", name, record)
+
+    def delete_opening(self, transaction: lmdb.Transaction, name: bytes) -> None:
+        """Delete the record of an opening."""
+        self._delete(transaction, "openings", name)
 
     def find(self, transaction: lmdb.Transaction, run: int, base: Base) -> bytes | None:
         """Find the value of an exchange of a run, or of an opening.
@@ -68,23 +81,50 @@ class Values:
 
         Raises: BadRecord.
         """
-        table = self._database.tables["exchanges"]
         for key in list(self._database.keys(transaction, "exchanges", run)):
-            record = transaction.get(key, db=table)
-            if record is not None and bodies.parse(record).base == base:
-                seq = int.from_bytes(key[8:], "big")
+            if len(key) != KEY_BYTES:
+                continue
+            seq = int.from_bytes(key[8:], "big")
+            record = self._find_record(transaction, run, seq)
+            if record is not None and record.base == base:
                 value = self.find(transaction, run, seq)
                 assert value is not None
                 yield seq, value
 
     def _find_record(self, transaction: lmdb.Transaction, run: int, base: Base) -> Packed | None:
         if isinstance(base, int):
-            found = transaction.get(pair_key(run, base), db=self._database.tables["exchanges"])
-        elif "openings" in self._database.tables:
-            found = transaction.get(base, db=self._database.tables["openings"])
+            found = self._get(transaction, "exchanges", pair_key(run, base))
         else:
-            found = None
+            found = self._get(transaction, "openings", base)
         return bodies.parse(found) if found is not None else None
+
+    def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        if table not in self._database.tables:  # an earlier version made the store
+            return None
+        with transaction.cursor(self._database.tables[table]) as cursor:
+            if not cursor.set_key(key):
+                return None
+            parts = [bytes(cursor.value())]
+            if len(parts[0]) == _PART_BYTES:
+                while cursor.next() and bytes(cursor.key()).startswith(key):
+                    parts.append(bytes(cursor.value()))
+        return b"".join(parts)
+
+    def _put(self, transaction: lmdb.Transaction, table: str, key: bytes, record: bytes) -> None:
+        opened = self._database.tables[table]
+        with transaction.cursor(opened) as cursor:
+            # What comes behind all others leaves the page before it full; else a split takes from it.
+            behind = not cursor.last() or bytes(cursor.key()) < key
+        if not behind:
+            self._delete(transaction, table, key)
+        size = _PART_BYTES if len(record) <= _MOST_PARTED_BYTES else len(record)
+        for number, start in enumerate(range(0, len(record), size)):
+            place = key + bytes([number]) if number else key
+            transaction.put(place, record[start : start + size], db=opened, append=behind)
+
+    def _delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
+        for place in list(self._database.keys_under(transaction, table, key)):
+            transaction.delete(place, db=self._database.tables[table])
 
 
 class _Cache:
