@@ -6,11 +6,12 @@ stands in the next body all the same, so samples of that are looked for where th
 Bodies are ends of longer values: nothing is copied to compare them.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-_STEP_BYTES = 256
+_STEP_BYTES = 4096
 _MOST_STEP_BYTES = 64 * 1024
-_EXACT_BYTES = 16
+_EXACT_BYTES = 32
 """Where a difference begins is known to this."""
 _SAMPLE_BYTES = 40
 _SAMPLES = (1, 3, 5)
@@ -65,15 +66,16 @@ def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
     """
     if brought.end <= ends.start or brought.start >= old.size - ends.end:
         return Span(ends.start, new.size - ends.end)
-    found, at = 0, ends.start
+    found, at, end = 0, ends.start, new.size - ends.end
     for sixths in _SAMPLES:
         middle = brought.start + (brought.end - brought.start) * sixths // 6
         start = max(0, min(middle, brought.end - _SAMPLE_BYTES))
         place = _find(old, start, new, ends)
         if place is not None:
             found += 1
-            at = max(at, place + _SAMPLE_BYTES)
-    return Span(min(at, new.size - ends.end), new.size - ends.end) if found >= _ENOUGH else None
+            if place < end:
+                at = max(at, min(place + _SAMPLE_BYTES, end))
+    return Span(at, end) if found >= _ENOUGH else None
 
 
 def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
@@ -93,28 +95,37 @@ def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
 
 
 def _common_start(old: Body, new: Body, most: int) -> int:
-    at, step = 0, _STEP_BYTES
-    while at < most and step >= _EXACT_BYTES:
-        size = min(step, most - at)
+    def same(at: int, size: int) -> bool:
         begin = new.at + at
-        if old.value.startswith(new.value[begin : begin + size], old.at + at):
-            at += size
-            step = min(2 * step, _MOST_STEP_BYTES)
-        else:
-            most = at + size
-            step //= 4
-    return at
+        return old.value.startswith(new.value[begin : begin + size], old.at + at)
+
+    return _follow(same, most)
 
 
 def _common_end(old: bytes, new: bytes, most: int) -> int:
-    at, step = 0, _STEP_BYTES
-    while at < most and step >= _EXACT_BYTES:
-        size = min(step, most - at)
+    def same(at: int, size: int) -> bool:
         end = len(new) - at
-        if old.endswith(new[end - size : end], 0, len(old) - at):
-            at += size
-            step = min(2 * step, _MOST_STEP_BYTES)
+        return old.endswith(new[end - size : end], 0, len(old) - at)
+
+    return _follow(same, most)
+
+
+def _follow(same: Callable[[int, int], bool], most: int) -> int:
+    """Say how far two bodies are the same: in growing steps up to a difference, then by halves."""
+    at, step = 0, _STEP_BYTES
+    while at < most:
+        size = min(step, most - at)
+        if not same(at, size):
+            break
+        at += size
+        step = min(2 * step, _MOST_STEP_BYTES)
+    else:
+        return at
+    while size > _EXACT_BYTES:
+        half = size // 2
+        if same(at, half):
+            at += half
+            size -= half
         else:
-            most = at + size
-            step //= 4
+            size = half
     return at

@@ -54,15 +54,15 @@ class Exchanges:
         self._origins = origins
         self._values = Values(database)
         self._lanes = Lanes()
-        self.openings = Openings(database, self._values)
+        self._openings = Openings(database, self._values)
         self._passing: set[tuple[int, int]] = set()
         """Run and seq of what is going to be written again."""
-        database.forgetting.append(self._lanes.clear)
+        database.forgetting += [self._lanes.clear, self._passing.clear]
 
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
         self._lanes.drop(run)
-        self._passing = {key for key in self._passing if key[0] != run}
+        self._passing -= {key for key in self._passing if key[0] == run}
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
         """Write an exchange with its outcome event; the future is done once both are durable.
@@ -83,14 +83,14 @@ class Exchanges:
             exchange.seq,
             exchange.request,
             value,
-            self.openings.find,
+            self._openings.find,
             final=record.outcome is not None,
         )
         opening = None
         if place.opens:
             assert place.on is not None
             opening = bodies.pack(value)
-            self.openings.keep(place.on)
+            self._openings.keep(place.on)
         packed = _pack(place)
         prepared = _Prepared((run, exchange.seq), place, packed, opening)
         return lambda txn: self._save(txn, record, prepared)
@@ -126,11 +126,11 @@ class Exchanges:
         if on is None:
             return prepared.record
         if prepared.opening is not None:
-            self.openings.add(transaction, run, on, prepared.opening)
+            self._openings.add(transaction, run, on, prepared.opening)
             return prepared.record
         there = on.written
         if isinstance(on.base, bytes):
-            there = self.openings.use(transaction, run, on)
+            there = self._openings.use(transaction, run, on)
         return prepared.record if there else bodies.pack(stored.value)
 
     def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
@@ -149,6 +149,21 @@ class Exchanges:
             return decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+
+    def delete(self, transaction: lmdb.Transaction, run: int) -> None:
+        """Delete the exchanges of a run, and the openings that only it used; inside a write transaction."""
+        self._values.delete(transaction, run)
+        self._openings.release(transaction, run)
+        self.forget(run)
+
+    def erase(self, transaction: lmdb.Transaction, run: int) -> None:
+        """Delete the exchanges of a run for good: no opening holds any of it either. Inside a write transaction.
+
+        Raises: BadRecord, where a run that shares an opening with it is damaged: give up the transaction then.
+        """
+        self._values.delete(transaction, run)
+        self._openings.erase(transaction, run)
+        self.forget(run)
 
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""

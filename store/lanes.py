@@ -162,7 +162,7 @@ class Lanes:
         decide = _talk if talks else _small
         place, lane, before = decide(lanes, stored, request, find_opening)
         if not final:
-            return Place(stored, None) if place.opens else place
+            return _on(stored, None) if place.opens else place
         if before is not None or len(lanes) == LANES:
             self._remove(known, lanes, before or lanes[0])
         lanes.append(lane)

@@ -6,6 +6,7 @@ for good, the others are put on an opening out of one of them first.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import lmdb
 
@@ -39,16 +40,16 @@ class Openings:
             self._kept.move_to_end(key)
             return kept
         with self._database.reading() as transaction:
-            names = list(self._database.keys_under(transaction, "openings", key))
-            if not names:
+            name = next(self._database.keys_under(transaction, "openings", key), None)
+            if name is None:
                 return None
             try:
-                value = self._values.find(transaction, 0, names[0])
+                value = self._values.find(transaction, 0, name)
                 assert value is not None
                 body = decode_exchange(value).request.body
             except BadRecord:  # nothing new is put on a damaged one
                 return None
-        found = Stored(names[0], value, len(value) - len(body), written=True)
+        found = Stored(name, value, len(value) - len(body), written=True)
         self.keep(found)
         return found
 
@@ -84,7 +85,7 @@ class Openings:
         removed = 0
         for name in self._uses(transaction, run):
             self._delete_use(transaction, run, name)
-            if not self._users(transaction, name):
+            if not any(self._users(transaction, name)):
                 self._delete(transaction, name)
                 removed += 1
         return removed
@@ -103,25 +104,30 @@ class Openings:
         ]
         removed = self.release(transaction, run)
         for name in own:
-            if left := self._users(transaction, name):
+            left = list(self._users(transaction, name))
+            if left:
                 self._move(transaction, name, left)
-                self._delete(transaction, name)
                 removed += 1
         return removed
 
     def _move(self, transaction: lmdb.Transaction, name: bytes, runs: list[int]) -> None:
         """Put all that stands on an opening on a new one, which is made of the first of it."""
-        opening: Stored | None = None
+        left = [
+            (run, seq, value)
+            for run in runs
+            for seq, value in self._values.standing_on(transaction, run, name)
+        ]
         for run in runs:
-            for seq, value in self._values.standing_on(transaction, run, name):
-                if opening is None:
-                    made = name[:OPENING_KEY_BYTES] + bodies.digest(value)
-                    opening = Stored(made, value, 0)
-                    self.add(transaction, run, opening, bodies.pack(value))
-                self._put_use(transaction, run, opening.base, b"")
-                record = bodies.pack_on(value, opening.base, opening.value, opening.hops + 1)
-                self._values.put(transaction, run, seq, record)
             self._delete_use(transaction, run, name)
+        self._delete(transaction, name)
+        opening: Stored | None = None
+        for run, seq, value in left:
+            if opening is None:
+                opening = Stored(name[:OPENING_KEY_BYTES] + bodies.digest(value), value, 0)
+                self.add(transaction, run, opening, bodies.pack(value))
+            self._put_use(transaction, run, opening.base, b"")
+            record = bodies.pack_on(value, opening.base, opening.value, opening.hops + 1)
+            self._values.put(transaction, run, seq, record)
 
     def _put_use(self, transaction: lmdb.Transaction, run: int, name: Base, author: bytes) -> None:
         assert isinstance(name, bytes)
@@ -142,6 +148,6 @@ class Openings:
     def _uses(self, transaction: lmdb.Transaction, run: int) -> list[bytes]:
         return [key[8:] for key in self._database.keys(transaction, "uses", run)]
 
-    def _users(self, transaction: lmdb.Transaction, name: bytes) -> list[int]:
-        keys = self._database.keys_under(transaction, "users", name)
-        return [int.from_bytes(key[OPENING_BYTES:], "big") for key in keys]
+    def _users(self, transaction: lmdb.Transaction, name: bytes) -> Iterator[int]:
+        for key in self._database.keys_under(transaction, "users", name):
+            yield int.from_bytes(key[OPENING_BYTES:], "big")

@@ -37,7 +37,7 @@ class Store:
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        exchanges = Exchanges(database, log, origins)
+        self._exchanges = exchanges = Exchanges(database, log, origins)
         runs.ended.append(exchanges.forget)
         messages = Messages(database)
         index = Indexes(database, runs)

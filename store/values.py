@@ -13,10 +13,11 @@ from collections.abc import Iterator
 
 import lmdb
 
+from ..tape.codec import BadRecord
 from . import bodies
 from .bodies import Base, Packed
 from .database import Database
-from .layout import pair_key
+from .layout import number_key, pair_key
 
 CACHE_BYTES = 8 << 20
 KEY_BYTES = 16
@@ -43,6 +44,10 @@ class Values:
         """Put the record of an exchange, in the place of the one that may be there."""
         self._put(transaction, "exchanges", pair_key(run, seq), record)
 
+    def delete(self, transaction: lmdb.Transaction, run: int) -> None:
+        """Delete the records of a run."""
+        self._delete(transaction, "exchanges", number_key(run))
+
     def put_opening(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
         """Put the record of an opening."""
         self._put(transaction, "openings", name, record)
@@ -59,19 +64,19 @@ class Values:
         record = self._find_record(transaction, run, base)
         if record is None:
             return None
-        key, check = (run, base), record.check
-        chain: list[Packed] = []
-        value = self._cache.find(key, check)
+        chain: list[tuple[Base, Packed]] = []
+        at = base
+        value = self._cache.find((run, at), record.check)
         while value is None:
-            chain.append(record)
+            chain.append((at, record))
             if record.base is None:
                 break
-            key = run, record.base
-            record = bodies.check_base(record, self._find_record(transaction, *key))
-            value = self._cache.find(key, record.check)
+            at = record.base
+            record = bodies.check_base(record, self._find_record(transaction, run, at))
+            value = self._cache.find((run, at), record.check)
         if chain:
-            value = bodies.restore(chain, value)
-            self._cache.keep((run, base), check, value)
+            value = _restore(chain, value)
+            self._cache.keep((run, base), chain[0][1].check, value)
         return value
 
     def standing_on(
@@ -125,6 +130,23 @@ class Values:
     def _delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
         for place in list(self._database.keys_under(transaction, table, key)):
             transaction.delete(place, db=self._database.tables[table])
+
+
+def _restore(chain: list[tuple[Base, Packed]], value: bytes | None) -> bytes:
+    """Unpack records of which each stands on the next; what is wrong is said of the one that is damaged.
+
+    Raises: BadRecord.
+    """
+    try:
+        return bodies.restore([record for _, record in chain], value)
+    except BadRecord:
+        for base, record in reversed(chain[1:]):
+            try:
+                value = bodies.restore([record], value)
+            except BadRecord as error:
+                text = f"{bodies.name(base)}, on which it stands, is damaged: {error}"
+                raise BadRecord(text) from error
+        raise
 
 
 class _Cache:
