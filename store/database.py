@@ -1,17 +1,20 @@
-"""One LMDB environment of a store: its tables, its read transactions and its one writer.
+"""One LMDB environment of a store: its tables, its rows, its read transactions and its one writer.
 
-A read transaction lives for one call. Readers in any process see committed records only.
+What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read transaction lives for one call. Readers in any process see committed records only.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
-from .errors import StoreError
+from ..tape.codec import BadRecord
+from .errors import LogCorrupt, StoreError
 from .layout import number_key
+from .lock import StoreLock
+from .vault import Vault
 from .writer import Writer
 
 
@@ -37,13 +40,31 @@ class Reading:
             raise unreadable(self._path, error) from error
 
 
+class Row(NamedTuple):
+    """A row as LMDB holds it."""
+
+    table: Any
+    place: bytes
+    value: bytes
+
+
 class Database:
     """An open environment. Reads may come from any thread; writes go through `writer`."""
 
-    def __init__(self, path: Path, environment: lmdb.Environment, writable: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        environment: lmdb.Environment,
+        lock: StoreLock,
+        vault: Vault,
+        *,
+        writable: bool,
+    ) -> None:
         """Hold an environment that was opened; see `opening`."""
         self.path = path
         self.environment = environment
+        self.vault = vault
+        self._lock = lock
         self.tables: dict[str, Any] = {}
         self.forgetting: list[Callable[[], None]] = []
         """Called on the writer's thread when a batch did not reach the disk, to drop what is remembered of it."""
@@ -64,6 +85,59 @@ class Database:
         """Give a read transaction; what LMDB says of it becomes an error that a person can act on."""
         return Reading(self.path, self.environment)
 
+    def row(self, table: str, key: bytes, value: bytes) -> Row:
+        """Make a row, outside a transaction where there is much in it."""
+        vault = self.vault
+        return Row(self.tables[table], vault.place(table, key), vault.seal(table, key, value))
+
+    def append_row(self, transaction: lmdb.Transaction, row: Row) -> None:
+        """Put a row that comes behind all others of its table."""
+        transaction.put(row.place, row.value, db=row.table, append=True)
+
+    def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
+        """Put a row that was made; say whether it was."""
+        return transaction.put(row.place, row.value, db=row.table, overwrite=overwrite)
+
+    def put(
+        self,
+        transaction: lmdb.Transaction,
+        table: str,
+        key: bytes,
+        value: bytes,
+        *,
+        overwrite: bool = True,
+    ) -> bool:
+        """Put a row; say whether it was."""
+        return self.put_row(transaction, self.row(table, key, value), overwrite=overwrite)
+
+    def get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Find the value of a row.
+
+        Raises: BadRecord, where its seal is broken.
+        """
+        place = self.vault.place(table, key)
+        data = transaction.get(place, db=self.tables[table])
+        return None if data is None else self.vault.open(table, place, bytes(data))
+
+    def find(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Find the value of a row that nobody can name better than by its table.
+
+        Raises: LogCorrupt.
+        """
+        try:
+            return self.get(transaction, table, key)
+        except BadRecord as error:
+            raise LogCorrupt(f"a row of the table {table}: {error}") from error
+
+    def holds(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bool:
+        """Say whether there is a row, without reading it."""
+        place = self.vault.place(table, key)
+        return transaction.get(place, db=self.tables[table]) is not None
+
+    def delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
+        """Delete a row, if it is there."""
+        transaction.delete(self.vault.place(table, key), db=self.tables[table])
+
     def last(self, transaction: lmdb.Transaction, table: str, run: int) -> int:
         """Give the highest number that a run has in a table of (run, number); 0 where it has none."""
         with transaction.cursor(self.tables[table]) as cursor:
@@ -73,22 +147,24 @@ class Database:
             key = cursor.key()
             return int.from_bytes(key[8:16], "big") if key[:8] == number_key(run) else 0
 
-    def keys(
+    def places(
         self, transaction: lmdb.Transaction, table: str, run: int, first: bytes | None = None
     ) -> Iterator[bytes]:
-        """Walk the keys of a run in a table.
+        """Walk the places of a run's rows in a table.
 
         first: where to begin; the run's first key where it is not given.
         """
-        return self.keys_under(transaction, table, number_key(run), first)
+        return self._walk(transaction, table, number_key(run), first)
 
-    def keys_under(
+    def places_under(
+        self, transaction: lmdb.Transaction, table: str, key: bytes
+    ) -> Iterator[bytes]:
+        """Walk the places of the rows whose keys begin with a whole key."""
+        return self._walk(transaction, table, self.vault.place(table, key))
+
+    def _walk(
         self, transaction: lmdb.Transaction, table: str, prefix: bytes, first: bytes | None = None
     ) -> Iterator[bytes]:
-        """Walk the keys that begin alike in a table.
-
-        first: where to begin; the first of them where it is not given.
-        """
         with transaction.cursor(self.tables[table]) as cursor:
             more = cursor.set_range(first or prefix)
             while more:
@@ -108,6 +184,7 @@ class Database:
         if self._writer is not None:
             self._writer.close()
         self.environment.close()
+        self._lock.close()
 
     def _forget(self) -> None:
         for forget in self.forgetting:

@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event
+from ..tape.events import Event, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
-from .database import Database
+from .database import Database, Row
 from .errors import LogCorrupt
-from .lanes import Lanes, Place
+from .lanes import Lanes, Place, Stored
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
+from .messages import Messages
 from .openings import Openings
 from .origins import Origins
 from .runs import RunInfo
@@ -31,27 +32,37 @@ class Record:
     raw: bytes
     """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
     outcome: Event | None
-    """None writes what has passed so far, to be written again when the outcome is known."""
+    """What the log tells of it; it gets the hash of what is written.
+
+    None writes what has passed so far, to be written again when the outcome is known.
+    """
 
 
 class _Prepared(NamedTuple):
     """An exchange as it is going to be put."""
 
-    key: tuple[int, int]
-    """Run and seq."""
+    run: int
+    record: Record
     place: Place
-    record: bytes
+    value: bytes
+    """Its record on disk."""
     opening: bytes | None
-    """Record of the opening that it makes."""
+    """That of the opening that it makes."""
+    used: Row
+    raw: Row
+    final: bool
 
 
 class Exchanges:
     """The table `exchanges`, and the rows of others that go with each."""
 
-    def __init__(self, database: Database, log: EventLog, origins: Origins) -> None:
+    def __init__(
+        self, database: Database, log: EventLog, origins: Origins, messages: Messages
+    ) -> None:
         self._database = database
         self._log = log
         self._origins = origins
+        self._messages = messages
         self._values = Values(database)
         self._lanes = Lanes()
         self._openings = Openings(database, self._values)
@@ -75,66 +86,73 @@ class Exchanges:
         """Write an exchange with its outcome event; nobody waits."""
         self._database.writer.append(lambda: self._prepare(run, make()))
 
-    def _prepare(self, run: int, record: Record) -> Operation:
+    def take(self, run: int, record: Record) -> None:
+        """Write an exchange that is final though its outcome event may come by itself; nobody waits."""
+        self._database.writer.append(lambda: self._prepare(run, record, final=True))
+
+    def _prepare(self, run: int, record: Record, *, final: bool = False) -> Operation:
         exchange = record.exchange
-        value = encode_exchange(exchange)
-        place = self._lanes.place(
-            run,
-            exchange.seq,
-            exchange.request,
-            value,
-            self._openings.find,
-            final=record.outcome is not None,
-        )
-        opening = None
+        encoded = encode_exchange(exchange)
+        if record.outcome is not None:
+            final = True
+            said = b""
+            if exchange.conversation is not None:
+                said = self._messages.take_hash(run, exchange.seq)
+            record = replace(record, outcome=vouched(record.outcome, encoded, said))
+        find = self._openings.find
+        place = self._lanes.place(run, exchange.seq, exchange.request, encoded, find, final=final)
         if place.opens:
             assert place.on is not None
-            opening = bodies.pack(value)
             self._openings.keep(place.on)
-        packed = _pack(place)
-        prepared = _Prepared((run, exchange.seq), place, packed, opening)
-        return lambda txn: self._save(txn, record, prepared)
+        row = self._database.row
+        prepared = _Prepared(
+            run,
+            record,
+            place,
+            _pack(place),
+            bodies.pack(encoded) if place.opens else None,
+            row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b""),
+            row("raws", number_key(run) + record.raw, exchange.fingerprint),
+            final,
+        )
+        return lambda txn: self._save(txn, prepared)
 
-    def _save(self, transaction: lmdb.Transaction, record: Record, prepared: _Prepared) -> None:
-        tables = self._database.tables
+    def _save(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, record = prepared.run, prepared.record
         exchange = record.exchange
-        run, seq = prepared.key
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
-        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
         origin = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
-        if prepared.key not in self._passing and self._values.holds(transaction, run, seq):
-            self._free(transaction, run, seq)
-        self._passing.discard(prepared.key)
-        if record.outcome is None:
-            self._passing.add(prepared.key)
-        self._values.put(transaction, run, seq, self._settle(transaction, prepared))
-        prepared.place.stored.written = True
-        transaction.put(used, b"", db=tables["fingerprints"])
-        transaction.put(
-            number_key(run) + record.raw, exchange.fingerprint, db=tables["raws"], overwrite=False
-        )
+        self._put(transaction, prepared)
+        self._database.put_row(transaction, prepared.used)
+        self._database.put_row(transaction, prepared.raw, overwrite=False)
         if origin is not None:
             self._origins.put(transaction, origin, exchange)
         if linked is not None:
             self._log.put_linked(transaction, run, linked)
 
-    def _settle(self, transaction: lmdb.Transaction, prepared: _Prepared) -> bytes:
-        """Give the record to be put; one that stands alone where what it was to stand on is not there."""
-        run, _ = prepared.key
-        stored, on, _ = prepared.place
-        if on is None:
-            return prepared.record
-        if prepared.opening is not None:
-            self._openings.add(transaction, run, on, prepared.opening)
-            return prepared.record
-        there = on.written
-        if isinstance(on.base, bytes):
-            there = self._openings.use(transaction, run, on)
-        return prepared.record if there else bodies.pack(stored.value)
+    def _put(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, place = prepared.run, prepared.place
+        key = run, prepared.record.exchange.seq
+        if key not in self._passing and self._values.holds(transaction, *key):
+            self._free(transaction, *key)
+        self._passing.discard(key)
+        if not prepared.final:
+            self._passing.add(key)
+        value = prepared.value
+        if place.on is not None and not self._stands(transaction, prepared, place.on):
+            value = bodies.pack(place.stored.value)
+        self._values.put(transaction, *key, value)
+        place.stored.written = True
+
+    def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
+        """Say whether the base is there that an exchange is to stand on."""
+        if isinstance(on.base, int):
+            return on.written
+        return self._openings.stand(transaction, prepared.run, on, prepared.opening)
 
     def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
-        """Let what stands on an exchange stand alone, before it is written anew."""
+        """Let what stands on an exchange stand alone, before that is written anew."""
         for other, value in self._values.standing_on(transaction, run, seq):
             self._values.put(transaction, run, other, bodies.pack(value))
 
@@ -149,21 +167,6 @@ class Exchanges:
             return decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
-
-    def delete(self, transaction: lmdb.Transaction, run: int) -> None:
-        """Delete the exchanges of a run, and the openings that only it used; inside a write transaction."""
-        self._values.delete(transaction, run)
-        self._openings.release(transaction, run)
-        self.forget(run)
-
-    def erase(self, transaction: lmdb.Transaction, run: int) -> None:
-        """Delete the exchanges of a run for good: no opening holds any of it either. Inside a write transaction.
-
-        Raises: BadRecord, where a run that shares an opening with it is damaged: give up the transaction then.
-        """
-        self._values.delete(transaction, run)
-        self._openings.erase(transaction, run)
-        self.forget(run)
 
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
@@ -184,8 +187,9 @@ class Exchanges:
         """List the seqs that a run holds."""
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
-            keys = self._database.keys(transaction, "exchanges", info.number, first)
-            return [Seq(int.from_bytes(key[8:], "big")) for key in keys if len(key) == KEY_BYTES]
+            places = self._database.places(transaction, "exchanges", info.number, first)
+            numbers = [place[8:] for place in places if len(place) == KEY_BYTES]
+        return [Seq(int.from_bytes(number, "big")) for number in numbers]
 
 
 def _pack(place: Place) -> bytes:

@@ -1,5 +1,6 @@
 """The index of runs: by which fingerprint, and by which bytes, an exchange is found."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import lmdb
@@ -12,7 +13,8 @@ from .layout import fingerprint_key, number_key
 from .run_list import RunList
 from .runs import RunInfo, RunStatus
 
-_FINGERPRINT_BYTES = 16
+_SEQ_AT = 8 + 16
+"""Where the seq begins in a key of `fingerprints`."""
 
 
 class Indexes:
@@ -26,7 +28,7 @@ class Indexes:
         """Find the fingerprint that bytes seen before were given."""
         with self._database.reading() as transaction:
             key = number_key(info.index_number) + raw
-            found = transaction.get(key, db=self._database.tables["raws"])
+            found = self._database.find(transaction, "raws", key)
             return Fingerprint(found) if found is not None else None
 
     def next_use(self, info: RunInfo, fingerprint: Fingerprint, after: int) -> Seq | None:
@@ -35,12 +37,13 @@ class Indexes:
             self._database.reading() as transaction,
             transaction.cursor(self._database.tables["fingerprints"]) as cursor,
         ):
-            if not cursor.set_range(fingerprint_key(info.index_number, fingerprint, after + 1)):
+            first = fingerprint_key(info.index_number, fingerprint, after + 1)
+            place = self._database.vault.place("fingerprints", first)
+            if not cursor.set_range(place):
                 return None
-            key = cursor.key()
-            prefix = number_key(info.index_number) + fingerprint
-            same = key[: 8 + _FINGERPRINT_BYTES] == prefix
-            return Seq(int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")) if same else None
+            found = cursor.key()
+            same = found[:_SEQ_AT] == place[:_SEQ_AT]
+            return Seq(int.from_bytes(found[_SEQ_AT:], "big")) if same else None
 
     def indexed(self, info: RunInfo, exchange: Exchange) -> Exchange:
         """Give an exchange of a run under the fingerprint that finds it; it was recorded under another before `reindex`.
@@ -50,20 +53,23 @@ class Indexes:
         if not info.index:
             return exchange
         with self._database.reading() as transaction:
-            for key in self._database.keys(transaction, "fingerprints", info.index_number):
-                if int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big") == exchange.seq:
-                    found = Fingerprint(key[8 : 8 + _FINGERPRINT_BYTES])
+            for seq, found in self._entries(transaction, info):
+                if seq == exchange.seq:
                     return replace(exchange, fingerprint=found)
         return exchange
 
     def fingerprints(self, info: RunInfo) -> dict[Seq, Fingerprint]:
         """Read a run's index: the fingerprint of each exchange."""
-        found = {}
         with self._database.reading() as transaction:
-            for key in self._database.keys(transaction, "fingerprints", info.index_number):
-                seq = int.from_bytes(key[8 + _FINGERPRINT_BYTES :], "big")
-                found[Seq(seq)] = Fingerprint(key[8 : 8 + _FINGERPRINT_BYTES])
-        return found
+            return dict(self._entries(transaction, info))
+
+    def _entries(
+        self, transaction: lmdb.Transaction, info: RunInfo
+    ) -> Iterator[tuple[Seq, Fingerprint]]:
+        database = self._database
+        for place in database.places(transaction, "fingerprints", info.index_number):
+            key = database.vault.shown("fingerprints", place)
+            yield Seq(int.from_bytes(key[_SEQ_AT:], "big")), Fingerprint(key[8:_SEQ_AT])
 
     def replace_index(self, info: RunInfo, index: Index) -> RunInfo:
         """Put another index in the place of a sealed run's; give the run as it now stands. Blocks.
@@ -79,15 +85,14 @@ class Indexes:
                 raise UnknownRun(info.id, ())
             if now.status is RunStatus.OPEN:
                 raise RunOpen(f"run {info.id!r} is still being recorded")
-            meta, tables = self._database.tables["meta"], self._database.tables
+            put = self._database.put
             # A number of its own, from those of runs: no row can be taken for one of another index.
-            number = int(transaction.get(b"next-run", db=meta) or b"1")
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            number = self._runs.allot(transaction)
             for entry in index.entries:
                 used = fingerprint_key(number, entry.fingerprint, entry.seq)
-                transaction.put(used, b"", db=tables["fingerprints"])
+                put(transaction, "fingerprints", used, b"")
                 raw = number_key(number) + entry.raw
-                transaction.put(raw, entry.fingerprint, db=tables["raws"], overwrite=False)
+                put(transaction, "raws", raw, entry.fingerprint, overwrite=False)
             stale = (*now.stale, now.index_number)
             if not self._is_played(transaction, now):
                 for old in stale:
@@ -96,7 +101,7 @@ class Indexes:
             made = replace(
                 now, rules=index.digest, canonical=index.canonical, index=number, stale=stale
             )
-            transaction.put(number_key(now.number), made.encode(), db=tables["runs"])
+            self._runs.put(transaction, made)
             return made
 
         done: RunInfo = self._database.writer.call(operation)
@@ -109,5 +114,5 @@ class Indexes:
 
     def _drop_index(self, transaction: lmdb.Transaction, number: int) -> None:
         for table in ("fingerprints", "raws"):
-            for key in list(self._database.keys(transaction, table, number)):
-                transaction.delete(key, db=self._database.tables[table])
+            for place in list(self._database.places(transaction, table, number)):
+                transaction.delete(place, db=self._database.tables[table])

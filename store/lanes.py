@@ -22,7 +22,7 @@ from blake3 import blake3
 
 from ..tape.model import Request
 from .alike import Body, Ends, Span, common_ends, find_fresh
-from .bodies import MAX_HOPS, MAX_SEQ, Base, digest
+from .bodies import MAX_HOPS, MAX_SEQ, OPENING_BYTES, Base
 
 LANES = 8
 EVERY = 32
@@ -32,7 +32,6 @@ MOST_VALUE_BYTES = 16 << 20
 """Larger values stand alone."""
 MOST_RUN_BYTES = 32 << 20
 MOST_BYTES = 96 << 20
-OPENING_KEY_BYTES = 8
 _TALK_BYTES = 512
 """Bodies of requests from here on are conversations."""
 _OPENING_BYTES = 2048
@@ -65,7 +64,7 @@ class Stored:
     """Where the body of its request begins; it goes to the end."""
     hops: int = 0
     written: bool = False
-    """Whether it is in the store, or in the transaction that is being made."""
+    """Of an exchange: whether it is in the store, or in the transaction that is being made."""
 
     @property
     def body(self) -> Body:
@@ -85,7 +84,7 @@ class Place(NamedTuple):
 
 
 FindOpening = Callable[[bytes], Stored | None]
-"""Finds an opening by its key."""
+"""Finds an opening by its name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -197,11 +196,11 @@ class Lanes:
         self._remove(known, lanes, lanes[0])
 
 
-def opening_key(request: Request) -> bytes:
-    """Give the key under which requests share an opening."""
+def opening_name(request: Request) -> bytes:
+    """Give the name of the opening that a request shares with those that open alike."""
     path = f"{request.method} {request.host} {request.path}".encode("utf-8", "surrogatepass")
     parts = (path, request.body[:_HEAD_BYTES], request.body[-_TAIL_BYTES:])
-    return blake3(b"\0".join(parts)).digest(OPENING_KEY_BYTES)
+    return blake3(b"\0".join(parts)).digest(OPENING_BYTES)
 
 
 _Decision = tuple[Place, _Lane, _Lane | None]
@@ -257,7 +256,7 @@ def _next(
     if lane.steps < EVERY:
         place = _on(stored, lane.last)
         return place, _Lane(lane.where, stored, lane.keyframe, lane.steps + 1, brought), lane
-    on = lane.keyframe if lane.keyframe.hops < DEEP else find_opening(opening_key(request))
+    on = lane.keyframe if lane.keyframe.hops < DEEP else find_opening(opening_name(request))
     return _on(stored, on), _Lane(lane.where, stored, stored, 1, brought), lane
 
 
@@ -273,20 +272,20 @@ def _begin(
     if nearest is not None and (shallow := _shallow(nearest[1])) is not None:
         choices.append((common_ends(shallow.body, body), shallow))
     if body.size >= _OPENING_BYTES and len(stored.value) <= _MOST_OPENING_BYTES:
-        key = opening_key(request)
-        if (opening := find_opening(key)) is not None:
+        name = opening_name(request)
+        if (opening := find_opening(name)) is not None:
             choices.append((common_ends(opening.body, body), opening))
         elif not choices or choices[0][0].size < _MUCH * body.size:
-            return _open(stored, key), Ends(0, 0)
+            return _open(stored, name), Ends(0, 0)
     ends, on = max(choices, key=lambda one: one[0].size, default=(Ends(0, 0), None))
     if on is not None and ends.size < _LITTLE * body.size and len(on.value) > _LIGHT_BYTES:
         ends, on = Ends(0, 0), None
     return _on(stored, on), ends
 
 
-def _open(stored: Stored, key: bytes) -> Place:
+def _open(stored: Stored, name: bytes) -> Place:
     """Make a value an opening, and store it on that."""
-    opening = Stored(key + digest(stored.value), stored.value, stored.body_at)
+    opening = Stored(name, stored.value, stored.body_at)
     return _on(stored, opening)._replace(opens=True)
 
 

@@ -1,12 +1,13 @@
 """The keys in LMDB: one place that knows them.
 
-    meta          b"format" -> version; b"next-run" -> number
+    meta          b"format" -> version; b"next-run" -> number; b"key" -> check of the key it is encrypted under;
+                  b"intake/", run -> its process
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
-    openings      key, hash -> body codec + exchange      what conversations begin with, for all runs
+    openings      key -> body codec + exchange            what conversations begin with, for all runs
     users         opening, run -> b"1" if it came from that run
     uses          run, opening -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
@@ -19,8 +20,8 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 2
-"""1 had no openings, and no exchange stood on another."""
+FORMAT = 3
+"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -39,6 +40,17 @@ TABLES = (
     "mail",
     "messages",
 )
+
+CHECK_ROW = b"key"
+"""Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
+LEFT_ROW = b"rekey-left"
+"""Of `meta`: what lay under another key has not been removed yet."""
+PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
+"""Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
+BLOCK_AT = {"fingerprints": 8, "raws": 8, "openings": 0, "users": 0, "uses": 8}
+"""Where the 16 bytes of a hash begin in the keys of a table."""
+TEXT_FROM = {"names": 0, "origins": 8}
+"""From where on the keys of a table are text."""
 
 
 def number_key(number: int) -> bytes:

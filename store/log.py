@@ -8,7 +8,7 @@ import lmdb
 
 from ..tape.codec import BadRecord
 from ..tape.events import CHAIN_START, Event, check_link, decode_event, encode_event
-from .database import Database
+from .database import Database, Row
 from .errors import LogCorrupt
 from .layout import number_key, pair_key
 from .runs import RunInfo
@@ -22,8 +22,7 @@ class Linked(NamedTuple):
     """An event, ready to be put."""
 
     event: Event
-    key: bytes
-    value: bytes
+    row: Row
     next: int
     """Number of the event after it."""
     link: bytes
@@ -66,6 +65,10 @@ class EventLog:
 
         return self._database.writer.submit(make)
 
+    def append_blocking(self, info: RunInfo, event: Event) -> None:
+        """Append an event from a process without a loop; durable when it returns."""
+        self._database.writer.call(lambda txn: self.put(txn, info.number, event))
+
     def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
         """Append an event inside a transaction. Writer's thread."""
         self.put_linked(transaction, run, self.link(transaction, run, event))
@@ -74,16 +77,16 @@ class EventLog:
         """Put an event behind the last one; raises what it raises before anything is written."""
         number, before = self._chain(transaction, run)
         value, link = encode_event(event, before)
-        return Linked(event, pair_key(run, number), value, number + 1, link)
+        row = self._database.row("events", pair_key(run, number), value)
+        return Linked(event, row, number + 1, link)
 
     def put_linked(self, transaction: lmdb.Transaction, run: int, linked: Linked) -> None:
         """Append an event that was linked in the same transaction."""
-        table = self._database.tables["events"]
-        if not transaction.put(linked.key, linked.value, db=table, overwrite=False):
+        if not self._database.put_row(transaction, linked.row, overwrite=False):
             # Another process took us for dead and wrote on: nothing of either is lost.
             del self._chains[run]
             linked = self.link(transaction, run, linked.event)
-            transaction.put(linked.key, linked.value, db=table, overwrite=False)
+            self._database.put_row(transaction, linked.row, overwrite=False)
         self._chains[run] = (linked.next, linked.link)
 
     def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
@@ -93,7 +96,7 @@ class EventLog:
             last = self._database.last(transaction, "events", run)
             if not last:
                 return 1, CHAIN_START
-            value = transaction.get(pair_key(run, last), db=self._database.tables["events"])
+            value = self._database.find(transaction, "events", pair_key(run, last))
             assert value is not None
             return last + 1, bytes(value[:16])
 
@@ -117,6 +120,41 @@ class EventLog:
             yield from page
             after = page[-1].number
 
+    def raw(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[bytes]:
+        """Read all events of a run as they are kept: chain hash, then the event.
+
+        Raises: LogCorrupt, where one does not follow the one before.
+        """
+        before, after = CHAIN_START, 0
+        while page := self._raw_page(info, after, page_events):
+            for value in page:
+                after += 1
+                link = check_link(value, before)
+                if link is None:
+                    raise LogCorrupt(f"run {info.id}: event {after} does not follow the one before")
+                before = link
+                yield value
+
+    def _raw_page(self, info: RunInfo, after: int, limit: int) -> list[bytes]:
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["events"]) as cursor,
+        ):
+            page: list[bytes] = []
+            more = cursor.set_range(pair_key(info.number, after + 1))
+            while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
+                try:
+                    page.append(self._opened(cursor))
+                except BadRecord as error:
+                    number = after + len(page) + 1
+                    raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
+                more = cursor.next()
+            return page
+
+    def _opened(self, cursor: lmdb.Cursor) -> bytes:
+        key, data = cursor.item()
+        return self._database.vault.open("events", bytes(key), bytes(data))
+
     def read(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
     ) -> Iterator[Event]:
@@ -125,12 +163,12 @@ class EventLog:
             more = cursor.set_range(pair_key(run, after + 1))
             prefix = number_key(run)
             while more and (limit is None or limit > 0):
-                key, value = cursor.item()
+                key = cursor.key()
                 if key[:8] != prefix:
                     return
                 number = int.from_bytes(key[8:], "big")
                 try:
-                    yield decode_event(value, number)
+                    yield decode_event(self._opened(cursor), number)
                 except BadRecord as error:
                     raise LogCorrupt(f"run {run}, event {number}: {error}") from error
                 limit = None if limit is None else limit - 1
@@ -145,7 +183,10 @@ class EventLog:
         ):
             more = cursor.set_range(pair_key(info.number, 1))
             while more and cursor.key()[:8] == number_key(info.number):
-                link = check_link(cursor.value(), before)
+                try:
+                    link = check_link(self._opened(cursor), before)
+                except BadRecord:
+                    link = None
                 if link is None:
                     return int.from_bytes(cursor.key()[8:], "big")
                 before = link

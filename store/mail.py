@@ -16,12 +16,11 @@ class Mail:
     def ask(self, info: RunInfo, what: str) -> None:
         """Leave a message for the process that owns a run. Blocks."""
         key = number_key(info.number) + what.encode()
-        self._database.writer.call(
-            lambda txn: txn.put(key, str(time.time_ns()).encode(), db=self._database.tables["mail"])
-        )
+        now = str(time.time_ns()).encode()
+        self._database.writer.call(lambda txn: self._database.put(txn, "mail", key, now))
 
     def asked(self, info: RunInfo, what: str) -> bool:
         """Say whether somebody left a message for the owner of a run."""
         with self._database.reading() as transaction:
             key = number_key(info.number) + what.encode()
-            return transaction.get(key, db=self._database.tables["mail"]) is not None
+            return self._database.holds(transaction, "mail", key)

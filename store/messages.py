@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-import lmdb
+from blake3 import blake3
 
 from ..tape.codec import BadRecord, decode_message, encode_message
+from ..tape.events import HASH_BYTES
 from ..tape.model import Message
 from . import bodies
 from .database import Database
@@ -19,6 +20,8 @@ class Messages:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._hashes: dict[tuple[int, int], blake3] = {}
+        """Over the messages of each conversation that is being written. Writer's thread."""
 
     def append(
         self,
@@ -35,15 +38,24 @@ class Messages:
         """
 
         def make() -> Operation:
-            value = bodies.pack(encode_message(redact(message)))
-            key = message_key(run, seq, number)
-
-            def put(transaction: lmdb.Transaction) -> None:
-                transaction.put(key, value, db=self._database.tables["messages"])
-
-            return put
+            encoded = encode_message(redact(message))
+            self._hashes.setdefault((run, seq), blake3()).update(encoded)
+            row = self._database.row(
+                "messages", message_key(run, seq, number), bodies.pack(encoded)
+            )
+            return lambda txn: self._database.put_row(txn, row)
 
         self._database.writer.append(make)
+
+    def take_hash(self, run: int, seq: int) -> bytes:
+        """Give the hash over the messages of a conversation that has ended, or b"" where none came. Writer's thread."""
+        found = self._hashes.pop((run, seq), None)
+        return found.digest(HASH_BYTES) if found is not None else b""
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        for key in [key for key in self._hashes if key[0] == run]:
+            del self._hashes[key]
 
     def all(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
         """Read the messages of a WebSocket in order, one transaction each.
@@ -55,10 +67,10 @@ class Messages:
             after += 1
             with self._database.reading() as transaction:
                 key = message_key(info.number, seq, after)
-                value = transaction.get(key, db=self._database.tables["messages"])
-                if value is None:
-                    return
                 try:
+                    value = self._database.get(transaction, "messages", key)
+                    if value is None:
+                        return
                     found = decode_message(bodies.unpack(value))
                 except BadRecord as error:
                     where = f"run {info.id}, exchange {seq}, message {after}"

@@ -5,28 +5,44 @@ loses at most the last commit, never the file), a huge sparse map.
 """
 
 import contextlib
+import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import lmdb
 
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
-from .layout import FORMAT, TABLES
+from .key import ID_BYTES, VARIABLE, StoreKey
+from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TABLES
+from .lock import hold_shared
+from .vault import Vault, open_vault
+
+logger = logging.getLogger(__name__)
 
 _MAP_BYTES = 1 << 40
 _SPARED_BYTES = 1 << 20
 
 
-def open_database(path: Path, *, readonly: bool) -> Database:
+def open_database(path: Path, *, readonly: bool, key: StoreKey | None = None) -> Database:
     """Open the database of the store in a folder; a writer makes it when it is not there.
 
-    Raises: StoreError (no store there, or a damaged one), StoreTooNew, StoreUnwritable.
+    key: what the store is encrypted under, or is to be if it is made.
+    Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
     """
-    database = Database(path, _open_environment(path, readonly), writable=not readonly)
+    folder = path / "log.lmdb"
+    _find_folder(path, folder, readonly)
+    lock = hold_shared(path, readonly=readonly)
+    try:
+        environment = open_environment(folder, readonly=readonly)
+    except BaseException:
+        lock.close()
+        raise
+    database = Database(path, environment, lock, open_vault(key), writable=not readonly)
     try:
         _check_size(database)
-        _check_format(database)
+        _check_format(database, key)
     except (lmdb.Error, OSError) as error:
         database.close()
         raise unreadable(path, error) from error
@@ -36,16 +52,25 @@ def open_database(path: Path, *, readonly: bool) -> Database:
     return database
 
 
-def _open_environment(path: Path, readonly: bool) -> lmdb.Environment:
-    folder = path / "log.lmdb"
+def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
     try:
-        if readonly and not _holds_data(folder):
-            raise StoreError(
-                f"no store at {path}", "name another with --store, or record a run first"
-            )
         if not readonly:
             # What agents and customers said is nobody else's to read on this machine.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif not holds_data(folder):
+            raise StoreError(
+                f"no store at {path}", "name another with --store, or record a run first"
+            )
+    except OSError as error:
+        raise _unopened(path, error) from error
+
+
+def open_environment(folder: Path, *, readonly: bool) -> lmdb.Environment:
+    """Open the environment in a folder that is there, whatever it holds.
+
+    Raises: StoreError (damaged), StoreUnwritable.
+    """
+    try:
         return lmdb.open(
             str(folder),
             mode=0o600,
@@ -62,9 +87,7 @@ def _open_environment(path: Path, readonly: bool) -> lmdb.Environment:
             "move it away, or name another store with --store",
         ) from error
     except (lmdb.Error, OSError) as error:
-        raise StoreUnwritable(
-            f"cannot open the store at {path}: {error}", _advice(error)
-        ) from error
+        raise _unopened(folder.parent, error) from error
 
 
 def _check_size(database: Database) -> None:
@@ -83,8 +106,8 @@ def _check_size(database: Database) -> None:
         )
 
 
-def _check_format(database: Database) -> None:
-    found = _read_format(database)
+def _check_format(database: Database, key: StoreKey | None) -> None:
+    found = read_format(database.path, database.environment)
     if found is None and database.writable:
         database.writer.call(lambda transaction: _make(database, transaction))
     elif found is None:
@@ -94,9 +117,12 @@ def _check_format(database: Database) -> None:
             f"the store at {database.path} has format {found}; this version reads up to {FORMAT}",
             "use a newer Playhead, or name another store with --store",
         )
-    elif found < FORMAT and database.writable:
-        # What earlier versions wrote is read as it is; they could not read what is written now.
-        database.writer.call(lambda transaction: _put_format(database, transaction))
+    if found is not None:
+        _check_key(database, key)
+        if found < FORMAT and database.writable:
+            # What is in it is read as it is; earlier versions could not read what is written now.
+            meta = database.environment.open_db(b"meta", create=False)
+            database.writer.call(lambda txn: write_head(txn, meta, database.vault))
     for name in TABLES:
         # A store that an earlier version made lacks the tables that came later.
         with contextlib.suppress(lmdb.NotFoundError):
@@ -104,8 +130,11 @@ def _check_format(database: Database) -> None:
             database.tables[name] = table
 
 
-def _read_format(database: Database) -> int | None:
-    environment = database.environment
+def read_format(path: Path, environment: lmdb.Environment) -> int | None:
+    """Read which format an environment has; None where nothing was made in it yet.
+
+    Raises: StoreError, where it is none of ours.
+    """
     try:
         meta = environment.open_db(b"meta", create=False)
     except (lmdb.NotFoundError, lmdb.ReadonlyError):
@@ -116,27 +145,63 @@ def _read_format(database: Database) -> int | None:
     if found is None:
         if environment.stat()["entries"]:
             raise StoreError(
-                f"the database at {database.path / 'log.lmdb'} is not a store of Playhead",
+                f"the database at {path / 'log.lmdb'} is not a store of Playhead",
                 "name another folder with --store",
             )
         return None
     if not found.isdigit():
-        raise StoreError(f"the store at {database.path} has no format version, but {found[:20]!r}")
+        raise StoreError(f"the store at {path} has no format version, but {found[:20]!r}")
     return int(found)
 
 
 def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
-    _put_format(database, transaction)
+    write_head(transaction, database.tables["meta"], database.vault)
 
 
-def _put_format(database: Database, transaction: lmdb.Transaction) -> None:
-    meta = database.environment.open_db(b"meta", txn=transaction)
+def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
+    """Write into `meta` which format a store has, and which key."""
     transaction.put(b"format", str(FORMAT).encode(), db=meta)
+    if vault.check:
+        transaction.put(CHECK_ROW, vault.check, db=meta)
 
 
-def _holds_data(folder: Path) -> bool:
+def _check_key(database: Database, key: StoreKey | None) -> None:
+    meta = database.environment.open_db(b"meta", create=False)
+    with database.environment.begin(db=meta) as transaction:
+        check = transaction.get(CHECK_ROW, b"")
+        left = transaction.get(LEFT_ROW) is not None
+    if check != database.vault.check:
+        raise wrong_key(database.path, check, key)
+    if left:
+        logger.warning(
+            "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
+            " `playhead rekey` again",
+            database.path,
+        )
+
+
+def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:
+    """Make the error for a store that has another key than the one that was given.
+
+    check: what the store says of its key; b"" where it is not encrypted.
+    """
+    given = "no key was given" if key is None else f"{key.where} holds key {key.id.hex()}"
+    if not check:
+        return StoreError(
+            f"the store at {path} is not encrypted, but {given}",
+            "`playhead rekey` encrypts it under that key; or leave the key out, or name another"
+            " store with --store",
+        )
+    return StoreError(
+        f"the store at {path} is encrypted under key {check[:ID_BYTES].hex()}, but {given}",
+        f"give that key: encrypt.key_file in the configuration, or {VARIABLE} in the environment",
+    )
+
+
+def holds_data(folder: Path) -> bool:
+    """Say whether anything was ever written into an environment."""
     try:
         return (folder / "data.mdb").stat().st_size > 0
     except (FileNotFoundError, NotADirectoryError):
@@ -156,7 +221,8 @@ def _may_lock(folder: Path) -> bool:
     )
 
 
-def _advice(error: Exception) -> str:
+def _unopened(path: Path, error: Exception) -> StoreUnwritable:
+    advice = "is the folder writable and not full? --store names another"
     if "already open" in str(error):
-        return "this process has it open: use that one"
-    return "is the folder writable and not full? --store names another"
+        advice = "this process has it open: use that one"
+    return StoreUnwritable(f"cannot open the store at {path}: {error}", advice)

@@ -12,9 +12,9 @@ import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange
 from . import bodies
-from .bodies import OPENING_BYTES, Base
+from .bodies import OPENING_BYTES
 from .database import Database
-from .lanes import OPENING_KEY_BYTES, Stored
+from .lanes import Stored
 from .layout import number_key
 from .values import Values
 
@@ -24,130 +24,130 @@ _AUTHOR = b"1"
 
 
 class Openings:
-    """The tables `openings`, `users` and `uses`. Belongs to the writer's thread."""
+    """The openings that are being used. Belongs to the writer's thread."""
 
     def __init__(self, database: Database, values: Values) -> None:
         self._database = database
         self._values = values
         self._kept: OrderedDict[bytes, Stored] = OrderedDict()
-        """By key; used last at the end."""
+        """By name; used last at the end."""
         database.forgetting.append(self._kept.clear)
 
-    def find(self, key: bytes) -> Stored | None:
-        """Find an opening by its key."""
-        kept = self._kept.get(key)
+    def find(self, name: bytes) -> Stored | None:
+        """Find an opening, be it yet to be written."""
+        kept = self._kept.get(name)
         if kept is not None:
-            self._kept.move_to_end(key)
+            self._kept.move_to_end(name)
             return kept
-        with self._database.reading() as transaction:
-            name = next(self._database.keys_under(transaction, "openings", key), None)
-            if name is None:
-                return None
-            try:
+        try:
+            with self._database.reading() as transaction:
                 value = self._values.find(transaction, 0, name)
-                assert value is not None
-                body = decode_exchange(value).request.body
-            except BadRecord:  # nothing new is put on a damaged one
+            if value is None:
                 return None
-        found = Stored(name, value, len(value) - len(body), written=True)
+            body = decode_exchange(value).request.body
+        except BadRecord:  # nothing new is put on a damaged one
+            return None
+        found = Stored(name, value, len(value) - len(body))
         self.keep(found)
         return found
 
     def keep(self, opening: Stored) -> None:
-        """Remember an opening, be it yet to be written."""
+        """Remember an opening."""
         assert isinstance(opening.base, bytes)
-        self._kept[opening.base[:OPENING_KEY_BYTES]] = opening
+        self._kept[opening.base] = opening
         while sum(len(one.value) for one in self._kept.values()) > _KEPT_BYTES:
             self._kept.popitem(last=False)
 
-    # ---- inside a write transaction --------------------------------------------------------------
+    def stand(
+        self, transaction: lmdb.Transaction, run: int, opening: Stored, record: bytes | None
+    ) -> bool:
+        """Let a run stand on an opening; say whether it can. Inside a write transaction.
 
-    def add(self, transaction: lmdb.Transaction, run: int, opening: Stored, record: bytes) -> None:
-        """Put an opening that came from a run."""
-        assert isinstance(opening.base, bytes)
-        self._values.put_opening(transaction, opening.base, record)
-        self._put_use(transaction, run, opening.base, _AUTHOR)
-        opening.written = True
-
-    def use(self, transaction: lmdb.Transaction, run: int, opening: Stored) -> bool:
-        """Note that a run uses an opening; say whether that is there to be used."""
+        record: puts it, if it is not there.
+        """
         name = opening.base
         assert isinstance(name, bytes)
-        there = transaction.get(name, db=self._database.tables["openings"]) is not None
-        if not there:  # another process removed it, or it was never written
-            self._kept.pop(name[:OPENING_KEY_BYTES], None)
+        author = b""
+        check = self._values.find_check(transaction, name)
+        if check is None and record is not None:
+            self._values.put_opening(transaction, name, record)
+            author = _AUTHOR
+        elif check != bodies.digest(opening.value):  # another process put its own, or removed it
+            self._kept.pop(name, None)
             return False
-        self._put_use(transaction, run, name, b"")
+        _put_use(self._database, transaction, run, name, author)
         return True
 
-    def release(self, transaction: lmdb.Transaction, run: int) -> int:
-        """Remove the openings of a run that is deleted which no other run uses; give how many."""
-        removed = 0
-        for name in self._uses(transaction, run):
-            self._delete_use(transaction, run, name)
-            if not any(self._users(transaction, name)):
-                self._delete(transaction, name)
-                removed += 1
-        return removed
 
-    def erase(self, transaction: lmdb.Transaction, run: int) -> int:
-        """Remove the openings, too, that came from a run which is erased for good; give how many are no more.
+def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:
+    """Remove the openings of a run that is deleted which no other run uses. Inside a write transaction."""
+    values = Values(database)
+    for name in _used(database, transaction, run):
+        _delete_use(database, transaction, run, name)
+        if not any(_users(database, transaction, name)):
+            values.delete_opening(transaction, name)
 
-        Reads the records of all runs that use them.
-        Raises: BadRecord, where one of these cannot be read: the transaction has to be given up then.
-        """
-        users = self._database.tables["users"]
-        own = [
-            name
-            for name in self._uses(transaction, run)
-            if transaction.get(name + number_key(run), db=users) == _AUTHOR
-        ]
-        removed = self.release(transaction, run)
-        for name in own:
-            left = list(self._users(transaction, name))
-            if left:
-                self._move(transaction, name, left)
-                removed += 1
-        return removed
 
-    def _move(self, transaction: lmdb.Transaction, name: bytes, runs: list[int]) -> None:
-        """Put all that stands on an opening on a new one, which is made of the first of it."""
-        left = [
-            (run, seq, value)
-            for run in runs
-            for seq, value in self._values.standing_on(transaction, run, name)
-        ]
-        for run in runs:
-            self._delete_use(transaction, run, name)
-        self._delete(transaction, name)
-        opening: Stored | None = None
-        for run, seq, value in left:
-            if opening is None:
-                opening = Stored(name[:OPENING_KEY_BYTES] + bodies.digest(value), value, 0)
-                self.add(transaction, run, opening, bodies.pack(value))
-            self._put_use(transaction, run, opening.base, b"")
-            record = bodies.pack_on(value, opening.base, opening.value, opening.hops + 1)
-            self._values.put(transaction, run, seq, record)
+def erase(database: Database, transaction: lmdb.Transaction, run: int) -> None:
+    """Remove the openings, too, that came from a run which is erased for good. Inside a write transaction.
 
-    def _put_use(self, transaction: lmdb.Transaction, run: int, name: Base, author: bytes) -> None:
-        assert isinstance(name, bytes)
-        tables = self._database.tables
-        number = number_key(run)
-        transaction.put(name + number, author, db=tables["users"], overwrite=False)
-        transaction.put(number + name, b"", db=tables["uses"], overwrite=False)
+    Reads all runs that use them: what stands on one is put on another, which is made of the first of it.
+    Raises: BadRecord, where one of these is damaged: give up the transaction then.
+    """
+    own = [
+        name
+        for name in _used(database, transaction, run)
+        if database.get(transaction, "users", name + number_key(run)) == _AUTHOR
+    ]
+    release(database, transaction, run)
+    for name in own:
+        _make_anew(database, transaction, name)
 
-    def _delete_use(self, transaction: lmdb.Transaction, run: int, name: bytes) -> None:
-        tables = self._database.tables
-        transaction.delete(name + number_key(run), db=tables["users"])
-        transaction.delete(number_key(run) + name, db=tables["uses"])
 
-    def _delete(self, transaction: lmdb.Transaction, name: bytes) -> None:
-        self._values.delete_opening(transaction, name)
-        self._kept.pop(name[:OPENING_KEY_BYTES], None)
+def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
+    values = Values(database)
+    runs = list(_users(database, transaction, name))
+    left = [
+        (run, seq, value)
+        for run in runs
+        for seq, value in values.standing_on(transaction, run, name)
+    ]
+    for run in runs:
+        _delete_use(database, transaction, run, name)
+    values.delete_opening(transaction, name)
+    opening: bytes | None = None
+    for run, seq, value in left:
+        author = b""
+        if opening is None:
+            opening, author = value, _AUTHOR
+            values.put_opening(transaction, name, bodies.pack(value))
+        _put_use(database, transaction, run, name, author)
+        values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
 
-    def _uses(self, transaction: lmdb.Transaction, run: int) -> list[bytes]:
-        return [key[8:] for key in self._database.keys(transaction, "uses", run)]
 
-    def _users(self, transaction: lmdb.Transaction, name: bytes) -> Iterator[int]:
-        for key in self._database.keys_under(transaction, "users", name):
-            yield int.from_bytes(key[OPENING_BYTES:], "big")
+def _put_use(
+    database: Database, transaction: lmdb.Transaction, run: int, name: bytes, author: bytes
+) -> None:
+    number = number_key(run)
+    database.put(transaction, "users", name + number, author, overwrite=False)
+    database.put(transaction, "uses", number + name, b"", overwrite=False)
+
+
+def _delete_use(database: Database, transaction: lmdb.Transaction, run: int, name: bytes) -> None:
+    number = number_key(run)
+    database.delete(transaction, "users", name + number)
+    database.delete(transaction, "uses", number + name)
+
+
+def _used(database: Database, transaction: lmdb.Transaction, run: int) -> list[bytes]:
+    """Give the names of the openings that a run uses."""
+    return [
+        database.vault.shown("uses", place)[8:]
+        for place in database.places(transaction, "uses", run)
+    ]
+
+
+def _users(database: Database, transaction: lmdb.Transaction, name: bytes) -> Iterator[int]:
+    """Give the runs that use an opening."""
+    for place in database.places_under(transaction, "users", name):
+        yield int.from_bytes(place[OPENING_BYTES:], "big")

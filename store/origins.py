@@ -27,8 +27,7 @@ class Origins:
 
     def put(self, transaction: lmdb.Transaction, key: bytes, exchange: Exchange) -> None:
         """Write what an exchange negotiated, inside a transaction."""
-        table = self._database.tables["origins"]
-        transaction.put(key, exchange.alpn or b"", db=table, overwrite=False)
+        self._database.put(transaction, "origins", key, exchange.alpn or b"", overwrite=False)
         self._known.add(key)
 
     def forget(self, run: int) -> None:
@@ -44,4 +43,4 @@ class Origins:
         """
         with self._database.reading() as transaction:
             key = origin_key(info.number, host, port, offers)
-            return transaction.get(key, db=self._database.tables["origins"])
+            return self._database.find(transaction, "origins", key)

@@ -32,7 +32,7 @@ class RunList:
         self._log = log
         self.ended: list[Callable[[int], None]] = [log.forget]
         """Called with its number on the writer's thread when a run ends, to drop what is remembered of it."""
-        self._owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
+        self.owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
 
     def create(
         self,
@@ -49,20 +49,14 @@ class RunList:
 
         wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
             where `parent` is given and `wanted` is the tape's name).
-        Raises: StoreError, when it cannot be a name: a key that LMDB refuses would fail the whole batch.
+        Raises: StoreError, when it cannot be a name.
         """
         # A tape's name may be longer by the number that it got itself.
-        if _name_key(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40) is None:
-            raise StoreError(
-                f"{wanted[:60]!r} cannot be the name of a run",
-                f"a name is text of 1 to {MAX_NAME_BYTES} bytes",
-            )
+        check_name(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40)
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
-            meta = self._database.tables["meta"]
-            number = int(transaction.get(b"next-run", db=meta) or b"1")
-            run_id = RunId(self._free_name(transaction, wanted, parent is not None))
-            transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+            number = self.allot(transaction)
+            run_id = RunId(self.free_name(transaction, wanted, parent is not None))
             info = RunInfo(
                 number=number,
                 id=run_id,
@@ -71,13 +65,12 @@ class RunList:
                 parent=parent.id if parent else None,
                 parent_number=parent.number if parent else 0,
                 agent=agent,
-                owner=self._owner,
+                owner=self.owner,
                 rules=rules,
                 canonical=canonical,
             )
-            transaction.put(number_key(number), info.encode(), db=self._database.tables["runs"])
-            transaction.put(run_id.encode(), number_key(number), db=self._database.tables["names"])
-            transaction.put(number_key(number), b"", db=self._database.tables["open"])
+            self.add(transaction, info)
+            self._database.put(transaction, "open", number_key(number), b"")
             self._log.put(
                 transaction,
                 number,
@@ -91,18 +84,35 @@ class RunList:
 
         return self._database.writer.submit(lambda: operation)
 
-    def _free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
-        names = self._database.tables["names"]
-        if not playback and transaction.get(wanted.encode(), db=names) is None:
+    def allot(self, transaction: lmdb.Transaction) -> int:
+        """Give a number that no run and no index has had, inside a transaction."""
+        meta = self._database.tables["meta"]
+        number = int(transaction.get(b"next-run", db=meta) or b"1")
+        transaction.put(b"next-run", str(number + 1).encode(), db=meta)
+        return number
+
+    def add(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Put a run onto the list under its name, inside a transaction."""
+        self.put(transaction, info)
+        self._database.put(transaction, "names", info.id.encode(), number_key(info.number))
+
+    def free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
+        """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
+        database = self._database
+        if not playback and not database.holds(transaction, "names", wanted.encode()):
             return wanted
         form, first = ("{}@{}", 1) if playback else ("{}~{}", 2)
         # The counter makes the thousandth playback of a tape as quick as the second.
         counter = f"\0{form}".format(wanted, "").encode()
-        number = int(transaction.get(counter, db=names) or str(first).encode())
-        while transaction.get(form.format(wanted, number).encode(), db=names) is not None:
+        number = int(database.find(transaction, "names", counter) or str(first).encode())
+        while database.holds(transaction, "names", form.format(wanted, number).encode()):
             number += 1
-        transaction.put(counter, str(number + 1).encode(), db=names)
+        database.put(transaction, "names", counter, str(number + 1).encode())
         return form.format(wanted, number)
+
+    def owner_alive(self, info: RunInfo) -> bool:
+        """Say whether the process that writes a run is still there."""
+        return is_alive(info.owner)
 
     def find(self, name: str) -> RunInfo | None:
         """Find a run by its name."""
@@ -110,7 +120,7 @@ class RunList:
         if key is None:
             return None
         with self._database.reading() as transaction:
-            number = transaction.get(key, db=self._database.tables["names"])
+            number = self._database.find(transaction, "names", key)
             if number is None:
                 return None
             return self._shown(self.load(transaction, int.from_bytes(number, "big")))
@@ -137,8 +147,8 @@ class RunList:
         with self._database.reading() as transaction:
             found = []
             with transaction.cursor(self._database.tables["runs"]) as cursor:
-                for key, value in cursor:
-                    info = _run(int.from_bytes(key, "big"), bytes(value))
+                for key, data in cursor:
+                    info = self._decode(key, data)
                     found.append(self._shown(self._current(transaction, info)))
             return found
 
@@ -148,8 +158,8 @@ class RunList:
             self._database.reading() as transaction,
             transaction.cursor(self._database.tables["runs"]) as cursor,
         ):
-            for key, value in cursor.iterprev():
-                info = _run(int.from_bytes(key, "big"), bytes(value))
+            for key, data in cursor.iterprev():
+                info = self._decode(key, data)
                 if info.mode == "record" and info.status is not RunStatus.OPEN:
                     return info
         return None
@@ -168,7 +178,7 @@ class RunList:
     def _shown(self, info: RunInfo | None) -> RunInfo | None:
         if self._database.writable or info is None or info.status is not RunStatus.OPEN:
             return info
-        if owner_alive(info):
+        if is_alive(info.owner):
             return info
         return info.ended(RunStatus.RECOVERED, 0, info.exchanges, DIED)
 
@@ -177,8 +187,9 @@ class RunList:
 
         Raises: LogCorrupt.
         """
-        value = transaction.get(number_key(number), db=self._database.tables["runs"])
-        return self._current(transaction, _run(number, bytes(value))) if value else None
+        key = number_key(number)
+        data = transaction.get(key, db=self._database.tables["runs"])
+        return self._current(transaction, self._decode(key, bytes(data))) if data else None
 
     def open_numbers(self, transaction: lmdb.Transaction) -> list[int]:
         """List the runs that are not sealed yet, inside a transaction."""
@@ -236,16 +247,29 @@ class RunList:
         self._log.put(transaction, info.number, event)
         for forget in self.ended:
             forget(info.number)
-        transaction.put(number_key(info.number), ended.encode(), db=self._database.tables["runs"])
-        transaction.delete(number_key(info.number), db=self._database.tables["open"])
+        self.put(transaction, ended)
+        self._database.delete(transaction, "open", number_key(info.number))
         return ended
 
+    def put(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Write a row of the list inside a transaction."""
+        self._database.put(transaction, "runs", number_key(info.number), info.encode())
 
-def _run(number: int, value: bytes) -> RunInfo:
-    try:
-        return RunInfo.decode(number, value)
-    except BadRecord as error:
-        raise LogCorrupt(f"run {number}: {error}") from error
+    def _decode(self, key: bytes, data: bytes) -> RunInfo:
+        number = int.from_bytes(key, "big")
+        try:
+            return RunInfo.decode(number, self._database.vault.open("runs", key, data))
+        except BadRecord as error:
+            raise LogCorrupt(f"run {number}: {error}") from error
+
+
+def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:
+    """Raise StoreError where a text cannot be the name of a run: such a key would fail a whole batch."""
+    if _name_key(name, limit) is None:
+        raise StoreError(
+            f"{name[:60]!r} cannot be the name of a run",
+            f"a name is text of 1 to {MAX_NAME_BYTES} bytes",
+        )
 
 
 def _name_key(name: str, limit: int) -> bytes | None:
@@ -258,9 +282,8 @@ def _name_key(name: str, limit: int) -> bytes | None:
     return key if 0 < len(key) <= limit and not key.startswith(b"\0") else None
 
 
-def owner_alive(info: RunInfo) -> bool:
+def is_alive(owner: Owner | None) -> bool:
     """Say whether the process that writes a run is still there."""
-    owner = info.owner
     if owner is None:
         return False
     with contextlib.suppress(psutil.Error):

@@ -5,24 +5,27 @@ awaited but what rule 3 of the design asks for; a read transaction lives for one
 own; this is where they meet.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import lmdb
 
 from ..tape.model import Chunk, Spilled
 from ..tape.redact_stream import Stream
+from .body_files import BodyFiles
 from .database import Database, unreadable
 from .exchanges import Exchanges
 from .index import Indexes
+from .intake import Intake, drop_unpublished
+from .key import StoreKey
 from .log import EventLog
 from .mail import Mail
 from .messages import Messages
 from .opening import open_database
 from .origins import Origins
 from .recovery import recover
-from .run_list import RunList, owner_alive
-from .spool import Spool, clear_partial, read_pieces
+from .run_list import RunList
+from .spool import Spool
 from .writer import Writer
 
 
@@ -33,13 +36,15 @@ class Store:
         """Use `Store.open` instead."""
         self.path = database.path
         self._database = database
+        self._bodies = BodyFiles(database.path, database.vault)
         self._log = log = EventLog(database)
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        self._exchanges = exchanges = Exchanges(database, log, origins)
+        self._messages = messages = Messages(database)
+        runs.ended.append(messages.forget)
+        self._exchanges = exchanges = Exchanges(database, log, origins, messages)
         runs.ended.append(exchanges.forget)
-        messages = Messages(database)
         index = Indexes(database, runs)
         mail = Mail(database)
 
@@ -51,7 +56,7 @@ class Store:
         self.reload = runs.reload
         self.seal = runs.seal
         self.seal_blocking = runs.seal_blocking
-        self.owner_alive = owner_alive
+        self.owner_alive = runs.owner_alive
 
         self.ask = mail.ask
         self.asked = mail.asked
@@ -59,8 +64,10 @@ class Store:
         self.append = log.append
         self.append_made = log.append_made
         self.append_durably = log.append_durably
+        self.append_blocking = log.append_blocking
         self.events = log.events
         self.log = log.log
+        self.raw_log = log.raw
         self.find_broken_link = log.find_broken_link
 
         self.save = exchanges.save
@@ -82,18 +89,19 @@ class Store:
         self.find_alpn = origins.find_alpn
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False) -> "Store":
+    def open(cls, path: Path, *, readonly: bool = False, key: StoreKey | None = None) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
-        Raises: StoreError (no store there), StoreTooNew, StoreUnwritable.
+        key: what the store is encrypted under, or is to be if it is made.
+        Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly))
+        store = cls(open_database(path, readonly=readonly, key=key))
         if not readonly:
             try:
                 store.check_readers()
-                store.writer.call(lambda txn: recover(txn, store._runs, store._log))
-                clear_partial(store._bodies)
+                store.writer.call(store._clean_up)
+                store._bodies.clear_partial()
             except (lmdb.Error, OSError) as error:
                 store.close()
                 raise unreadable(path, error) from error
@@ -101,6 +109,14 @@ class Store:
                 store.close()
                 raise
         return store
+
+    def _clean_up(self, transaction: lmdb.Transaction) -> None:
+        recover(transaction, self._runs, self._log)
+        drop_unpublished(self._database, transaction)
+
+    def take_in(self) -> Intake:
+        """Begin to take in runs from elsewhere; see `Intake`."""
+        return Intake(self._database, self._runs, self._log, self._exchanges, self._messages)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""
@@ -121,10 +137,6 @@ class Store:
         """The writer; a store opened for reading has none."""
         return self._database.writer
 
-    @property
-    def _bodies(self) -> Path:
-        return self.path / "bodies"
-
     def spool(
         self,
         boundary: bytes = b"",
@@ -140,9 +152,23 @@ class Store:
         """
         return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
 
+    def read_file(self, digest: bytes) -> Iterator[bytes]:
+        """Read the file of a spilled body, or of the list of its pieces; its last piece only if all fits its hash.
+
+        Raises: LogCorrupt.
+        """
+        return self._bodies.read_file(digest)
+
+    def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
+        """Keep the file of a spilled body, or of the list of its pieces.
+
+        Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
+        """
+        self._bodies.keep_file(digest, pieces)
+
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
 
         Raises: LogCorrupt.
         """
-        return read_pieces(self._bodies, spilled)
+        return self._bodies.read(spilled)

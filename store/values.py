@@ -17,14 +17,14 @@ from ..tape.codec import BadRecord
 from . import bodies
 from .bodies import Base, Packed
 from .database import Database
-from .layout import number_key, pair_key
+from .layout import pair_key
 
 CACHE_BYTES = 8 << 20
 KEY_BYTES = 16
 """Of an exchange's key; those of further parts of its record are longer."""
 _PART_BYTES = 652
 """Six of these, with their keys, fill a page of 4,096 bytes."""
-_MOST_PARTED_BYTES = 16 * 1024
+_MOST_PARTS = 25
 """Longer records leave little of their last page empty."""
 
 
@@ -37,16 +37,11 @@ class Values:
 
     def holds(self, transaction: lmdb.Transaction, run: int, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
-        key = pair_key(run, seq)
-        return transaction.get(key, db=self._database.tables["exchanges"]) is not None
+        return self._database.holds(transaction, "exchanges", pair_key(run, seq))
 
     def put(self, transaction: lmdb.Transaction, run: int, seq: int, record: bytes) -> None:
         """Put the record of an exchange, in the place of the one that may be there."""
         self._put(transaction, "exchanges", pair_key(run, seq), record)
-
-    def delete(self, transaction: lmdb.Transaction, run: int) -> None:
-        """Delete the records of a run."""
-        self._delete(transaction, "exchanges", number_key(run))
 
     def put_opening(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
         """Put the record of an opening."""
@@ -55,6 +50,14 @@ class Values:
     def delete_opening(self, transaction: lmdb.Transaction, name: bytes) -> None:
         """Delete the record of an opening."""
         self._delete(transaction, "openings", name)
+
+    def find_check(self, transaction: lmdb.Transaction, name: bytes) -> bytes | None:
+        """Find the checksum of an opening's value; b"" of one that is damaged."""
+        try:
+            record = self._find_record(transaction, 0, name)
+        except BadRecord:
+            return b""
+        return None if record is None else record.check
 
     def find(self, transaction: lmdb.Transaction, run: int, base: Base) -> bytes | None:
         """Find the value of an exchange of a run, or of an opening.
@@ -86,10 +89,10 @@ class Values:
 
         Raises: BadRecord.
         """
-        for key in list(self._database.keys(transaction, "exchanges", run)):
-            if len(key) != KEY_BYTES:
+        for place in list(self._database.places(transaction, "exchanges", run)):
+            if len(place) != KEY_BYTES:
                 continue
-            seq = int.from_bytes(key[8:], "big")
+            seq = int.from_bytes(place[8:], "big")
             record = self._find_record(transaction, run, seq)
             if record is not None and record.base == base:
                 value = self.find(transaction, run, seq)
@@ -106,29 +109,36 @@ class Values:
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         if table not in self._database.tables:  # an earlier version made the store
             return None
-        with transaction.cursor(self._database.tables[table]) as cursor:
-            if not cursor.set_key(key):
-                return None
-            parts = [bytes(cursor.value())]
-            if len(parts[0]) == _PART_BYTES:
-                while cursor.next() and bytes(cursor.key()).startswith(key):
-                    parts.append(bytes(cursor.value()))
+        first = self._database.get(transaction, table, key)
+        if first is None or len(first) != _PART_BYTES:
+            return first
+        parts = [first]
+        for number in range(1, _MOST_PARTS):
+            part = self._database.get(transaction, table, key + bytes([number]))
+            if part is None:
+                break
+            parts.append(part)
         return b"".join(parts)
 
     def _put(self, transaction: lmdb.Transaction, table: str, key: bytes, record: bytes) -> None:
-        opened = self._database.tables[table]
-        with transaction.cursor(opened) as cursor:
-            # What comes behind all others leaves the page before it full; else a split takes from it.
-            behind = not cursor.last() or bytes(cursor.key()) < key
-        if not behind:
-            self._delete(transaction, table, key)
-        size = _PART_BYTES if len(record) <= _MOST_PARTED_BYTES else len(record)
-        for number, start in enumerate(range(0, len(record), size)):
-            place = key + bytes([number]) if number else key
-            transaction.put(place, record[start : start + size], db=opened, append=behind)
+        database = self._database
+        size = _PART_BYTES if len(record) <= _MOST_PARTS * _PART_BYTES else len(record)
+        parts = [record[start : start + size] for start in range(0, len(record), size)]
+        keys = [key, *(key + bytes([number]) for number in range(1, len(parts)))]
+        rows = [database.row(table, *row) for row in zip(keys, parts, strict=True)]
+        with transaction.cursor(database.tables[table]) as cursor:
+            behind = not cursor.last() or bytes(cursor.key()) < rows[0].place
+        if behind:
+            # A page is left full where a row is appended; a split takes from it.
+            for row in rows:
+                database.append_row(transaction, row)
+            return
+        self._delete(transaction, table, key)
+        for row in rows:
+            database.put_row(transaction, row)
 
     def _delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
-        for place in list(self._database.keys_under(transaction, table, key)):
+        for place in list(self._database.places_under(transaction, table, key)):
             transaction.delete(place, db=self._database.tables[table])
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store.bodies import MAX_HOPS, MAX_SEQ
-from playhead.store.lanes import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_key
+from playhead.store.lanes import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
 from playhead.tape.codec import encode_exchange
 from playhead.tape.model import Request
 from playhead.tests.support.exchanges import make_request
@@ -31,7 +31,7 @@ class Book:
         if place.opens:
             assert place.on is not None
             assert place.on.value == value
-            self.openings[opening_key(exchange.request)] = place.on
+            self.openings[opening_name(exchange.request)] = place.on
         assert place.stored.hops == (place.on.hops + 1 if place.on else 0) <= MAX_HOPS
         return place
 
@@ -157,7 +157,7 @@ def test_requests_open_alike_by_path_start_and_end() -> None:
 
     def key(body: bytes, what: str = URL) -> bytes:
         request: Request = make_request(what, body)
-        return opening_key(request)
+        return opening_name(request)
 
     body = words("body", 500).encode()
     assert key(body) == key(body[:48] + b"else" + body[-64:]) == key(body, URL + "?beta=true")

@@ -194,7 +194,7 @@ def nobody() -> Owner:
 def opened_by(owner: Owner, store_dir: Path) -> Iterator[Store]:
     """A store whose runs belong to another process."""
     with Store.open(store_dir) as store:
-        store._runs._owner = owner
+        store._runs.owner = owner
         yield store
 
 

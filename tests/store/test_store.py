@@ -35,7 +35,8 @@ from playhead.store import (
     UnknownRun,
 )
 from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
-from playhead.tape.events import Event, EventKind
+from playhead.tape.codec import encode_exchange
+from playhead.tape.events import Event, EventKind, vouched
 from playhead.tape.model import Exchange, Fingerprint
 from playhead.tests.support.exchanges import (
     make_exchange,
@@ -182,7 +183,8 @@ class StoreMachine(RuleBasedStateMachine):
             key = (drawn.request.host, drawn.request.port, drawn.alpn_offers)
             known.origins.setdefault(key, drawn.alpn or b"")
         if final:
-            known.events.append((EventKind.OUTCOME, make_outcome(drawn).data))
+            told = vouched(make_outcome(drawn), encode_exchange(drawn))
+            known.events.append((EventKind.OUTCOME, told.data))
 
     @rule(run=runs, blocking=st.booleans())
     def seal(self, run: str, blocking: bool) -> None:
