@@ -176,6 +176,11 @@ class _Cache:
             self._values.move_to_end(key)
             return kept[1]
 
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+            self._bytes = 0
+
     def keep(self, key: tuple[int, Base], check: bytes, value: bytes) -> None:
         if not check or len(value) > self._most_bytes // 2:
             return
