@@ -39,6 +39,8 @@ _OPENING = struct.Struct(f">B{OPENING_BYTES}s")
 _LEVEL = 3
 _LARGE_BYTES = 256 * 1024
 """From here on the tables of the level do not remember all of a base: an edit in its first part would be missed."""
+_SHORT_BYTES = 64 * 1024
+"""Below, matches of four bytes count: what is new in a short value is ids and numbers."""
 _WINDOW_LOG_MOST = 27
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _READING: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MOST}
@@ -196,7 +198,9 @@ def _compress(value: bytes, base_value: bytes | None) -> bytes:
     if base_value is not None:
         prefix = zstd.ZstdDict(base_value, is_raw=True).as_prefix
         reach += len(base_value)
-    if len(value) > _LARGE_BYTES:
+    if len(value) < _SHORT_BYTES:
+        options[zstd.CompressionParameter.min_match] = 4
+    elif len(value) > _LARGE_BYTES:
         options[zstd.CompressionParameter.enable_long_distance_matching] = 1
         options[zstd.CompressionParameter.window_log] = min(_WINDOW_LOG_MOST, reach.bit_length())
     return zstd.compress(value, options=options, zstd_dict=prefix)[len(_MAGIC) :]

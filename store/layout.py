@@ -7,7 +7,8 @@
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
-    openings      key -> body codec + exchange            what conversations begin with, for all runs
+                  run, seq, 1 byte -> what follows of it  of records that are put in parts (`values`)
+    openings      name -> body codec + exchange           what conversations begin with, for all runs; in parts too
     users         opening, run -> b"1" if it came from that run
     uses          run, opening -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint

@@ -8,6 +8,7 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from playhead.store import LogCorrupt, RunInfo, Store, openings
+from playhead.store import LogCorrupt, RunInfo, RunStatus, Store, openings
 from playhead.store.bodies import MAX_HOPS, parse
+from playhead.store.key import StoreKey
+from playhead.store.lanes import opening_name
 from playhead.store.layout import FORMAT, number_key, pair_key
 from playhead.store.removal import remove_rows
 from playhead.tape.codec import BadRecord
-from playhead.tape.model import Exchange
+from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import old_store
 from playhead.tests.support.exchanges import make_exchange, make_record
 from playhead.tests.support.talks import bodies, step, words
@@ -293,6 +296,35 @@ def test_a_large_conversation_comes_back_from_any_step(store_dir: Path) -> None:
     for seq in (10, 3, 7):
         with Store.open(store_dir, readonly=True) as store:
             assert store.find_exchange(run, seq) == exchanges[seq - 1]
+
+
+def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> None:
+    """What an opening is called there says nothing of what it holds."""
+    key = StoreKey(b"k" * 32, "a test")
+    with Store.open(store_dir, key=key) as store:
+        runs = [record(store, name, talk(name)) for name in "abc"]
+        (name,) = {place[:16] for place in rows(store, "openings")}
+        assert name != opening_name(talk("a")[0].request)
+        assert len(rows(store, "users")) == 3
+        delete(store, runs[1])
+        erase(store, runs[0])
+    with Store.open(store_dir, key=key) as store:
+        assert list(store.exchanges(runs[2])) == talk("c")
+        delete(store, runs[2])
+        assert not any(rows(store, table) for table in ("exchanges", "openings", "users", "uses"))
+
+
+def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> None:
+    """Though their events come by themselves."""
+    exchanges = talk("a", 20)
+    with Store.open(store_dir) as store, store.take_in() as intake:
+        number = intake.begin("a")
+        for exchange in exchanges:
+            intake.save(number, replace(make_record(exchange), outcome=None))
+        info = RunInfo(number, RunId("a"), "record", 1, RunStatus.SEALED)
+        (run,) = intake.publish([info])
+        assert list(store.exchanges(run)) == exchanges
+        assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
 
 
 # ---- damage ------------------------------------------------------------------------------------
