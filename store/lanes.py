@@ -8,7 +8,8 @@
    first; where that one lies DEEP, on what a new conversation is stored on. So nothing lies deeper than MAX_HOPS.
 4. The first step of a conversation is stored on an opening: the first exchange of any run with the same path and the
    same beginning and end. Openings are records of their own, so that runs can be deleted.
-5. Small requests (reads, polls) have lanes of their own, found by host and path, and push no conversation out.
+5. Values of a few KB stand on the keyframe of their lane, never on each other: at most two bases lie below them.
+6. Small requests (reads, polls) have lanes of their own, found by host and path, and push no conversation out.
 
 Bytes held are bounded, for a run and for the process; what falls out begins a new lane when it comes again. Nothing is
 ever recovered: after a restart lanes begin anew. Belongs to the writer's thread.
@@ -43,6 +44,9 @@ _NEARLY_ALL = 0.9
 """Part of a lane's last body that stands in one so that no other lane is looked at, if it goes on."""
 _MUCH = 0.5
 """Part of a body that it has to have in common with a lane to be no opening."""
+_BRIEF_BYTES = 8 * 1024
+"""Smaller values have few bases below them: unpacking these would cost more than all else that is done to serve one."""
+_BRIEF_DEEP = 1
 _LITTLE = 0.1
 """Part of a body that a larger base has to have in common with it."""
 _HEAD_BYTES = 48
@@ -243,9 +247,9 @@ def _small(
     where = request.host, request.path
     for lane in reversed(lanes):
         if lane.where == where:
-            return _next(lane, stored, Span(0, 0), request, find_opening)
+            return _next(lane, stored, _NOTHING, request, find_opening)
     near = next((lane for lane in reversed(lanes) if lane.where[0] == request.host), None)
-    place = _on(stored, _shallow(near) if near is not None else None)
+    place = _on(stored, _shallow([near.last, near.keyframe], stored) if near is not None else None)
     return place, _Lane(where, stored, stored), None
 
 
@@ -254,9 +258,11 @@ def _next(
 ) -> _Decision:
     """Put a value behind the last one of its lane."""
     if lane.steps < EVERY:
-        place = _on(stored, lane.last)
+        place = _on(stored, lane.keyframe if _is_brief(stored) else lane.last)
         return place, _Lane(lane.where, stored, lane.keyframe, lane.steps + 1, brought), lane
-    on = lane.keyframe if lane.keyframe.hops < DEEP else find_opening(opening_name(request))
+    on = _shallow([lane.keyframe], stored)
+    if on is None:
+        on = find_opening(opening_name(request))
     return _on(stored, on), _Lane(lane.where, stored, stored, 1, brought), lane
 
 
@@ -269,8 +275,10 @@ def _begin(
     """Find a base for the first value of a conversation, and what it has in common with that."""
     body = stored.body
     choices: list[tuple[Ends, Stored]] = []
-    if nearest is not None and (shallow := _shallow(nearest[1])) is not None:
-        choices.append((common_ends(shallow.body, body), shallow))
+    if nearest is not None:
+        shallow = _shallow([nearest[1].last, nearest[1].keyframe], stored)
+        if shallow is not None:
+            choices.append((common_ends(shallow.body, body), shallow))
     if body.size >= _OPENING_BYTES and len(stored.value) <= _MOST_OPENING_BYTES:
         name = opening_name(request)
         if (opening := find_opening(name)) is not None:
@@ -289,9 +297,14 @@ def _open(stored: Stored, name: bytes) -> Place:
     return _on(stored, opening)._replace(opens=True)
 
 
-def _shallow(lane: _Lane) -> Stored | None:
-    """Give what a keyframe may be stored on."""
-    return next((one for one in (lane.last, lane.keyframe) if one.hops < DEEP), None)
+def _shallow(choices: list[Stored], stored: Stored) -> Stored | None:
+    """Find the first that a value may be stored on as a keyframe."""
+    deep = _BRIEF_DEEP if _is_brief(stored) else DEEP
+    return next((one for one in choices if one.hops < deep), None)
+
+
+def _is_brief(stored: Stored) -> bool:
+    return len(stored.value) < _BRIEF_BYTES
 
 
 def _on(stored: Stored, on: Stored | None) -> Place:

@@ -185,7 +185,7 @@ TestChainMachine = ChainMachine.TestCase
 def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path) -> None:
     """Each request repeats the whole of it; letters without repetitions take five bits each, or more."""
     exchanges = talk("a", 80, said=600)
-    new = 80 * (600 + 600 + 80) + 4000
+    new = 80 * (600 + 600 + 80) + 9000
     with Store.open(store_dir) as store:
         run = record(store, "a", exchanges)
         assert sum(len(exchange.request.body) for exchange in exchanges) > 40 * new

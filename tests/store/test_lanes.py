@@ -75,7 +75,7 @@ def test_a_changed_clock_and_a_dropped_half_are_followed() -> None:
     """Start and end of the body differ from step to step; what was said last is still in it."""
     book = Book()
     said = [words(f"said {number}", 400) for number in range(40)]
-    system = words("system", 5000)
+    system = words("system", 9000)
     found = []
     for number in range(2, 40):
         first = number // 3  # the oldest are dropped
@@ -91,6 +91,16 @@ def test_keyframes_bound_the_hops() -> None:
     keyframes = [place for place in places if place.stored.base in range(1, 9999, EVERY)]
     assert [place.stored.hops for place in keyframes] == [*range(1, DEEP + 1), 1, 2]
     assert max(place.stored.hops for place in places) == MAX_HOPS
+
+
+def test_what_is_small_has_few_bases_below_it() -> None:
+    """Reads, polls, and conversations that stay short: they are to be served at once."""
+    book = Book()
+    for number in range(200):
+        poll = book.save(b"poll %d" % number)
+        talk = book.save(words(f"call {number % 7}", 3000).encode())
+        assert poll.stored.hops <= 2
+        assert talk.stored.hops <= 2
 
 
 def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
@@ -121,7 +131,7 @@ def test_small_requests_push_no_conversation_out() -> None:
     one, two = bodies("a", 2)
     book.save(one)
     polls = [book.save(b"poll %d" % number) for number in range(3 * LANES)]
-    assert [base(place) for place in polls[1:4]] == [2, 3, 4]
+    assert [base(place) for place in polls[1:4]] == [2, 2, 2]
     assert base(book.save(two)) == 1
 
 

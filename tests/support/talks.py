@@ -19,7 +19,7 @@ def words(seed: str, size: int) -> str:
 
 
 def bodies(
-    name: str, steps: int, *, system: str = "agent", system_size: int = 4000, said: int = 300
+    name: str, steps: int, *, system: str = "agent", system_size: int = 9000, said: int = 300
 ) -> Iterator[bytes]:
     """Requests of a conversation; `system` and its size are shared by those that have the same agent.
 
