@@ -27,10 +27,10 @@ def write_note(config: Config, run: str, text: str, seq: int) -> Note:
         store.get_run(run)  # so that a mistyped store is not made
     with Store.open(config.store) as store:
         info = store.get_run(run)
-        return add_note(store, info, text, seq=seq, by=_user(), at_ns=time.time_ns())
+        return add_note(store, info, text, seq=seq, by=user_name(), at_ns=time.time_ns())
 
 
-def _user() -> str:
+def user_name() -> str:
     """Give who we are on this machine."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name

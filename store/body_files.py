@@ -122,6 +122,31 @@ class BodyFiles:
         finally:
             partial.drop()
 
+    def remove_unneeded(self, needed: Iterable[bytes], before_s: float) -> int:
+        """Remove files that nothing needs; give how many bytes that were.
+
+        before_s: what was put there since then stays.
+        """
+        names = {self.vault.body_name(digest) for digest in needed}
+        freed = 0
+        for path in self.kept():
+            with contextlib.suppress(FileNotFoundError):
+                if path.name not in names and path.stat().st_mtime < before_s:
+                    freed += self._remove(path, before_s)
+        return freed
+
+    def _remove(self, path: Path, before_s: float) -> int:
+        """Remove a file unless it was put there again just now."""
+        aside = path.with_name(f"{path.name}.gone-{os.getpid()}")
+        os.rename(path, aside)
+        found = aside.stat()
+        again = found.st_mtime >= before_s
+        if again:
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+        aside.unlink()
+        return 0 if again else found.st_size
+
     def clear_partial(self) -> None:
         """Remove what processes that have died were writing."""
         for path in self.folder.glob("partial-*"):

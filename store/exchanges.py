@@ -1,7 +1,7 @@
 """The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from ..tape.model import Exchange, Seq
 from . import bodies
 from .database import Database, Row
 from .errors import LogCorrupt
+from .file_uses import files_row
 from .lanes import Lanes, Place, Stored
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
@@ -48,7 +49,7 @@ class _Prepared(NamedTuple):
     """Its record on disk."""
     opening: bytes | None
     """That of the opening that it makes."""
-    used: Row
+    rows: Sequence[Row]
     raw: Row
     final: bool
 
@@ -105,13 +106,16 @@ class Exchanges:
             assert place.on is not None
             self._openings.keep(place.on)
         row = self._database.row
+        rows = [row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b"")]
+        if exchange.spilled:
+            rows.append(files_row(self._database, run, exchange))
         prepared = _Prepared(
             run,
             record,
             place,
             _pack(place),
             bodies.pack(encoded) if place.opens else None,
-            row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b""),
+            rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
         )
@@ -124,7 +128,8 @@ class Exchanges:
         origin = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
         self._put(transaction, prepared)
-        self._database.put_row(transaction, prepared.used)
+        for row in prepared.rows:
+            self._database.put_row(transaction, row)
         self._database.put_row(transaction, prepared.raw, overwrite=False)
         if origin is not None:
             self._origins.put(transaction, origin, exchange)

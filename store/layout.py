@@ -1,6 +1,6 @@
 """The keys in LMDB: one place that knows them.
 
-    meta          b"format" -> version; b"next-run" -> number; b"key" -> check of the key it is encrypted under;
+    meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"key" -> check of the key it is encrypted under;
                   b"intake/", run -> its process
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
@@ -16,6 +16,7 @@
     origins       run, origin, alpn offers -> alpn        what was negotiated with whom
     mail          run, kind -> time                       what another process asks of the run's owner
     messages      run, seq, number -> body codec + message    of a WebSocket, written as they pass
+    files         run, seq -> hashes of body files        which an exchange needs, 32 bytes each
 
 Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints` and `raws` the run stands for its
 index: its own number, or the one that a later index was given.
@@ -40,10 +41,13 @@ TABLES = (
     "origins",
     "mail",
     "messages",
+    "files",
 )
 
 CHECK_ROW = b"key"
 """Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
+FILES_ROW = b"files"
+"""Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
 LEFT_ROW = b"rekey-left"
 """Of `meta`: what lay under another key has not been removed yet."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))

@@ -15,7 +15,7 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TABLES
+from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .lock import hold_shared
 from .vault import Vault, open_vault
 
@@ -158,6 +158,7 @@ def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
     write_head(transaction, database.tables["meta"], database.vault)
+    transaction.put(FILES_ROW, b"1", db=database.tables["meta"])
 
 
 def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:

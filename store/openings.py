@@ -92,7 +92,6 @@ def erase(database: Database, transaction: lmdb.Transaction, run: int) -> None:
     """Remove the openings, too, that came from a run which is erased for good. Inside a write transaction.
 
     Reads all runs that use them: what stands on one is put on another, which is made of the first of it.
-    Raises: BadRecord, where one of these is damaged: give up the transaction then.
     """
     own = [
         name

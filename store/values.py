@@ -7,6 +7,7 @@ A record of middling size is put in parts: LMDB gives a page of its own to what 
 leave a third of the file empty. The first part has the record's key, the others that and their number in one byte.
 """
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -87,17 +88,18 @@ class Values:
     ) -> Iterator[tuple[int, bytes]]:
         """Read what stands on a base directly: seq and value. Looks at every record of the run.
 
-        Raises: BadRecord.
+        What is damaged is left out: it is lost, with its base or without.
         """
         for place in list(self._database.places(transaction, "exchanges", run)):
             if len(place) != KEY_BYTES:
                 continue
             seq = int.from_bytes(place[8:], "big")
-            record = self._find_record(transaction, run, seq)
-            if record is not None and record.base == base:
-                value = self.find(transaction, run, seq)
-                assert value is not None
-                yield seq, value
+            with contextlib.suppress(BadRecord):
+                record = self._find_record(transaction, run, seq)
+                if record is not None and record.base == base:
+                    value = self.find(transaction, run, seq)
+                    assert value is not None
+                    yield seq, value
 
     def _find_record(self, transaction: lmdb.Transaction, run: int, base: Base) -> Packed | None:
         if isinstance(base, int):

@@ -6,7 +6,7 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import carry, keep, look, rule, run, setup
+from . import carry, keep, look, retain, rule, run, setup
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
@@ -14,6 +14,7 @@ COMMANDS: tuple[click.Command, ...] = (
     rule.gates,
     *(keep.verify, keep.note),
     *(carry.export, carry.import_),
+    *(retain.label, retain.pin, retain.gc, retain.erase),
     *(setup.ca, setup.doctor),
 )
 """In the order of a day's work."""

@@ -35,6 +35,8 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
                     "created_ns": run.created_ns,
                     "sealed_ns": run.sealed_ns,
                     "agent": run.agent,
+                    "labels": list(run.labels),
+                    "pinned": run.pinned,
                     "end": run.end,
                 }
                 for run in listed

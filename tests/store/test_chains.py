@@ -19,13 +19,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from playhead.store import LogCorrupt, RunInfo, RunStatus, Store, openings
+from playhead.store import LogCorrupt, RunInfo, RunStatus, Store
 from playhead.store.bodies import MAX_HOPS, parse
 from playhead.store.key import StoreKey
 from playhead.store.lanes import opening_name
 from playhead.store.layout import FORMAT, number_key, pair_key
-from playhead.store.removal import remove_rows
-from playhead.tape.codec import BadRecord
 from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import old_store
 from playhead.tests.support.exchanges import make_exchange, make_record
@@ -79,17 +77,11 @@ def act(store: Store, operation: Callable[[lmdb.Transaction], Any]) -> Any:
 
 
 def delete(store: Store, run: RunInfo) -> None:
-    act(store, lambda txn: remove_rows(store._database, txn, run.number, [run.number]))
+    store.delete_runs([run])
 
 
 def erase(store: Store, run: RunInfo) -> None:
-    """Delete a run for good."""
-
-    def operation(transaction: lmdb.Transaction) -> None:
-        openings.erase(store._database, transaction, run.number)
-        remove_rows(store._database, transaction, run.number, [run.number])
-
-    act(store, operation)
+    store.erase_runs([run])
 
 
 # ---- the machine -------------------------------------------------------------------------------
@@ -144,6 +136,7 @@ class ChainMachine(RuleBasedStateMachine):
     @rule(run=runs, forever=st.booleans())
     def delete(self, run: int, forever: bool) -> None:
         if self.held.pop(run, None) is not None:
+            self.store.seal_blocking(self.infos[run], reason="enough", at_ns=9)
             (erase if forever else delete)(self.store, self.infos[run])
 
     @rule()
@@ -400,17 +393,16 @@ def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
             store.find_exchange(run, 5)
 
 
-def test_an_erasure_that_meets_damage_changes_nothing(store_dir: Path) -> None:
-    """It is one transaction, and given up whole."""
+def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
+    """What is damaged is lost with the opening or without; the rest is whole."""
     with Store.open(store_dir) as store:
-        one, two = (record(store, name, talk(name)) for name in "ab")
+        one, two, three = (record(store, name, talk(name)) for name in "abc")
         key, table = pair_key(two.number, 1), store._database.tables["exchanges"]
         act(store, lambda txn: txn.put(key, bytes(txn.get(key, db=table) or b"")[:-4], db=table))
-        before = rows(store, "exchanges")
-        environment = store._database.environment
-        with pytest.raises(BadRecord), environment.begin(write=True) as transaction:
-            openings.erase(store._database, transaction, one.number)
-        assert rows(store, "exchanges") == before
+        erase(store, one)
+        assert list(store.exchanges(three)) == talk("c")
+        with pytest.raises(LogCorrupt, match="run b, exchange 1: "):
+            store.find_exchange(two, 1)
 
 
 # ---- what earlier versions wrote ---------------------------------------------------------------
