@@ -16,7 +16,7 @@ _EXACT_BYTES = 32
 _SAMPLE_BYTES = 40
 _SAMPLES = (1, 3, 5)
 """Places of the samples, in sixths of what was brought."""
-_ENOUGH = 2
+_MOST_MISSING = 1
 _NEAR_BYTES = 64 * 1024
 
 
@@ -66,16 +66,18 @@ def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
     """
     if brought.end <= ends.start or brought.start >= old.size - ends.end:
         return Span(ends.start, new.size - ends.end)
-    found, at, end = 0, ends.start, new.size - ends.end
+    missing, at, end = 0, ends.start, new.size - ends.end
     for sixths in _SAMPLES:
         middle = brought.start + (brought.end - brought.start) * sixths // 6
         start = max(0, min(middle, brought.end - _SAMPLE_BYTES))
         place = _find(old, start, new, ends)
-        if place is not None:
-            found += 1
-            if place < end:
-                at = max(at, min(place + _SAMPLE_BYTES, end))
-    return Span(at, end) if found >= _ENOUGH else None
+        if place is None:
+            missing += 1
+            if missing > _MOST_MISSING:
+                return None
+        elif place < end:
+            at = max(at, min(place + _SAMPLE_BYTES, end))
+    return Span(at, end)
 
 
 def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
