@@ -310,11 +310,11 @@ def lanes(seed: int, quick: bool) -> Iterator[Passed]:
     """Runs in each of which four agents take turns, in no order; they share system prompt and tools."""
     words = Words(f"lanes {seed}")
     system, tools = words.prose(7000), _compact(_tools(words, 12))
-    for run in range(2 if quick else 10):
+    for run in range(2 if quick else 7):
         agents = [_Agent(words, f"lanes-{run}", system, tools) for _ in range(4)]
         for agent in agents:
             agent.tell([{"type": "text", "text": words.prose(400)}])
-        for _ in range(160):
+        for _ in range(240):
             agent = words.rng.choice(agents)
             yield agent.step(int(words.rng.expovariate(1 / 200)) + 40)
             agent.tell(_result(words, int(words.rng.expovariate(1 / 1800)) + 60))
