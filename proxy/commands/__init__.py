@@ -21,7 +21,7 @@ COMMANDS: tuple[click.Command, ...] = (
         look.reindex,
     ),
     rule.gates,
-    *(keep.verify, keep.note),
+    *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
     *(retain.label, retain.pin, retain.gc, retain.erase),
     *(setup.ca, setup.doctor),
