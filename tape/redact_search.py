@@ -36,8 +36,8 @@ _SHORT = 4
 MAX_PAIRS = 20_000
 """Pairs of a form beyond which it is searched as a text only."""
 _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
-_ESCAPE = re.compile(rb"%[2-7][0-9A-Fa-f]|\\+u00[2-7][0-9A-Fa-f]|\\+/")
-"""Of what can stand in a secret, which is ASCII."""
+_BACKSLASHED = re.compile(rb"\\(?<!\\\\)\\*+(?:u00[2-7][0-9A-Fa-f]|/)")
+"""With a triplet, what can stand in a secret, which is ASCII. A text is passed quickly for the one byte each begins with."""
 _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
 _SLASH = re.compile(rb"\\/")
 _DELTA = re.compile(
@@ -335,18 +335,24 @@ def _unescaped(data: bytes) -> _View:
             return _View(unquote_to_bytes(data), partial(_escapes, data, _ANY_TRIPLET))
         if b"\\\\/" not in data and not _TRIPLET.search(data):
             return _View(data.replace(b"\\/", b"/"), partial(_escapes, data, _SLASH))
-    return _View(_ESCAPE.sub(_plain, data), partial(_escapes, data, _ESCAPE))
+    parts: list[bytes] = []
+    at = 0
+    for start, end in _spans(data, _TRIPLET, _BACKSLASHED):
+        parts += (data[at:start], unescape(data[start:end]))
+        at = end
+    parts.append(data[at:])
+    return _View(b"".join(parts), partial(_escapes, data, _TRIPLET, _BACKSLASHED))
 
 
-def _plain(found: re.Match[bytes]) -> bytes:
-    return unescape(found[0])
+def _spans(data: bytes, *escapes: re.Pattern[bytes]) -> list[tuple[int, int]]:
+    """Find where escapes stand, in order; those of two patterns never overlap."""
+    return sorted([found.span() for escape in escapes for found in escape.finditer(data)])
 
 
-def _escapes(data: bytes, escape: re.Pattern[bytes]) -> _Pieces:
+def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
     pieces: _Pieces = []
     at = size = 0
-    for found in escape.finditer(data):
-        start, end = found.span()
+    for start, end in _spans(data, *escapes):
         if start > at:
             pieces.append((size, at, start - at))
             size += start - at
