@@ -33,6 +33,8 @@ _GROUP = 60
 """Words in one automaton: with more than 64 it is ten times slower (2026-11)."""
 _SHORT = 4
 """Bytes below which the name of a field slows the others in its automaton down to half."""
+SHORTEST = len(b"://:x@")
+"""Bytes below which a text holds no secret, unless a configuration says so."""
 MAX_PAIRS = 20_000
 """Pairs of a form beyond which it is searched as a text only."""
 _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
@@ -106,6 +108,8 @@ class Search:
         ways = {way for name in names for way in (name, name.lower(), name.upper())}
         self._automata = _deal(triggers(tuple(ways)))
         self._escapes = _automaton(ESCAPES)
+        self.configured = bool(names or self._patterns)
+        """Whether a configuration has places of its own: of them nothing is known."""
 
     def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
         """Give a text without its secrets, or None where it holds none."""

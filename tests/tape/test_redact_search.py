@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
 from playhead.config.values import SECRET_FORMATS
+from playhead.tape import redact_search
 from playhead.tape.canonical import canonical, compile_rules, raw_key
 from playhead.tape.model import (
     Chunk,
@@ -423,3 +424,19 @@ def test_a_run_of_backslashes_costs_no_more_than_its_length() -> None:
     for end in (b"x\\/", b'u"} password: ' + b"\\" * 15_000 + b"u"):
         body = b'{"password":"' + b"\\" * 15_000 + end + b"\\" * 1_000_000 + end
         assert len(redactor.text(body)) == len(body)
+
+
+WORDS = [
+    *("npm_key", "hf_key", "sk_live_key", "-key", "apiKey", "eyJ", "passphrase", "secret", "pwd"),
+    *("AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2ln", "npm_" + "aB3" * 12),
+    *('":"', "=", ": ", "abcdefgh01234567", "\\/", "/bot", "123456:", "\\u0041", "K", " ", '"'),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=10).map("".join))
+def test_words_that_share_an_automaton_do_not_hide_each_other(text: str) -> None:
+    """The same is hidden where each word is looked for by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact_search, "_GROUP", 1)
+        apart = Redactor(b"k" * 32)
+    assert Redactor(b"k" * 32).text(text.encode()) == apart.text(text.encode())
