@@ -19,6 +19,7 @@ One redactor is for one run: what it has learned is that run's. It may be used f
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..config.schema import KeepRule, RedactRule
 from ..config.values import compile_regex
@@ -85,7 +86,7 @@ class Redactor:
         """Give a request without the secrets of its body; those of its head have been learned."""
         if not request.body:
             return request, ()
-        codings = [value for name, value in request.headers if name.lower() == _CODING]
+        codings = _codings(request.headers)
         plain = undo_coding(request.body, b",".join(codings)) if codings else None
         body = request.body if plain is None else plain
         searched = self._search.search(body, _kind(request.headers))
@@ -129,7 +130,7 @@ class Redactor:
             response = replace(response, headers=headers, trailers=trailers)
         if not response.body:
             return response, found, ()
-        codings = [value for name, value in headers if name.lower() == _CODING]
+        codings = _codings(headers)
         plain = None
         if codings:
             undo = undo_coding if response.complete else undo_what_came
@@ -213,12 +214,21 @@ class Redactor:
         return frozenset(names)
 
 
+def _codings(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if len(name) == 16 and name.lower() == _CODING]
+
+
 def _kind(headers: Headers) -> Kind:
     for name, value in headers:
-        if name.lower() == b"content-type":
-            media = value.partition(b";")[0].strip().lower()
-            return Kind(form=media == _FORM, stream=media == _STREAM)
+        if len(name) == 12 and name.lower() == b"content-type":
+            return _kind_of(value)
     return _PLAIN
+
+
+@lru_cache(maxsize=256)
+def _kind_of(content_type: bytes) -> Kind:
+    media = content_type.partition(b";")[0].strip().lower()
+    return Kind(form=media == _FORM, stream=media == _STREAM)
 
 
 def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:

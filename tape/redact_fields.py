@@ -118,19 +118,19 @@ class Fields:
     def _told(self, headers: Headers, place: str) -> tuple[_Seen, list[_Told]]:
         """Give what becomes of each field for its name, and learn what is hidden."""
         seen = self._known(place)
-        told = []
-        for field in headers:
-            one = seen.fields.get(field)
-            if one is None:
-                one = self._named(field, place)
-                if not one.rest and len(field[1]) <= _LONGEST:
-                    _keep(seen.fields, field, one)
-            told.append(one)
+        known = seen.fields.get
+        told = [known(field) or self._new(field, place, seen) for field in headers]
         if seen.under != self._learned.values:
             # What was clean is to be searched for what these hold.
             seen = self._known(place)
             told = [self._named(field, place) for field in headers]
         return seen, told
+
+    def _new(self, field: _Field, place: str, seen: _Seen) -> _Told:
+        told = self._named(field, place)
+        if not told.rest and len(field[1]) <= _LONGEST:
+            _keep(seen.fields, field, told)
+        return told
 
     def _named(self, field: _Field, place: str) -> _Told:
         name, value = field
