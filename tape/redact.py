@@ -20,17 +20,18 @@ One redactor is for one run: what it has learned is that run's. It may be used f
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from http import HTTPStatus
 
 from ..config.schema import KeepRule, RedactRule
 from ..config.values import compile_regex
 from .coding import undo_coding, undo_what_came
 from .marks import BODY
-from .model import Chunk, Headers, Message, Redaction, Request, Response, Secret
+from .model import Chunk, Conversation, Headers, Message, Redaction, Request, Response, Secret
 from .redact_fields import Fields, in_order, overlap
 from .redact_head import Heads, blank, is_query_secret, plain_name
 from .redact_learned import Learned
 from .redact_placeholder import Placeholders
-from .redact_places import CONFIGURED, GOOGLE, HEADERS, QUERY
+from .redact_places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
 from .redact_search import Kind, Search, Searched
 from .redact_stream import Stream
 
@@ -41,6 +42,8 @@ _FORM = b"application/x-www-form-urlencoded"
 _STREAM = b"text/event-stream"
 _CODING = b"content-encoding"
 _PLAIN = Kind()
+_PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
+"""Reason phrases that nobody looks for secrets in."""
 
 
 def query_kind(name: str) -> str:
@@ -125,9 +128,12 @@ class Redactor:
         trailers, more = response.trailers, tuple[Redaction, ...]()
         if trailers:
             trailers, more = self.response_headers(trailers, "response.trailer.")
+        reason = response.reason
+        if reason not in _PHRASES and (said := self.text(reason)) != reason:
+            reason, more = said, (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
         if found:
-            response = replace(response, headers=headers, trailers=trailers)
+            response = replace(response, reason=reason, headers=headers, trailers=trailers)
         if not response.body:
             return response, found, ()
         codings = _codings(headers)
@@ -178,6 +184,16 @@ class Redactor:
         if searched is None:
             return message
         return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
+
+    def conversation(self, talk: Conversation | None) -> Conversation | None:
+        """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
+        if talk is None or talk.close is None:
+            return talk
+        close = replace(talk.close, reason=self.words(talk.close.reason))
+        if close.answer is not None:
+            code, reason = close.answer
+            close = replace(close, answer=(code, self.words(reason)))
+        return replace(talk, close=close)
 
     def text(self, data: bytes) -> bytes:
         """Give any text without its secrets."""

@@ -87,12 +87,16 @@ class Fields:
                 _keep(seen.targets, target, None)
         kept, places = self._searched(headers, told, seen, place)
         found += places
+        kept_trailers, places = self._searched(
+            request.trailers, trailers, _Seen(()), "request.trailer."
+        )
+        found += places
         if not found:
             return request, ()
         new = replace(
             request,
             headers=kept,
-            trailers=tuple([one.field for one in trailers]),
+            trailers=kept_trailers,
             target=target,
             secrets=tuple(secrets),
         )
