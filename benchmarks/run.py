@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, store.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -29,6 +29,7 @@ import nagle
 import nearest
 import pace
 import redact
+import sealing
 import storing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "match": matching.matching,
     "nearest": nearest.nearest,
     "redact": redact.redact,
+    "sealing": sealing.sealing,
     "store": storing.storing,
 }
 _ROUNDS = {
@@ -62,6 +64,7 @@ _ROUNDS = {
     "match": 5,
     "nearest": 20,
     "redact": 15,
+    "sealing": 15,
     "store": 1,
 }
 _MOST_ROUNDS = 50

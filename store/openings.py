@@ -96,7 +96,7 @@ def erase(database: Database, transaction: lmdb.Transaction, run: int) -> None:
     own = [
         name
         for name in _used(database, transaction, run)
-        if database.get(transaction, "users", name + number_key(run)) == _AUTHOR
+        if database.read(transaction, "users", name + number_key(run)) == _AUTHOR
     ]
     release(database, transaction, run)
     for name in own:

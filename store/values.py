@@ -111,12 +111,12 @@ class Values:
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         if table not in self._database.tables:  # an earlier version made the store
             return None
-        first = self._database.get(transaction, table, key)
+        first = self._database.read(transaction, table, key)
         if first is None or len(first) != _PART_BYTES:
             return first
         parts = [first]
         for number in range(1, _MOST_PARTS):
-            part = self._database.get(transaction, table, key + bytes([number]))
+            part = self._database.read(transaction, table, key + bytes([number]))
             if part is None:
                 break
             parts.append(part)

@@ -146,7 +146,7 @@ _FIELD_ENDS = (
 FOLLOWS = frozenset(b"\"'\\=:")
 """What may stand behind the name of a field; anything else is quickly passed over."""
 
-_ESCAPES = (*(rb"\u00%d" % digit for digit in range(2, 8)), rb"\/")
+ESCAPES = (*(rb"\u00%d" % digit for digit in range(2, 8)), rb"\/")
 """With these in a text, a secret in it may be written with escapes."""
 
 _NAME = re.compile(rb"[A-Za-z0-9_.\-\[\]$@]*$")
@@ -162,14 +162,14 @@ _ESCAPED_CONTROLS = b"nrtbf"
 Handler = Callable[[Context, int, int], Found | None]
 
 
-def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] | None]:
-    """Give what the automaton looks for, and who looks closer; None marks an escape.
+def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool]]:
+    """Give what the automata look for, and who looks closer.
 
     The flag says that it is the name of a field, and needs one of `FOLLOWS` behind it.
 
     fields: further names of fields, from a configuration.
     """
-    table: dict[bytes, tuple[Handler, bool] | None] = {}
+    table: dict[bytes, tuple[Handler, bool]] = {}
     for one in FORMATS:
         for begins in one.begins:
             table[begins] = _look_for(one), False
@@ -177,8 +177,6 @@ def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] |
         table[end.encode()] = _find_field, True
     for name in fields:
         table.setdefault(name.encode(), (_find_field, True))
-    for escape in _ESCAPES:
-        table[escape] = None
     return table
 
 
