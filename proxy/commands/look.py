@@ -1,5 +1,6 @@
 """Look at runs that were recorded; nothing here changes one but `reindex`."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -58,6 +59,7 @@ def show(
     """Show a run, or one exchange of it."""
     from ...store import StoreError
     from ...timeline import render_exchange, render_run
+    from ...timeline.contracts import found_in
     from ...timeline.export import exchange_json
     from ...timeline.listing import find_shown, rows
     from ..stores import open_store
@@ -76,10 +78,11 @@ def show(
             )
         whose, exchange = found
         messages = opened.messages(whose, exchange.seq)
+        broken = found_in(opened, info, seq)
         if as_json:
-            print_json(exchange_json(exchange, messages))
+            print_json(exchange_json(exchange, messages, broken))
         else:
-            click.echo(render_exchange(exchange, messages))
+            click.echo(render_exchange(exchange, messages, broken))
     return 0
 
 
@@ -127,6 +130,30 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
             for line in render_effects(info, listed, omitted):
                 click.echo(line)
     return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    help="Configuration file whose contracts are tried.",
+)
+@click.argument("run")
+def contracts(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
+) -> int:
+    """List what of a run was not as agreed on; 1 where something is."""
+    from ...timeline.contracts import render_found
+    from ..contracts import list_found
+
+    found = list_found(reading(config_file, store), run, rules)
+    if as_json:
+        print_list(asdict(row) for row in found)
+    else:
+        click.echo(render_found(run, found))
+    return 1 if any(row.violations for row in found) else 0
 
 
 @click.command()
