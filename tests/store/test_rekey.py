@@ -13,7 +13,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from playhead.proxy.cli import main
+from playhead.proxy.cli import cli, main
 from playhead.store import (
     LogCorrupt,
     Store,
@@ -409,6 +409,8 @@ COMMANDS = [
     (("rekey", "--decrypt"), 2),
     (("note", "r", "x"), 2),
     (("export", "r", "--tape", "FILE"), 2),
+    (("import", "--jsonl", "FILE"), 2),
+    (("contracts", "r"), 2),
     (("gc",), 2),
     (("erase", "--yes", "r"), 2),
     (("label", "r"), 2),
@@ -432,6 +434,12 @@ def test_every_command_says_which_key_is_missing(
     assert done == code
     assert f"is encrypted under key {ONE.id.hex()}, but no key was given" in told
     assert "encrypt.key_file" in told
+
+
+def test_no_command_is_left_out() -> None:
+    """Each opens the store with its key, or opens none but its own."""
+    asked = {words[0] for words, _ in COMMANDS}
+    assert asked | {"ca", "doctor", "demo"} == set(cli.commands)
 
 
 def test_the_commands_use_the_key_of_the_environment(
