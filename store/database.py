@@ -119,6 +119,20 @@ class Database:
         data = transaction.get(place, db=self.tables[table])
         return None if data is None else self.vault.open(table, place, bytes(data))
 
+    def read_from(self, transaction: lmdb.Transaction, table: str, key: bytes) -> Iterator[bytes]:
+        """Read the value of a row, if it is there, and of those behind it whose keys begin with its key.
+
+        Raises: BadRecord, where the seal of one is broken.
+        """
+        place = self.vault.place(table, key)
+        with transaction.cursor(self.tables[table]) as cursor:
+            if not cursor.set_key(place):
+                return
+            for at, data in cursor.iternext():
+                if not bytes(at).startswith(place):
+                    return
+                yield self.vault.open(table, bytes(at), bytes(data))
+
     def find(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         """Find the value of a row that nobody can name better than by its table.
 

@@ -111,16 +111,12 @@ class Values:
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         if table not in self._database.tables:  # an earlier version made the store
             return None
-        first = self._database.read(transaction, table, key)
-        if first is None or len(first) != _PART_BYTES:
-            return first
-        parts = [first]
-        for number in range(1, _MOST_PARTS):
-            part = self._database.read(transaction, table, key + bytes([number]))
-            if part is None:
-                break
+        parts: list[bytes] = []
+        for part in self._database.read_from(transaction, table, key):
             parts.append(part)
-        return b"".join(parts)
+            if len(part) != _PART_BYTES:
+                break
+        return b"".join(parts) if parts else None
 
     def _put(self, transaction: lmdb.Transaction, table: str, key: bytes, record: bytes) -> None:
         database = self._database
