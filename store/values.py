@@ -23,9 +23,9 @@ from .layout import pair_key
 CACHE_BYTES = 8 << 20
 KEY_BYTES = 16
 """Of an exchange's key; those of further parts of its record are longer."""
-_PART_BYTES = 652
-"""Six of these, with their keys, fill a page of 4,096 bytes."""
-_MOST_PARTS = 25
+_PART_BYTES = 1332
+"""Three of these, with their keys, fill a page of 4,096 bytes."""
+_MOST_PARTS = 12
 """Longer records leave little of their last page empty."""
 
 
