@@ -20,6 +20,7 @@ import pytest
 from aiohttp import web
 
 from playhead.store import RunStatus, Store
+from playhead.tests.support import prepared
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
 
@@ -83,14 +84,14 @@ def launched(
     env: Mapping[str, str], *arguments: str | Path, **options: int
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a launcher until its command is ready. Its command's stdin is ours to close."""
-    process = subprocess.Popen(
+    process = prepared.start(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=env,
-        **options,  # type: ignore[call-overload]
+        **options,
     )
     try:
         assert process.stdout is not None
@@ -120,14 +121,12 @@ def recorded(env: dict[str, str], store: Path) -> dict[str, Done]:
     """All of `RECORDED`, some at a time."""
 
     def run(name: str) -> Done:
-        done = subprocess.run(
+        done = prepared.run(
             [*COMMAND, "record", "--run", name, "--store", store, *child(RECORDED[name][0])],
             input="hello",
-            capture_output=True,
             text=True,
             env=env,
             timeout=60,
-            check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -38,16 +38,20 @@ def start(
 ) -> "subprocess.Popen[Any]":
     """Start a program as `subprocess.Popen` does.
 
-    command: is forked where it is `playhead` or has imports and reads `python -m MODULE ...` or `python SCRIPT ...`.
-    imports: modules to be there when the program begins; `playhead` knows its own.
+    command: forked if it is `playhead`, or `python -m MODULE ...` or `python SCRIPT ...` with imports.
+    imports: modules that are there when the program begins; those of `playhead` need not be named.
     options: of Popen that have to do with files, environment, folder and process group.
     """
     words = list(map(str, command))
     if tuple(words[:3]) == OURS:
         imports = [f"playhead.proxy.{name}" for name in _FOR_OURS]
-    if not imports or os.environ.get("PLAYHEAD_FULL") or _starts_otherwise(options.get("env")):
+    if (
+        not imports
+        or words[0] != sys.executable
+        or os.environ.get("PLAYHEAD_FULL")
+        or _starts_otherwise(options.get("env"))
+    ):
         return subprocess.Popen(words, **options)
-    assert words[0] == sys.executable
     return _Forked(words, tuple(imports), **options)
 
 
@@ -55,15 +59,17 @@ def run(
     command: Sequence[str],
     *,
     imports: Sequence[str] = (),
+    input: Any = None,
     timeout: float | None = None,
     **options: Any,
 ) -> "subprocess.CompletedProcess[Any]":
     """Run a program to its end as `subprocess.run` does, and keep what it says."""
-    with start(
-        command, imports=imports, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
-    ) as process:
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(command, imports=imports, **files, **options) as process:
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(input, timeout)
         except BaseException:
             process.kill()
             raise

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.tape.events import EventKind
+from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser, find_browser
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -99,12 +99,10 @@ async def test_a_ruling_over_the_api(tmp_path: Path) -> None:
 
 def _command(api: Controlled, *arguments: str) -> subprocess.CompletedProcess[str]:
     store = api.running.store.path
-    return subprocess.run(
-        [sys.executable, "-m", "playhead.proxy.cli", "gates", *arguments, "--store", str(store)],
-        capture_output=True,
+    return prepared.run(
+        [*prepared.OURS, "gates", *arguments, "--store", str(store)],
         text=True,
         timeout=60,
-        check=False,
     )
 
 
