@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from aiohttp import web
@@ -81,7 +81,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def launched(
-    env: Mapping[str, str], *arguments: str | Path, **options: int
+    env: Mapping[str, str], *arguments: str | Path, **options: Any
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a launcher until its command is ready. Its command's stdin is ours to close."""
     process = prepared.start(

@@ -30,7 +30,7 @@ def _run(proxy: Serve, url: str, store: Path, *order: str) -> str:
         process_group=0,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 def _ids(store: Store, name: str) -> dict[str, object]:

@@ -9,6 +9,7 @@ starts by other means, such as through a shell.
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -20,6 +21,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, TextIO
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
@@ -34,7 +36,7 @@ _LOCK = threading.Lock()
 
 
 def start(
-    command: Sequence[str], *, imports: Sequence[str] = (), **options: Any
+    command: Sequence[str | Path], *, imports: Sequence[str] = (), **options: Any
 ) -> "subprocess.Popen[Any]":
     """Start a program as `subprocess.Popen` does.
 
@@ -56,7 +58,7 @@ def start(
 
 
 def run(
-    command: Sequence[str],
+    command: Sequence[str | Path],
     *,
     imports: Sequence[str] = (),
     input: Any = None,
@@ -66,8 +68,8 @@ def run(
     """Run a program to its end as `subprocess.run` does, and keep what it says."""
     if input is not None:
         options["stdin"] = subprocess.PIPE
-    files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with start(command, imports=imports, **files, **options) as process:
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(command, imports=imports, **options) as process:
         try:
             out, err = process.communicate(input, timeout)
         except BaseException:
@@ -220,31 +222,22 @@ def _become(order: dict[str, Any], files: list[int]) -> list[str]:
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    sys.stdin, sys.stdout, sys.stderr = (
-        _standard("r", sys.stdin),
-        _standard("w", sys.stdout),
-        _standard("w", sys.stderr),
-    )
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = _standard(0, "rb", sys.stdin)
+    sys.stdout = _standard(1, "wb", sys.stdout)
+    sys.stderr = _standard(2, "wb", sys.stderr)
     words: list[str] = order["words"]
     return words
 
 
-def _standard(mode: str, old: TextIO) -> TextIO:
-    """Open a standard file again: whether it is a terminal is asked when it is opened."""
-    number = old.fileno()
-    lines = number == 2 or os.isatty(number)
-    made = open(  # noqa: SIM115  # it is the process's own
-        number,
-        mode,
-        buffering=1 if lines else -1,
+def _standard(number: int, mode: str, old: TextIO) -> TextIO:
+    """Open a standard file again: what it is, such as a terminal, is looked at when it is opened."""
+    return io.TextIOWrapper(
+        open(number, mode, closefd=False),  # open as long as the process
         encoding=old.encoding,
         errors=old.errors,
-        closefd=False,
+        line_buffering=number == 2 or os.isatty(number),
+        write_through=bool(os.environ.get("PYTHONUNBUFFERED")),
     )
-    if os.environ.get("PYTHONUNBUFFERED") and mode == "w":
-        made.reconfigure(write_through=True)
-    return made
 
 
 def _main() -> None:
