@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -166,3 +167,21 @@ def test_a_signal_leaves_no_process_behind(
             assert list(tmp_path.glob("playhead-demo-*")) == []
         finally:
             running.kill()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_bytecode_is_used_where_it_is_and_kept_nowhere(
+    there: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who wants none written gets none that stays, and none is made where others can be read."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    (tmp_path / "of_a_demo.py").write_text("")
+    if there:
+        py_compile.compile(str(tmp_path / "of_a_demo.py"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(demo, "_LARGEST", ["of_a_demo"])
+    made = demo._Demo(demo._Teller(io.StringIO()), tmp_path, tmp_path / "store", ())._environment
+    prefix = None if there else str(tmp_path / "bytecode")
+    assert made.get("PYTHONPYCACHEPREFIX") == prefix
+    assert ("PYTHONDONTWRITEBYTECODE" in made) is there
