@@ -33,6 +33,7 @@ from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRu
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.model import RequestClass
 from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
@@ -122,8 +123,8 @@ class Sessions:
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
-        self.on_broken: Callable[[Flight, str], Awaitable[None] | None] | None = None
-        """Asked to keep an exchange that is broken off by us, with why."""
+        self.on_broken: Callable[[Flight, str, str], Awaitable[None] | None] | None = None
+        """Asked to keep an exchange that is broken off by us, with why and what decided that."""
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
         self.on_ending: Callable[[Session], Awaitable[None]] | None = None
@@ -341,6 +342,8 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        if session.meter is not None:
+            session.meter.begin(session)
         if session.run is not None and config.sink.used:
             session.bus = self._bus(config.sink)
         session.tally = self.tally
@@ -378,8 +381,7 @@ class Sessions:
         session = Session(config.mode, config, redactor, self._store, run, tape)
         if session.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
-            rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
-            session.note(EventKind.NOTED, live=rules)
+            session.note(EventKind.NOTED, live=_live(session))
         if config.classes.telemetry:
             # So it does what is telemetry by now, whatever it was when it was recorded.
             texts = [match.text for match in config.classes.telemetry]
@@ -527,22 +529,28 @@ class Sessions:
 
 def _note_rules(session: Session) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
-    config = session.config
-    if session.meter is not None:
-        session.meter.begin(session)
+    config, playing = session.config, session.mode is Mode.PLAYBACK
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
-    if session.mode is Mode.PLAYBACK:
-        rules["effects"] = [(rule.match.text, None) for rule in config.effects]
-        rules["reads"] = [(rule.match.text, None) for rule in config.reads]
-        rules["live"] = [
-            (rule.match.text, only and only.value) for rule, only in session.policy.live
-        ]
+    # A gate holds what leaves, of whatever class; all else that a rule of effects says is for playback.
+    rules["effects"] = [
+        (rule.match.text, None if rule.gate else RequestClass.EFFECT.value)
+        for rule in config.effects
+        if playing or rule.gate
+    ]
+    if playing:
+        rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
+        rules["live"] = _live(session)
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]
     if any(rules.values()):
         session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _live(session: Session) -> list[tuple[str, str | None]]:
+    """Give the pattern of each live rule, and the class it is limited to."""
+    return [(rule.match.text, only and only.value) for rule, only in session.policy.live]
 
 
 def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:

@@ -8,15 +8,14 @@ from ..tape.gate import is_undone
 from ..tape.model import RequestClass
 from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
 from .effects import Effect
-from .flight import Flight, idempotency_key
+from .flight import Flight
+from .outcome import idempotency_key
 
 
 def asks_for_repeats(flight: Flight) -> bool:
     """Say whether a gate has to know what a request repeats."""
-    if flight.request_class is not RequestClass.EFFECT:
-        return False
-    rule = flight.session.policy.find_gate(flight.facts)
-    return rule is not None and rule.gate is not None
+    effect = flight.request_class is RequestClass.EFFECT
+    return effect and flight.session.policy.find_gate(flight.facts) is not None
 
 
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})

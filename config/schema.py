@@ -119,7 +119,8 @@ class Gate:
     """Requests that match wait until a person lets them go."""
 
     when: str = "always"
-    """`always`, or `duplicates`: only an effect that may repeat an earlier one of its run."""
+    """`always`; `duplicates`, only an effect that may repeat an earlier one of its run; or `never`, an exception to a
+    wider rule."""
     deadline_s: float = 600.0
     """Who has not been let go by then is refused."""
 
@@ -268,11 +269,22 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
+    """What `playhead gc` may delete: nothing, unless a time to keep it is given."""
 
     hot_s: float = 72 * 3600.0
     keep_s: float | None = None
+    """Since a run has ended; None: forever."""
+    labels: tuple[tuple[str, float | None], ...] = ()
+    """The same for runs with a label, by label; of several the longest."""
     archive: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypt:
+    """Whether the store is encrypted."""
+
+    key_file: Path | None = None
+    """File that holds the key, 0600. None: encrypted only if the environment holds a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +338,7 @@ class Config:
     redact_off: tuple[KeepRule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
+    encrypt: Encrypt = field(default_factory=Encrypt)
     control: Control = field(default_factory=Control)
 
     @property

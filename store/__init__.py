@@ -4,12 +4,18 @@
 of after their commit; reads are short transactions, from any thread and any process.
 """
 
+from .compact import compact
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .exchanges import Record
+from .intake import Intake
+from .key import StoreKey, find_key, make_key_file, read_key
+from .lock import hold_alone
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
-from .store import Record, Store
+from .store import Store
 
 __all__ = [
+    "Intake",
     "LogCorrupt",
     "Owner",
     "Record",
@@ -19,7 +25,13 @@ __all__ = [
     "Spool",
     "Store",
     "StoreError",
+    "StoreKey",
     "StoreTooNew",
     "StoreUnwritable",
     "UnknownRun",
+    "compact",
+    "find_key",
+    "hold_alone",
+    "make_key_file",
+    "read_key",
 ]

@@ -31,6 +31,7 @@ from ..config import (
     EffectRule,
     Gate,
     LiveRule,
+    Match,
     Mode,
     ModelDrift,
     ReadRule,
@@ -43,7 +44,8 @@ from .model import Repeat, RepeatKind, RequestClass, Seq
 CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
 
-
+STOPPED = "stopped"
+"""What decided where somebody stopped the run."""
 LIMITS = "limits"
 """What decided where a limit of the run is used up."""
 
@@ -72,6 +74,10 @@ class Facts:
     request_class: RequestClass
     by_body: bool = False
     """Its body made it a read; method and URL alone make it an effect, and it leaves as one or not at all."""
+
+    def fit(self, match: Match) -> bool:
+        """Say whether a pattern matches them."""
+        return match.matches(self.method, self.scheme, self.host, self.port, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,7 @@ class Policy:
         for rule, only in self.live:
             if only is not None and (facts.by_body or only is not facts.request_class):
                 continue
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
@@ -173,28 +179,28 @@ class Policy:
         if not self.reads or facts.request_class is not RequestClass.READ:
             return None
         for rule in self.reads:
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
     def find_effect(self, facts: Facts, says: str) -> EffectRule | None:
         """Find the first effect rule that names a request and says something of this kind."""
         for rule in self.effects:
-            if getattr(rule, says) and rule.match.matches(
-                facts.method, facts.scheme, facts.host, facts.port, facts.target
-            ):
+            if getattr(rule, says) and facts.fit(rule.match):
                 return rule
         return None
 
-    def find_gate(self, facts: Facts) -> EffectRule | None:
-        """Find the effect rule whose gate holds a request."""
-        return self.find_effect(facts, "gate") if self.effects else None
+    def find_gate(self, facts: Facts) -> tuple[EffectRule, Gate] | None:
+        """Find the effect rule whose gate holds a request, and its gate."""
+        rule = self.find_effect(facts, "gate") if self.effects else None
+        if rule is None or rule.gate is None or rule.gate.when == "never":
+            return None
+        return rule, rule.gate
 
     def imitates(self, facts: Facts) -> bool:
-        """Say whether the tape is asked what an answer to a request that is not on it looks like."""
+        """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
         return (
             facts.request_class is RequestClass.EFFECT
-            and self.find_live(facts) is None
             and self.stubs(facts)
             and self.find_effect(facts, "answer") is None
         )
@@ -215,7 +221,7 @@ def decide(
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
     if policy.stopped:
-        return Decision(Action.REFUSE, policy.stopped, "stopped")
+        return Decision(Action.REFUSE, policy.stopped, STOPPED)
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:
@@ -251,28 +257,29 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if standing.spent:
         return Decision(Action.REFUSE, standing.spent, LIMITS)
-    rule = policy.find_gate(facts)
-    if rule is None or rule.gate is None:
+    found = policy.find_gate(facts)
+    if found is None:
         return out
+    rule, gate = found
+    repeat = standing.repeat if facts.request_class is RequestClass.EFFECT else None
+    if gate.when == "duplicates" and not is_duplicate(repeat):
+        return out
+    text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
     name = f"effects {rule.match.text}"
-    if rule.gate.when == "always":
-        text = f"held by the gate of effect rule {rule.match.text!r}"
-        repeat = standing.repeat
-    elif facts.request_class is RequestClass.EFFECT and is_duplicate(standing.repeat):
-        assert standing.repeat is not None
-        text = (
-            f"held by the gate of effect rule {rule.match.text!r}: it may repeat the effect of"
-            f" exchange {standing.repeat.of}"
-        )
-        repeat = standing.repeat
-    else:
-        return out
-    return Decision(Action.HOLD, text, name, gate=rule.gate, then=out.action, repeat=repeat)
+    return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:
     """Say whether a repeat is one that a gate on duplicates holds: a safe retry is none."""
     return repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE
+
+
+def _repeated(repeat: Repeat | None) -> str:
+    if repeat is None:
+        return ""
+    if is_duplicate(repeat):
+        return f": it may repeat the effect of exchange {repeat.of}"
+    return f": it is a {repeat.kind.value} of exchange {repeat.of}"
 
 
 def _refusal(facts: Facts, found: Found | None) -> str:

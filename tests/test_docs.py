@@ -22,6 +22,7 @@ from playhead.addons import tally
 from playhead.addons.gates import CannotRule
 from playhead.config import Config, Mode, loads
 from playhead.proxy import cli, doctor, errors
+from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
@@ -66,8 +67,8 @@ from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.export import body_json, exchange_json
 from playhead.timeline.inference import Inference
 from playhead.timeline.ledger import Effect
+from playhead.timeline.listing import _row
 from playhead.timeline.receipt import GateRow, InjectedRow, LimitsRow, OptIn
-from playhead.timeline.render import exchange_row
 
 ROOT = Path(playhead.__file__).resolve().parent
 PAGES = {
@@ -159,7 +160,7 @@ def test_every_exit_code_is_documented() -> None:
     } == replays | others
     told = re.findall(r"^\| (\d+) \|", section(README, "Exit codes"), re.MULTILINE)
     assert {int(row) for row in told} == replays | {cli.USAGE}
-    assert cli.UNTESTABLE == receipt.UNTESTABLE
+    assert common.UNTESTABLE == receipt.UNTESTABLE
 
 
 def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:
@@ -302,7 +303,8 @@ def test_every_key_of_an_exchange_is_documented() -> None:
     document = exchange_json(EXCHANGE, MESSAGES)
     assert document["request"]["body"] == "body"
     assert "body_base64" in document["response"]
-    known = set(keys(document)) | set(exchange_row(EXCHANGE))
+    asked = {"seq": 1, "request_class": "read", "method": "GET", "url": ""}
+    known = set(keys(document)) | set(_row(asked, "", ""))
     known |= set(keys(exchange_json(SPILLED)))
     known |= {field.name for field in fields(Inference)}
     assert first_column(page) == known
@@ -312,7 +314,7 @@ def test_every_key_of_an_exchange_is_documented() -> None:
 
 def test_every_key_of_the_run_list_is_documented() -> None:
     """`runs --json`; its keys stand in the command."""
-    source = (ROOT / "proxy" / "cli.py").read_text()
+    source = (ROOT / "proxy" / "commands" / "look.py").read_text()
     made = re.findall(r'^ +"(\w+)": run\.', source, re.MULTILINE)
     assert made
     assert set(made) <= code(section(COMMANDS, "playhead runs"))

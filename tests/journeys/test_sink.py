@@ -1,5 +1,6 @@
 """Effects told as they happen: to a file and to a receiver, while recording and in playback."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ import pytest
 from aiohttp import web
 
 from playhead.addons.sink import Bus
-from playhead.config import Answer, EffectRule, Sink, parse_match
+from playhead.config import Answer, Config, EffectRule, Sink, parse_match
 from playhead.tape.model import RunId
+from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.early import ask_by_halves
+from playhead.tests.support.engine import running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline.ledger import effects_of
@@ -59,6 +64,36 @@ async def test_each_effect_is_told_as_it_happens(tmp_path: Path) -> None:
     assert [row["status"] for row in rows] == [200, 200, 200, 200, 202, 424]
     assert rows[2]["repeat"] == {"of": 2, "kind": "safe retry", "unseen": False}
     assert receipt.sink_lost == {}
+
+
+async def test_an_effect_that_is_answered_before_it_has_ended_is_told_as_any(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """What came of it is in its row, in playback too."""
+
+    def begin(stream: Stream) -> None:
+        stream.head(("content-type", "application/grpc"))
+        stream.data(b"said")
+
+    def end(stream: Stream) -> bool:
+        stream.data(b"", end=True)
+        return True
+
+    path = tmp_path / "effects.jsonl"
+    config = Config(store=tmp_path / "store", upstream_ca=certificates.root, sink=Sink(path))
+    with FramesOrigin(end, certificates, begin) as origin:
+        async with running_engine(config) as running:
+            for run in ("tape", "tape@1"):
+                await asyncio.to_thread(
+                    ask_by_halves, running, "tape", f"{origin.url}/say", b"said"
+                )
+                await running.end(run)
+                running.play()
+    rows = read(path)
+    assert [[row[key] for key in ("by", "status", "outcome", "body")] for row in rows] == [
+        ["upstream", 200, "200", "word"],
+        ["tape", 200, "200", "word"],
+    ]
 
 
 async def test_a_dead_receiver_is_a_count_in_the_receipt(tmp_path: Path) -> None:
