@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import psutil
 import pytest
 
 from playhead.proxy import demo
+from playhead.tests.support import prepared
 
 STAND_IN = textwrap.dedent(
     '''
@@ -99,6 +101,14 @@ def test_a_story_that_goes_as_told_ends_with_0(stand_in: list[str], tmp_path: Pa
     assert [path.name for path in store.iterdir()] == ["said"]
 
 
+class _Prepared:
+    """What the demo takes of `subprocess`, with fakes that start quickly."""
+
+    DEVNULL, PIPE, TimeoutExpired = subprocess.DEVNULL, subprocess.PIPE, subprocess.TimeoutExpired
+
+    Popen = staticmethod(partial(prepared.start, imports=("aiohttp.web",)))
+
+
 @pytest.mark.parametrize(
     ("fault", "step", "found"),
     [
@@ -120,6 +130,7 @@ def test_a_step_that_goes_otherwise_ends_the_demo_with_1(
     """The step is named, and what was expected and found; the folder is removed all the same."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(demo, "subprocess", _Prepared)
     out = io.StringIO()
     assert demo.run_demo(out=out, playhead=[*stand_in, fault]) == 1
     told = out.getvalue()

@@ -25,9 +25,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
-_FOR_OURS = (
-    *("cli", "launcher", "learn", "reindex", "seal", "serve", "tapes", "verify"),
-    *("control.server", "control.client"),
+_FOR_OURS = tuple(
+    f"playhead.{name}"
+    for name in (
+        *("proxy.cli", "proxy.launcher", "proxy.serve", "proxy.seal", "proxy.learn"),
+        *("proxy.carry", "proxy.notes", "proxy.policy", "proxy.retention", "proxy.verify"),
+        *("proxy.control.client", "proxy.control.gate_commands", "proxy.control.server"),
+        *("timeline.listing", "timeline.reindex", "timeline.render_learn", "timeline.secrets"),
+    )
 )
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
@@ -46,10 +51,11 @@ def start(
     """
     words = list(map(str, command))
     if tuple(words[:3]) == OURS:
-        imports = [f"playhead.proxy.{name}" for name in _FOR_OURS]
+        imports = _FOR_OURS
     if (
         not imports
         or words[0] != sys.executable
+        or (words[1].startswith("-") and words[1] != "-m")
         or os.environ.get("PLAYHEAD_FULL")
         or _starts_otherwise(options.get("env"))
     ):
