@@ -77,6 +77,7 @@ def note_injected(flight: Flight) -> None:
         return
     flight.warnings.append(injection.text)
     flight.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
+    flight.session.tally.injected[injection.kind.value] += 1
     flight.session.note(
         EventKind.INJECTED,
         seq=flight.seq,

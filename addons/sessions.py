@@ -173,6 +173,7 @@ class Sessions:
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = session
             session.clients[client.id] = client
+            client.words = session.redactor.words  # type: ignore[attr-defined]  # see `words_of`
         return session
 
     def leave(self, client: connection.Client) -> None:
@@ -541,6 +542,7 @@ def _note_rules(session: Session) -> None:
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
         rules["live"] = _live(session)
+    rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]

@@ -9,9 +9,11 @@ from .load import load, loads, override
 from .match import Match, parse_match
 from .schema import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
+    ContractRule,
     Control,
     EffectRule,
     Encrypt,
@@ -39,10 +41,12 @@ from .watch import Watcher
 
 __all__ = [
     "Answer",
+    "Breach",
     "ClassLive",
     "Classes",
     "Config",
     "ConfigError",
+    "ContractRule",
     "Control",
     "EffectRule",
     "Encrypt",

@@ -16,12 +16,15 @@ from pathlib import Path
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
+from .json_schema import BadSchema, compile_schema
 from .match import Match
 from .schema import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
+    ContractRule,
     Control,
     EffectRule,
     Encrypt,
@@ -43,6 +46,7 @@ from .schema import (
     Tls,
     UpstreamEncoding,
 )
+from .schema_file import read_schema
 from .values import (
     LABEL_RULE,
     check_json_path,
@@ -277,6 +281,8 @@ def _config(value: Value, base: Path | None) -> Config:
             "reads",
             "faults",
             "fault_seed",
+            "contracts",
+            "model_contracts",
             "ignore",
             "redact",
             "redact_off",
@@ -304,6 +310,8 @@ def _config(value: Value, base: Path | None) -> Config:
         reads=fields.each("reads", _read_rule),
         faults=fields.each("faults", _fault_rule),
         fault_seed=fields.parsed("fault_seed", integer(0, _MOST), default.fault_seed),
+        contracts=fields.each("contracts", lambda given: _contract_rule(given, base)),
+        model_contracts=fields.parsed("model_contracts", _model_breach, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
@@ -318,14 +326,18 @@ def _config(value: Value, base: Path | None) -> Config:
     return config
 
 
+_Rule = LiveRule | ReadRule | EffectRule | ContractRule
+
+
 def _check_contradictions(document: Value, config: Config) -> None:
     """Note rules of which one can never have its say; for a document that is sound otherwise."""
     fields = document.fields(*(field.name for field in dataclasses.fields(Config)))
     said: list[tuple[Value, Said]] = []
-    listed: tuple[tuple[str, Sequence[LiveRule | ReadRule | EffectRule]], ...] = (
+    listed: tuple[tuple[str, Sequence[_Rule]], ...] = (
         ("live", config.live),
         ("reads", config.reads),
         ("effects", config.effects),
+        ("contracts", config.contracts),
     )
     for key, rules in listed:
         for value, rule in zip(fields.items(key), rules, strict=True):
@@ -365,11 +377,16 @@ def _check_idle_answers(fields: Fields, config: Config) -> None:
             )
 
 
-def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
+def _sayings(key: str, rule: _Rule) -> dict[str, object]:
     """Give what a rule says, by the name of its key."""
     if isinstance(rule, EffectRule):
         says = {"answer": rule.answer, "gate": rule.gate, "on_miss": rule.on_miss}
         return {f"{key}.{name}": told for name, told in says.items() if told}
+    if isinstance(rule, ContractRule):
+        schemas = {"request": rule.request, "response": rule.response}
+        return {
+            f"{key}.{name}": (told, rule.on_violation) for name, told in schemas.items() if told
+        }
     if isinstance(rule, ReadRule):
         return {f"{key}.repeat": rule.repeat}
     return {key: rule.reason}
@@ -610,6 +627,44 @@ def _check_fault(value: Value, fields: Fields, rule: FaultRule) -> None:
 
 def _fault_mode(text: str) -> Mode:
     return Mode(choice(Mode.RECORD.value, Mode.PLAYBACK.value)(text))
+
+
+def _contract_rule(value: Value, base: Path | None) -> ContractRule:
+    fields = value.fields("match", "request", "response", "on_violation")
+    default = ContractRule(_NO_MATCH)
+    rule = ContractRule(
+        match=_pattern(fields),
+        request=fields.section("request", lambda given: _schema(given, base), default.request),
+        response=fields.section("response", lambda given: _schema(given, base), default.response),
+        on_violation=fields.parsed("on_violation", _breach, default.on_violation),
+    )
+    if value.is_mapping and not any(
+        key in fields.given and not fields.given[key].empty for key in ("request", "response")
+    ):
+        value.fault("says nothing of what it matches; expected request or response, a JSON Schema")
+    return rule
+
+
+def _breach(text: str) -> Breach:
+    return Breach(choice(*(breach.value for breach in Breach))(text))
+
+
+def _model_breach(text: str) -> Breach | None:
+    found = choice("off", *(breach.value for breach in Breach))(text)
+    return None if found == "off" else Breach(found)
+
+
+def _schema(value: Value, base: Path | None) -> str:
+    """Read a schema that stands here, or in the file that is named; gives it as JSON."""
+    if value.is_mapping:
+        text = value.json()
+        try:
+            compile_schema(text)
+        except BadSchema as error:
+            value.find(error.path).fault(f"no JSON Schema: {error}")
+        return text
+    path = value.parsed(lambda given: _based(base, parse_place(given)), None)
+    return "" if path is None else value.parsed(lambda _: read_schema(path), "")
 
 
 def _ignore_rule(value: Value) -> IgnoreRule:

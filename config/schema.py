@@ -195,6 +195,27 @@ class FaultRule:
         return self.name or f"{self.inject.value} {self.match.text}"
 
 
+class Breach(StrEnum):
+    """What follows where a message is not what was agreed on."""
+
+    NOTE = "note"
+    """It is an event of the run, and nothing else."""
+    REFUSE = "refuse"
+    """The client is sent a refusal in the place of an answer, where that can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractRule:
+    """What requests to an endpoint and its answers have to look like."""
+
+    match: Match
+    request: str = ""
+    """JSON Schema of the request's body, as JSON text; empty for none."""
+    response: str = ""
+    """The same of the body of an answer with status 2xx."""
+    on_violation: Breach = Breach.NOTE
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """Volatile places of matching requests: left out of the comparison, kept in the record."""
@@ -332,6 +353,9 @@ class Config:
     faults: tuple[FaultRule, ...] = ()
     fault_seed: int = 0
     """What `FaultRule.share` draws with."""
+    contracts: tuple[ContractRule, ...] = ()
+    model_contracts: Breach | None = None
+    """Of answers of models, by what the request declares; None leaves them unread."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()

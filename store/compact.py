@@ -15,8 +15,9 @@ import lmdb
 from .body_files import sync_folder
 from .errors import StoreError, StoreUnwritable
 from .layout import TABLES
+from .leftovers import remove_leftovers
 from .lock import hold_alone
-from .opening import holds_data, open_environment
+from .opening import holds_data, open_environment, read_check
 
 _BATCH_BYTES = 16 << 20
 Progress = Callable[[int, int], None]
@@ -42,7 +43,10 @@ def compact(path: Path, progress: Progress = lambda _done, _of: None) -> tuple[i
         ):
             _copy(old, new, progress)
             new.sync(True)
+            check = read_check(old)
         swap_in(target, folder)
+        # What is gone from the store is to be gone from there, too.
+        remove_leftovers(path, check)
         return before, (folder / "data.mdb").stat().st_size
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(

@@ -166,9 +166,9 @@ def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
 
 
 def _check_key(database: Database, key: StoreKey | None) -> None:
+    check = read_check(database.environment)
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
-        check = transaction.get(CHECK_ROW, b"")
         left = transaction.get(LEFT_ROW) is not None
     if check != database.vault.check:
         raise wrong_key(database.path, check, key)
@@ -178,6 +178,12 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
             " `playhead rekey` again",
             database.path,
         )
+
+
+def read_check(environment: lmdb.Environment) -> bytes:
+    """Read what a store says of its key; b"" where it is not encrypted."""
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        return bytes(transaction.get(CHECK_ROW, b""))
 
 
 def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:

@@ -22,6 +22,9 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
+    contract  seq, of, rule, refused, count, violations, unchecked     what was not as agreed on: of `request`, `response`
+              or `model`; the first violations as what, place, expected, found; what could not be checked, and why
+              recorded                      the client was refused the same on the tape
     egress    target, by, reason              something tried to leave and was denied
     foreign   sockets                         sockets seen outside the proxy
     lost      lost                            effects that a sink did not get, by its name, over the run so far
@@ -69,6 +72,7 @@ class EventKind(StrEnum):
     HELD = "held"
     RULED = "ruled"
     INJECTED = "injected"
+    CONTRACT = "contract"
     EGRESS = "egress"
     FOREIGN = "foreign"
     LOST = "lost"

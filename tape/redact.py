@@ -19,12 +19,13 @@ One redactor is for one run: what it has learned is that run's. It may be used f
 
 from collections.abc import Sequence
 from dataclasses import replace
+from http import HTTPStatus
 
 from ..config.schema import KeepRule, RedactRule
 from ..config.values import compile_regex
 from .coding import undo_coding, undo_what_came
 from .marks import BODY, TARGET
-from .model import Chunk, Headers, Message, Redaction, Request, Response, Secret
+from .model import Chunk, Conversation, Headers, Message, Redaction, Request, Response, Secret
 from .redact_head import URL, Heads, Pair, is_query_secret, plain_name
 from .redact_learned import Learned
 from .redact_placeholder import Placeholders
@@ -39,6 +40,8 @@ _FORM = b"application/x-www-form-urlencoded"
 _STREAM = b"text/event-stream"
 _CODING = b"content-encoding"
 _PLAIN = Kind()
+_PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
+"""Reason phrases that nobody looks for secrets in."""
 
 
 def query_kind(name: str) -> str:
@@ -96,6 +99,9 @@ class Redactor:
             secrets = _in_order([*secrets, *more_secrets])
         headers, more = self._searched(headers, "request.header.")
         found += more
+        if trailers:
+            trailers, more = self._searched(trailers, "request.trailer.")
+            found += more
         if not found:
             return request, ()
         new = replace(
@@ -148,9 +154,12 @@ class Redactor:
         trailers, more = response.trailers, tuple[Redaction, ...]()
         if trailers:
             trailers, more = self.response_headers(trailers, "response.trailer.")
+        reason = response.reason
+        if reason not in _PHRASES and (said := self.text(reason)) != reason:
+            reason, more = said, (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
         if found:
-            response = replace(response, headers=headers, trailers=trailers)
+            response = replace(response, reason=reason, headers=headers, trailers=trailers)
         if not response.body:
             return response, found, ()
         codings = [value for name, value in headers if name.lower() == _CODING]
@@ -201,6 +210,16 @@ class Redactor:
         if searched is None:
             return message
         return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
+
+    def conversation(self, talk: Conversation | None) -> Conversation | None:
+        """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
+        if talk is None or talk.close is None:
+            return talk
+        close = replace(talk.close, reason=self.words(talk.close.reason))
+        if close.answer is not None:
+            code, reason = close.answer
+            close = replace(close, answer=(code, self.words(reason)))
+        return replace(talk, close=close)
 
     def text(self, data: bytes) -> bytes:
         """Give any text without its secrets."""

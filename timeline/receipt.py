@@ -5,7 +5,7 @@ world or would have done, and what tried to leave. A replay is *faithful* when n
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
 process: of one that died the last events may be missing. One that was served an answer only because a
 person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
-injected. Exit codes and their order are the design's
+injected, or in which a contract kept an answer of the tape from the agent. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -21,6 +21,7 @@ from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
+from .contract_row import ContractRow
 from .hints import Hints, split_place
 from .ledger import Effect, Ledger
 
@@ -129,6 +130,11 @@ class Receipt:
     """The first of those that were noted, by seq."""
     injected: list[InjectedRow] = field(default_factory=list)
     """Faults on purpose."""
+    contracts: list[ContractRow] = field(default_factory=list)
+    """Messages that were not as agreed on, the first; `contract_violations` counts all."""
+    contract_violations: int = 0
+    refused_by_contract: dict[str, None] = field(default_factory=dict)
+    """Rules for which the client of a playback was refused an answer that it had been given on the tape."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was left over where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
@@ -168,7 +174,8 @@ class Receipt:
         if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
-        return allowed + list(dict.fromkeys(f"injected: {row.rule}" for row in self.injected))
+        allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
 
     @property
     def root_after(self) -> InjectedRow | None:
@@ -225,6 +232,8 @@ class Receipt:
             "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
             "injected": [asdict(row) for row in self.injected],
+            "contracts": [asdict(row) for row in self.contracts],
+            "contract_violations": self.contract_violations,
             "root_after": asdict(self.root_after) if self.root_after is not None else None,
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
@@ -317,6 +326,8 @@ class _Fold:
             case EventKind.INJECTED:
                 row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
                 _bounded(receipt.injected, row)
+            case EventKind.CONTRACT:
+                self._contract(ContractRow.from_event(data))
             case EventKind.LOST:
                 receipt.sink_lost = dict(data["lost"])
             case EventKind.EGRESS:
@@ -394,6 +405,14 @@ class _Fold:
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
             _bounded(receipt.refused, row)
+
+    def _contract(self, row: ContractRow) -> None:
+        receipt = self.receipt
+        _bounded(receipt.contracts, row)
+        receipt.contract_violations += row.count
+        # A request that is refused has a verdict that says so.
+        if row.refused and not row.recorded and row.of != "request":
+            receipt.refused_by_contract[row.rule] = None
 
     def _held(self, event: Event) -> None:
         data = event.data

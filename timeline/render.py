@@ -26,6 +26,7 @@ from ..tape.model import (
     Response,
 )
 from ..tape.retention import Sentence
+from .contract_row import ContractRow
 from .ledger import Effect, describe_outcome
 from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
@@ -129,10 +130,13 @@ def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
     return f"{head}\n{table(lines)}"
 
 
-def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str:
+def render_exchange(
+    exchange: Exchange, messages: Iterable[Message] = (), contracts: Iterable[ContractRow] = ()
+) -> str:
     """Show one exchange in full; bodies are bounded and shown as text where they are text.
 
     messages: those of a WebSocket; the first are shown.
+    contracts: what checks have found in it.
     """
     request = exchange.request
     parts = [
@@ -163,6 +167,9 @@ def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str
         parts.append(
             plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
         )
+    if exchange.withheld:
+        parts.append(plain(f"withheld from the client: {exchange.withheld}", _TEXT))
+    parts += [plain(f"not as agreed on: {row.text}", _TEXT) for row in contracts]
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
 
@@ -244,7 +251,7 @@ def render_receipt(receipt: Receipt) -> str:
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         if receipt.faithful_but_for:
             needed = plain(", ".join(receipt.faithful_but_for))
-            drift = not receipt.injected
+            drift = not receipt.injected and not receipt.refused_by_contract
             verdict = (
                 f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
                 if drift
@@ -270,6 +277,7 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _effects(receipt)
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
+    lines += _rows("not as agreed on", [f"seq {row.seq}  {row.text}" for row in receipt.contracts])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from playhead.config import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
     ConfigError,
+    ContractRule,
     Control,
     EffectRule,
     FaultRule,
@@ -150,6 +152,27 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        ("contracts: []\nmodel_contracts: off", Config()),
+        (
+            "contracts: [{match: 'https://a', request: {minimum: 1.50}, on_violation: refuse}]",
+            Config(
+                contracts=(
+                    ContractRule(
+                        parse_match("https://a"), '{"minimum":1.50}', on_violation=Breach.REFUSE
+                    ),
+                )
+            ),
+        ),
+        (
+            "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', response: {}}",
+            Config(
+                contracts=(
+                    ContractRule(parse_match("https://a"), "{}"),
+                    ContractRule(parse_match("https://a"), "", "{}"),
+                )
+            ),
+        ),
+        ("model_contracts: refuse", Config(model_contracts=Breach.REFUSE)),
         (
             "retention: {keep: 90d, labels: {ci: 1d, incident: forever}}",
             Config(
@@ -511,6 +534,44 @@ FAULTS = [
     ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
     ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
     ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
+    ("contracts: [{request: {}}]", "1:13: contracts[0].match: missing; expected a match pattern"),
+    ("contracts: [{match: 'https://a'}]", "1:13: contracts[0]: says nothing of what it matches"),
+    (
+        "contracts: [{match: 'https://a', request: [a]}]",
+        "1:43: contracts[0].request: expected text, found a list",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: none.json}]",
+        "1:43: contracts[0].request: no such file: none.json; expected a JSON Schema",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {}, on_violation: refus}]",
+        "1:61: contracts[0].on_violation: unknown value 'refus'; did you mean 'refuse'?",
+    ),
+    (
+        "contracts:\n- match: https://a\n  response:\n    properties:\n      a: {type: strin}",
+        "5:17: contracts[0].response.properties.a.type: no JSON Schema: no type; expected array",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {pattern: '(?=a)'}}]",
+        '1:53: contracts[0].request.pattern: no JSON Schema: "(?=a)" is not a "regex" of the kind',
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {$ref: 'https://a/b.json'}}]",
+        "1:43: contracts[0].request: no JSON Schema: $ref 'https://a/b.json' leads out of the schema",
+    ),
+    (
+        "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', request: {type: string}}",
+        "3:3: contracts[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', request: {}, on_violation: refuse}",
+        "3:3: contracts[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "model_contracts: on",
+        "1:18: model_contracts: unknown value 'on'; expected off, note or refuse",
+    ),
     (
         "control: {listen: 8081}",
         "1:19: control.listen: '8081' is no listen address; expected HOST:PORT",

@@ -66,6 +66,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "upstream_ca",
         "upstream_encoding",
         "live_max",
+        "model_contracts",
         "sink",
     )
     for field in fields(Config):

@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,12 +19,14 @@ import httpx
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
+from click.testing import CliRunner
 
 from playhead.examples.double_refund import fake_payments, fake_provider
+from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import prepared
-from playhead.tests.support.process import playhead
+from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.timeline import build
 from playhead.timeline.export import exchange_json
 
@@ -157,6 +160,71 @@ class TestTape:
             assert told == [effect[name] for effect in tape.account["effects"]], name
 
 
+class TestGate:
+    """The incident with a gate on refunds that may be duplicates, and somebody who looks at what it holds."""
+
+    def test_the_second_refund_waits_and_the_denied_agent_goes_on(self, tmp_path: Path) -> None:
+        """It is held with the note that it repeats the first, which timed out; one refund stands in the ledger."""
+        store, file, receipt = tmp_path / "store", tmp_path / "playhead.yaml", tmp_path / "r.json"
+        flags = ("-c", file, "--store", store, "--receipt", receipt)
+        command = ("--", sys.executable, "-m", f"{STORY}.agent")
+        with _fakes("2") as fakes:
+            (_, provider), (_, payments) = fakes
+            rule = f"{{match: 'POST {payments}/v1/refunds', gate: duplicates}}"
+            file.write_text(f"effects: [{rule}]\n")
+            environment = {
+                "OPENAI_BASE_URL": f"{provider}/v1",
+                "OPENAI_API_KEY": "any",
+                "PAYMENTS_URL": payments,
+                "REFUND_TIMEOUT_S": "1.5",
+            }
+            recording = subprocess.Popen(
+                [*COMMAND, "record", *map(str, flags), "--run", "gated", *command],
+                env=os.environ | environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            listed: list[Any] = []
+
+            def look() -> bool:
+                listed[:] = _held(store)
+                return listed != []
+
+            wait_until(look, 30)
+            (held,) = listed
+            assert held["reason"].endswith(
+                f"it may repeat the effect of exchange {held['repeats']}"
+            )
+            assert "amount=4900" in held["body"]
+            denied = _gates(store, "deny", held["id"], "--reason", "it has been paid already")
+            assert f"{held['id']}: denied by " in denied
+            out, err = recording.communicate(timeout=30)
+            assert recording.returncode == 0, err
+            with urllib.request.urlopen(f"{payments}/ledger") as response:
+                assert [each["id"] for each in json.load(response)["refunds"]] == ["re_1"]
+        first, second = [line for line in out.splitlines() if line.startswith("tool      refund")]
+        assert first.endswith("the payment API timed out")
+        assert "it has been paid already" in second
+        assert out.splitlines()[-1].endswith("Please write to a colleague of mine.")
+        told = json.loads(receipt.read_text())
+        (gate,) = told["gates"]
+        assert (gate["ruling"], gate["why"]) == ("denied", "it has been paid already")
+        assert gate["waited_s"] < 1.5
+        assert [effect["answered_by"] for effect in told["effects"]] == ["upstream", "refused"]
+
+
+def _gates(store: Path, *arguments: str) -> str:
+    """Give what `playhead gates` prints."""
+    done = CliRunner().invoke(cli, ["gates", *arguments, "--store", str(store)])
+    return done.output if done.exit_code == 0 else ""
+
+
+def _held(store: Path) -> list[Any]:
+    rows: list[Any] = json.loads(_gates(store, "--json") or "[]")
+    return rows
+
+
 class TestProcesses:
     """The fakes and the agent as the demo runs them, each a process of its own."""
 
@@ -178,7 +246,7 @@ class TestProcesses:
             "REFUND_TIMEOUT_S": "0.3",
         }
         command = [sys.executable, "-m", f"{STORY}.agent"]
-        done = prepared.run(command, imports=["openai"], env=environment, text=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.splitlines() == [
             f"customer  {agent.COMPLAINT}",

@@ -183,6 +183,17 @@ async def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(
     assert find_addresses(store_dir) == []
 
 
+async def test_a_name_of_loopback_that_leads_elsewhere_is_not_listened_on(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name means is known when it is bound."""
+    monkeypatch.setattr(server, "_bind", lambda _: _bind(Listen("0.0.0.0", 0)))
+    with pytest.raises(EngineError, match=r"would listen on 0\.0\.0\.0 for localhost:0"):
+        async with controlled(Config(store=store_dir, control=Control(Listen("localhost", 0)))):
+            pytest.fail("it was opened")
+    assert find_addresses(store_dir) == []
+
+
 async def test_a_certificate_that_cannot_be_read_stops_the_start(
     store_dir: Path, certificates: Certificates
 ) -> None:
