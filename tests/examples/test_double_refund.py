@@ -178,7 +178,7 @@ class TestGate:
                 "PAYMENTS_URL": payments,
                 "REFUND_TIMEOUT_S": "1.5",
             }
-            recording = subprocess.Popen(
+            recording = prepared.start(
                 [*COMMAND, "record", *map(str, flags), "--run", "gated", *command],
                 env=os.environ | environment,
                 stdout=subprocess.PIPE,
