@@ -38,6 +38,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sandbox,
     Sink,
     Tls,
     UpstreamEncoding,
@@ -57,6 +58,7 @@ from .values import (
     parse_header_value,
     parse_host,
     parse_listen,
+    parse_live_match,
     parse_mode,
     parse_model_drift,
     parse_pace,
@@ -74,7 +76,10 @@ from .values import (
     url_host,
 )
 
-FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+FLAGS = (
+    *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
+    *("sandbox", "capture"),
+)
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
 _NO_MATCH = Match("", frozenset(), "", "", None, "")
@@ -89,6 +94,7 @@ _COMPUTED = ("content-length", "transfer-encoding", "connection")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 304)
+_CONTAINMENT = choice("contained", "strict", "none")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -224,6 +230,10 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, runs=runs, playback=replace(config.playback, run=run))
         case "store":
             return replace(config, store=parse_place(text))
+        case "sandbox":
+            return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
+        case "capture":
+            return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -274,7 +284,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "control"),
+        *("limits", "sink", "retention", "control", "sandbox"),
     )
     default = Config()
 
@@ -304,6 +314,7 @@ def _config(value: Value, base: Path | None) -> Config:
         limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
         control=fields.section("control", lambda given: _control(given, place), default.control),
+        sandbox=fields.section("sandbox", _sandbox, default.sandbox),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)
@@ -449,7 +460,8 @@ def _pattern(fields: Fields) -> Match:
 def _live_rule(value: Value) -> LiveRule:
     fields = value.fields("match", "reason")
     reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
-    return LiveRule(_pattern(fields), reason)
+    match = fields.required("match", parse_live_match, _MISSING_MATCH, _NO_MATCH)
+    return LiveRule(match, reason)
 
 
 def _effect_rule(value: Value) -> EffectRule:
@@ -465,6 +477,15 @@ def _effect_rule(value: Value) -> EffectRule:
     if value.is_mapping and len(fields.given) == 1 and "match" in fields.given:
         value.fault("says nothing but what it matches; expected answer, gate or on_miss")
     return rule
+
+
+def _sandbox(value: Value) -> Sandbox:
+    fields = value.fields("replay", "record")
+    default = Sandbox()
+    return Sandbox(
+        replay=fields.parsed("replay", _CONTAINMENT, default.replay),
+        record=fields.parsed("record", _CONTAINMENT, default.record),
+    )
 
 
 def _gate(value: Value) -> Gate | None:
