@@ -4,6 +4,8 @@
 2. Folders with sockets of programs outside are empty; single sockets are nothing.
 3. The resolver asks us, the machine's own names are loopback, and the system's roots hold our certificate too.
 4. `/proc` shows the processes of the sandbox alone.
+5. The kernel's settings can be read only: a file of root's may be written by root without any capability, and what
+   stands in `core_pattern` is run outside.
 
 Files stay as they are: what may be written outside may be written here.
 """
@@ -13,12 +15,15 @@ from typing import Any
 
 from .kernel import (
     MS_BIND,
+    MS_NOATIME,
     MS_NODEV,
+    MS_NODIRATIME,
     MS_NOEXEC,
     MS_NOSUID,
     MS_PRIVATE,
     MS_RDONLY,
     MS_REC,
+    MS_RELATIME,
     MS_REMOUNT,
     mount,
     unmount,
@@ -28,6 +33,17 @@ _STAGE = "/proc"
 """Where files of ours are written before they are put in the places of others: there on every machine, and hidden
 by the new one afterwards."""
 _PLAIN = MS_NOSUID | MS_NODEV
+_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+"""Of `/proc`; what there is of them."""
+_KEPT = (
+    # of statvfs, of mount: what a mount from outside has, it cannot lose in here
+    (os.ST_NOSUID, MS_NOSUID),
+    (os.ST_NODEV, MS_NODEV),
+    (os.ST_NOEXEC, MS_NOEXEC),
+    (os.ST_NOATIME, MS_NOATIME),
+    (os.ST_NODIRATIME, MS_NODIRATIME),
+    (os.ST_RELATIME, MS_RELATIME),
+)
 
 
 def rearrange(plan: dict[str, Any]) -> None:
@@ -48,6 +64,12 @@ def rearrange(plan: dict[str, Any]) -> None:
         _lock(target)
     _write_files(plan["files"])
     mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC)
+    for path in (f"/proc/{name}" for name in _SETTINGS):
+        if os.path.exists(path):
+            mount(path, path, flags=MS_BIND)
+            _lock(path)
+    for path in _mounted_below("/sys"):
+        _lock(path)
 
 
 def _write_files(files: dict[str, str]) -> None:
@@ -62,10 +84,27 @@ def _write_files(files: dict[str, str]) -> None:
             os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
             with open(target, "x"):
                 pass
-        mount(source, target, flags=MS_BIND)
+        try:
+            mount(source, target, flags=MS_BIND)
+        except FileNotFoundError:
+            # A file that is gone is mounted there, over which nothing can be. Whatever resolver or address it names
+            # leads to us all the same.
+            continue
         _lock(target)
     unmount(_STAGE)
 
 
 def _lock(target: str) -> None:
-    mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | _PLAIN)
+    """Have nothing be written through a mount."""
+    has = os.statvfs(target).f_flag
+    kept = sum(flag for told, flag in _KEPT if has & told)
+    mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
+
+
+def _mounted_below(folder: str) -> list[str]:
+    """List the mounts at a folder and below it, as far as they can be seen."""
+    with open("/proc/self/mountinfo") as file:
+        points = [line.split()[4] for line in file]
+    # Blanks and such are written as octal numbers. Source: proc_pid_mountinfo(5).
+    names = (point.encode().decode("unicode_escape") for point in points)
+    return [name for name in names if name == folder or name.startswith(f"{folder}/")]
