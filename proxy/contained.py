@@ -93,12 +93,13 @@ class Contained:
             self._reached.update(within_reach(self._plan.hidden, self._plan.masked))
 
     def _sole_process(self) -> str:
-        """Name the process that runs in the sandbox, where there is one alone."""
+        """Name the command's process if there has never been another; a refused socket itself tells nothing."""
         pid = self.box.pid
         process = find_process(pid) if pid is not None else None
-        if pid is None or process is None or _children(process.parent) != [pid] or _children(pid):
+        if pid is None or process is None or _had_children(pid) or _children(pid):
             return ""
-        return process.name
+        others = _had_children(process.parent) or _children(process.parent) != [pid]
+        return "" if others else process.name
 
     def evidence(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Give what is told of the sandbox, and what tried to leave it. Once the command has ended."""
@@ -142,6 +143,16 @@ class Contained:
             if one.leaves
         ]
         return told, left
+
+
+def _had_children(pid: int) -> bool:
+    """Say whether a child of a process has ended: each leaves page faults behind (proc_pid_stat(5), `cminflt`)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return True
+    return int(fields[8]) > 0
 
 
 def _children(pid: int) -> list[int]:

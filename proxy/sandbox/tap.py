@@ -1,7 +1,7 @@
 """What was tried in a sandbox and refused, read from packets: by destination, and by process where that can be told.
 
-A TCP socket that was refused is gone before anybody can ask whose it was. While a sandbox has one process beside the
-first, it was that one's.
+A TCP socket that was refused is gone before anybody can ask whose it was: it is told only while the command has never
+made another process.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Tap:
     def __init__(self, sock: socket.socket, process: Callable[[], str]) -> None:
         """Read a socket that `listeners` made.
 
-        process: names the process that is at it now, where there is only one.
+        process: names whose an attempt can only be; empty where it may be another's.
         """
         self._socket = sock
         self._process = process

@@ -274,26 +274,34 @@ class Terminal:
         os.close(self.ours)
 
 
-def test_ctrl_c_is_the_commands_and_the_launcher_seals(env: dict[str, str], store: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["", "--capture"])
+def test_ctrl_c_is_the_commands_and_the_launcher_seals(
+    env: dict[str, str], store: Path, sandbox: str
+) -> None:
     """At a terminal the command reads what is typed, gets Ctrl-C, and its run is sealed all the same."""
     # Not one long read: a signal that comes just before it is noticed only after it.
     wait = "import time\nwhile True: time.sleep(0.05)"
     code = child(f"ready(); print('got ' + input(), flush=True)\n{wait}")
-    words = [*COMMAND, "record", "--run", "typed", "--store", str(store), *code]
+    name = f"typed{sandbox}"
+    words = [*COMMAND, "record", *sandbox.split(), "--run", name, "--store", str(store), *code]
     with Terminal(words, env) as terminal:
         terminal.expect("ready")
         terminal.type("hello\n")
         terminal.expect("got hello")
         terminal.type("\x03")
         terminal.expect("KeyboardInterrupt")
-        terminal.expect("receipt of typed ")
+        terminal.expect(f"receipt of {name} ")
         assert terminal.process.wait(10) == 130
-    assert _status(store, "typed") is RunStatus.SEALED
+    assert _status(store, name) is RunStatus.SEALED
 
 
-def test_ctrl_z_gives_the_terminal_back_to_the_shell(env: dict[str, str], store: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["", "--capture"])
+def test_ctrl_z_gives_the_terminal_back_to_the_shell(
+    env: dict[str, str], store: Path, sandbox: str
+) -> None:
     """The command and the launcher stop together, and go on together in the foreground."""
-    words = " ".join(map(_quoted, [*COMMAND, "record", "--run", "paused", "--store", str(store)]))
+    flags = [*sandbox.split(), "--run", f"paused{sandbox}", "--store", str(store)]
+    words = " ".join(map(_quoted, [*COMMAND, "record", *flags]))
     code = " ".join(map(_quoted, child("ready(); print('got ' + input(), flush=True); ask('/b')")))
     script = f'{words} {code} | cat; echo "shell $?"; read word; fg; echo "end $word $?"'
     with Terminal(["bash", "-mc", script], env) as terminal:

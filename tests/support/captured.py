@@ -7,6 +7,8 @@ Origins stand at names of this machine, at the ports that are everybody's: hence
 import json
 import os
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -23,52 +25,63 @@ from .process import COMMAND
 HOST, PLAIN = "api.example.test", "plain.example.test"
 _HOSTS = f"127.0.0.1 localhost {HOST} {PLAIN}\n"
 
-_PYTHON = {
-    "urllib": f"import urllib.request as u; print(u.urlopen('https://{HOST}/urllib').read().decode())",
-    "urllib plain": f"import urllib.request as u; print(u.urlopen('http://{PLAIN}/urllib').read().decode())",
-    "aiohttp": f"""
-import aiohttp, asyncio
-async def main():
-    async with aiohttp.ClientSession() as session:
-        async with session.get('https://{HOST}/aiohttp') as answer:
-            print(await answer.text())
-asyncio.run(main())""",
-    "raw tls": f"""
-import socket, ssl
-sock = ssl.create_default_context().wrap_socket(socket.create_connection(('{HOST}', 443)), server_hostname='{HOST}')
-sock.sendall(b'GET /raw HTTP/1.1\\r\\nHost: {HOST}\\r\\nConnection: close\\r\\n\\r\\n')
-print(sock.makefile('rb').read().partition(b'\\r\\n\\r\\n')[2].decode())""",
-    "an address alone": f"""
-import socket
-sock = socket.create_connection(('203.0.113.9', 80))
-sock.sendall(b'GET /address HTTP/1.1\\r\\nHost: {PLAIN}\\r\\nConnection: close\\r\\n\\r\\n')
-print(sock.makefile('rb').read().partition(b'\\r\\n\\r\\n')[2].decode())""",
-}
+_ADDRESS = "203.0.113.9"
 
 
-def clients() -> dict[str, list[str]]:
-    """Give the clients that this machine has, by name."""
-    found = {name: [sys.executable, "-c", code] for name, code in _PYTHON.items()}
-    if shutil.which("curl"):
-        found["curl"] = ["curl", "-sS", f"https://{HOST}/curl"]
-        found["curl without variables"] = ["env", "-i", "curl", "-sS", f"https://{HOST}/bare"]
-    if shutil.which("node"):
-        code = f"fetch('https://{HOST}/node').then(a => a.text()).then(console.log)"
-        found["node"] = ["node", "-e", code]
-    return found
+def _urllib(url: str) -> str:
+    import urllib.request
+
+    with urllib.request.urlopen(url) as answer:
+        return str(answer.read().decode())
+
+
+def _aiohttp(url: str) -> str:
+    import asyncio
+
+    import aiohttp
+
+    async def ask() -> str:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return await answer.text()
+
+    return asyncio.run(ask())
+
+
+def _raw(address: str, port: int, host: str) -> str:
+    """Ask without any library: over TLS at its port, plain at the other."""
+    sock = socket.create_connection((address, port))
+    if port == 443:
+        sock = ssl.create_default_context().wrap_socket(sock, server_hostname=host)
+    with sock:
+        sock.sendall(f"GET /raw HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        return sock.makefile("rb").read().partition(b"\r\n\r\n")[2].decode()
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout.strip() or done.stderr.strip()[-500:]
 
 
 def run_clients() -> None:
-    """Run each without proxy variables; print what they print, as JSON."""
-    environ = {
-        name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+    """Run each without proxy variables; print what it was answered, as JSON."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[name]
+    told = {
+        "urllib": _urllib(f"https://{HOST}/urllib"),
+        "urllib plain": _urllib(f"http://{PLAIN}/urllib"),
+        "aiohttp": _aiohttp(f"https://{HOST}/aiohttp"),
+        "raw TLS": _raw(HOST, 443, HOST),
+        # Whoever knows addresses by himself is known by what he greets, or asks for.
+        "an address, with TLS": _raw(_ADDRESS, 443, HOST),
+        "an address, plain": _raw(_ADDRESS, 80, PLAIN),
     }
-    told = {}
-    for name, command in clients().items():
-        done = subprocess.run(
-            command, env=environ, capture_output=True, text=True, timeout=60, check=False
-        )
-        told[name] = done.stdout.strip() or done.stderr.strip()[-500:]
+    if shutil.which("curl"):
+        told["curl"] = _run("curl", "-sS", f"https://{HOST}/curl")
+        # Nor does it know a variable that names our certificate.
+        told["curl, bare"] = _run("env", "-i", "curl", "-sS", f"https://{HOST}/bare")
+    if shutil.which("node"):
+        code = f"fetch('https://{HOST}/node').then(a => a.text()).then(console.log)"
+        told["node"] = _run("node", "-e", code)
     print(json.dumps(told))
 
 
