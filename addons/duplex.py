@@ -17,7 +17,7 @@ from ..tape.model import Exchange, Request, RequestClass, VerdictKind
 from ..tape.policy import Action, Decision
 from .fault import note_injected
 from .flight import Early, Flight, note_verdict
-from .playback import play
+from .playback import notes, play
 from .session import Session
 from .wire import read_request
 
@@ -87,9 +87,13 @@ def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
         note_injected(flight)
         reason = flight.decision.reason
     play(flight, recorded)
+    if session.bus is not None:
+        flight.answered = recorded
     assert flight.request is not None
+    more = notes(flight, flight.request, recorded)
+    served = VerdictKind.SERVED
     note_verdict(
-        flight, flight.request, VerdictKind.SERVED, reason, tape_seq=recorded.seq, match="exact"
+        flight, flight.request, served, reason, tape_seq=recorded.seq, match="exact", **more
     )
 
 

@@ -7,13 +7,13 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection, http
 
 from ..store import Spool
 from ..tape.boundary import find_boundary
+from ..tape.classify import Kind
 from ..tape.divergence import Dependence, Divergence
 from ..tape.events import EventKind
 from ..tape.faults import Injection
@@ -46,6 +46,7 @@ from ..tape.stub import Made
 from .effects import Effect
 from .failure import find_fault
 from .gates import Held
+from .outcome import idempotency_key, repeat_row
 from .session import Session
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class Flight:
         self.flow = flow
         self.seq = seq
         self.facts = facts
-        self.named = True
-        """Whether a pattern gave it its class; its body says nothing then."""
+        self.kind = Kind(facts.request_class, named=True)
+        """What its method and URL say of it."""
         self.decision: Decision | None = None
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
@@ -379,14 +380,3 @@ def note_verdict(
     }
     flight.told = told
     flight.session.note(EventKind.VERDICT, **told)
-
-
-def idempotency_key(request: Request) -> bytes | None:
-    """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
-    value = request.header(b"idempotency-key")
-    return blake2b(value, digest_size=8).digest() if value is not None else None
-
-
-def repeat_row(repeat: Repeat) -> list[Any]:
-    """Give a repeat as it stands in an event."""
-    return [repeat.of, repeat.kind.value, repeat.unseen]

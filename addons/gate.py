@@ -13,8 +13,9 @@ from mitmproxy import http
 from ..tape.events import EventKind
 from ..tape.gate import Ruled, Ruling
 from ..tape.policy import Action, Decision
-from .flight import Flight, find_flight, repeat_row
+from .flight import Flight, find_flight
 from .gates import MOST_HELD, Gates
+from .outcome import repeat_row
 from .sessions import Sessions
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..store import LogCorrupt
-from ..tape.ask_body import asks_to_read
+from ..tape.ask_body import reads_by_body
 from ..tape.canonical import raw_key
 from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
@@ -71,7 +71,7 @@ class Judge:
         facts = Facts(method, scheme, host, message.port, target, kind.of)
         seq = session.next_seq() if session.run is not None else Seq(0)
         flight = Flight(session, flow, seq, facts)
-        flight.named = kind.named
+        flight.kind = kind
         flight.fields = message.data.headers.fields
         flight.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, flight)
@@ -113,11 +113,7 @@ class Judge:
         request, flight.redactions = redact(asked)
         flight.request = request
         flight.searched = not recording
-        if (
-            flight.request_class is RequestClass.EFFECT
-            and not flight.named
-            and asks_to_read(request)
-        ):
+        if reads_by_body(flight.kind, request):
             flight.facts = replace(flight.facts, request_class=RequestClass.READ, by_body=True)
         if recording:
             return self._judge_leaving(flight, session)
@@ -169,11 +165,11 @@ class Judge:
         flight.fingerprint = found
         assert session.cursor is not None
         hit = session.cursor.find(found, flight.request_class, repeat=self._repeats(flight))
-        if (
-            isinstance(hit, Unknown)
-            and flight.request_class is RequestClass.INFERENCE
-            and session.policy.find_live(flight.facts) is None
-        ):
+        if session.policy.find_live(flight.facts) is not None:
+            flight.found = hit
+            self._let_out(flight, session)
+            return None
+        if isinstance(hit, Unknown) and flight.request_class is RequestClass.INFERENCE:
             return self._look_for_drift(flight, session)
         if not isinstance(hit, Hit) and session.policy.imitates(flight.facts):
             return self._settle_stub(flight, session, hit)
@@ -219,13 +215,9 @@ class Judge:
         return None
 
     def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
-        """Decide; True where a recorded exchange is to be served, unless it comes too early."""
-        live = session.policy.find_live(flight.facts) is not None
-        if live:
-            flight.decision = decide_leaving(flight, session.policy, found)
-        else:
-            now = Standing(model=flight.made is not None)
-            flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
+        """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
+        now = Standing(model=flight.made is not None)
+        flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
             return False

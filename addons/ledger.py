@@ -41,7 +41,10 @@ def tell_line(flight: "Flight") -> bytes:
     if flight.injection is not None and flight.injection.text in flight.warnings:
         name, inject = flight.injection.rule.label, flight.injection.kind.value
         inject_into(effect, name, inject, playback=session.mode is Mode.PLAYBACK)
-    complete(effect, flight.request, flight.answered)
+    early = flight.early
+    # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
+    asked = early.exchange.request if early is not None and not early.diverged else flight.request
+    complete(effect, asked, flight.answered)
     if flight.divergence is not None:
         effect.divergence = flight.divergence.to_json()
     held = flight.held

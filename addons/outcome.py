@@ -1,8 +1,44 @@
 """The events that tell of an exchange: its intent, and its outcome."""
 
+from hashlib import blake2b
+from typing import Any
+
 from ..tape.events import Event, EventKind
 from ..tape.limits import Charge
-from ..tape.model import Exchange
+from ..tape.model import Exchange, Repeat, Request, RequestClass
+
+
+def idempotency_key(request: Request) -> bytes | None:
+    """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
+    value = request.header(b"idempotency-key")
+    return blake2b(value, digest_size=8).digest() if value is not None else None
+
+
+def repeat_row(repeat: Repeat) -> list[Any]:
+    """Give a repeat as it stands in an event."""
+    return [repeat.of, repeat.kind.value, repeat.unseen]
+
+
+def intent_row(
+    seq: int,
+    request: Request,
+    request_class: RequestClass,
+    fingerprint: bytes,
+    *,
+    repeat: Repeat | None = None,
+) -> dict[str, Any]:
+    """Give what the event says that tells of a request's arrival."""
+    data: dict[str, Any] = {
+        "seq": seq,
+        "method": request.method,
+        "url": request.url,
+        "request_class": request_class.value,
+        "fingerprint": fingerprint,
+        "key": idempotency_key(request),
+    }
+    if repeat is not None:
+        data["repeat"] = repeat_row(repeat)
+    return data
 
 
 def outcome_event(exchange: Exchange, *, live: bool = False, charge: Charge | None = None) -> Event:

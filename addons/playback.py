@@ -11,7 +11,8 @@ from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
 from .fault import lay_fault, note_injected
-from .flight import Flight, find_flight, idempotency_key, note_verdict
+from .flight import Flight, find_flight, note_verdict
+from .outcome import idempotency_key
 from .record import is_terminal
 from .refuse import refusal
 from .wire import make_head
@@ -63,13 +64,8 @@ class Playback:
         more: dict[str, Any] = {}
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
-        if verdict is VerdictKind.SERVED and flight.request_class is RequestClass.EFFECT:
-            differs = _compare_keys(flight, request, exchange)
-            if differs:
-                more["drifted"] = differs
-        # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-        if _gave_up(exchange) and flight.injection is None:
-            more["waits"] = True
+        if verdict is VerdictKind.SERVED:
+            more |= notes(flight, request, exchange)
         note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
 
@@ -91,10 +87,18 @@ def play(flight: Flight, exchange: Exchange) -> None:
         lay_fault(flight, flight.injection)
 
 
-def _compare_keys(flight: Flight, request: Request, recorded: Exchange) -> str:
-    """Say how an effect's idempotency key differs from the one on the tape, its value aside."""
-    asked, had = idempotency_key(request), idempotency_key(recorded.request)
-    return flight.session.key_pairs.compare(flight.seq, asked, recorded.seq, had)
+def notes(flight: Flight, request: Request, recorded: Exchange) -> dict[str, Any]:
+    """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up."""
+    found: dict[str, Any] = {}
+    if flight.request_class is RequestClass.EFFECT:
+        asked, had = idempotency_key(request), idempotency_key(recorded.request)
+        differs = flight.session.key_pairs.compare(flight.seq, asked, recorded.seq, had)
+        if differs:
+            found["drifted"] = differs
+    # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
+    if _gave_up(recorded) and flight.injection is None:
+        found["waits"] = True
+    return found
 
 
 def _gave_up(exchange: Exchange) -> bool:

@@ -5,7 +5,8 @@ answer, canonical form, packing, happens on the store's writer thread.
 """
 
 import contextlib
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from mitmproxy import connection, http
@@ -33,8 +34,8 @@ from ..tape.model import (
 from ..tape.policy import Action
 from .effects import Effect
 from .failure import INTERNAL, NOT_SENT
-from .flight import Flight, find_flight, idempotency_key, note_verdict, repeat_row
-from .outcome import outcome_event
+from .flight import Flight, find_flight, note_verdict
+from .outcome import idempotency_key, intent_row, outcome_event
 from .session import Session
 from .sessions import Sessions
 from .standing import settle_gated
@@ -107,8 +108,10 @@ class Record:
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
-        elif flight.recording and not flight.broken and flight.session.run is not None:
-            made = _Maker(flight, flight.flow.response, complete=False, outcome=False)
+        elif flight.recording and not flight.broken and flight.request_ended:
+            # Half a request would stand for the whole one.
+            made = _Maker(flight, flight.flow.response, complete=False)
+            assert flight.session.run is not None
             await flight.session.store.save(flight.session.run.number, made)
 
     async def playhead_left(self, flight: Flight) -> None:
@@ -116,8 +119,7 @@ class Record:
         session, gone = flight.session, flight.gone
         if session.run is None or gone is None or flight.broken:
             return
-        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
-        session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone.at_us)
+        made = _Maker(flight, flight.flow.response, complete=True, tell=_left)
         await session.store.save(session.run.number, made)
 
     async def response(self, flow: http.HTTPFlow) -> None:
@@ -207,9 +209,10 @@ class Record:
             await self._save(flight, answer, complete=whole)
         flight.finish()
 
-    def break_off(self, flight: Flight, text: str) -> Awaitable[None] | None:
+    def break_off(self, flight: Flight, text: str, rule: str) -> Awaitable[None] | None:
         """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
 
+        rule: what decided that.
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
         if flight.recording and not flight.saved:
@@ -227,7 +230,7 @@ class Record:
         if flight.request is not None and not flight.finished:
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
-                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+                note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=rule)
             if isinstance(flight.conversation, Played):
                 waiting = flight.conversation.end()
         flight.finish()
@@ -256,7 +259,7 @@ class Record:
     def _begin(self, flight: Flight) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
         assert flight.session.run is not None
-        made = _Maker(flight, flight.flow.response, complete=True, outcome=False)
+        made = _Maker(flight, flight.flow.response, complete=True)
         flight.session.store.save_unwaited(flight.session.run.number, made)
 
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
@@ -267,7 +270,7 @@ class Record:
             await flight.keep_bodies()
             if flight.session.meter is not None:
                 flight.session.meter.heard(flight, answer)
-            made = _Maker(flight, answer, complete=complete, outcome=True)
+            made = _Maker(flight, answer, complete=complete, tell=_outcome)
             await flight.session.store.save(flight.session.run.number, made)
             if complete and flight.gone is None:
                 for effect in (flight.effect, flight.gated):
@@ -282,20 +285,17 @@ def _intent(flight: Flight) -> Event:
     # What is sent on as it comes has no body yet that could be compared.
     request = flight.request if flight.duplex else _identified(flight)
     assert request is not None
-    data = {
-        "seq": flight.seq,
-        "method": request.method,
-        "url": request.url,
-        "request_class": flight.request_class.value,
-        "fingerprint": flight.fingerprint or b"",
-        "key": idempotency_key(request),
-    }
+    data = intent_row(
+        flight.seq,
+        request,
+        flight.request_class,
+        flight.fingerprint or b"",
+        repeat=flight.repeat,
+    )
     assert flight.decision is not None
     data["rule"] = flight.decision.rule
     if flight.session.mode is Mode.PLAYBACK or flight.held is not None:
         data["reason"] = flight.decision.reason
-    if flight.repeat is not None:
-        data["repeat"] = repeat_row(flight.repeat)
     flight.told = data
     return Event(EventKind.INTENT, flight.started_ns, data)
 
@@ -319,6 +319,18 @@ def _identified(flight: Flight) -> Request:
     return request
 
 
+def _outcome(flight: Flight, exchange: Exchange) -> Event:
+    live = exchange.verdict is VerdictKind.LIVE
+    return outcome_event(exchange, live=live, charge=flight.charge)
+
+
+def _left(flight: Flight, exchange: Exchange) -> Event:
+    """Correct an outcome that was told already."""
+    assert exchange.gone is not None
+    told = {"seq": flight.seq, "gone_us": exchange.gone.at_us}
+    return Event(EventKind.OUTCOME, time.time_ns(), told)
+
+
 class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
@@ -330,21 +342,30 @@ class _Maker:
         "end_us",
         "flight",
         "head",
-        "outcome",
         "pieces",
         "places",
         "spilled",
+        "tell",
     )
 
     def __init__(
-        self, flight: Flight, answer: http.Response | None, *, complete: bool, outcome: bool
+        self,
+        flight: Flight,
+        answer: http.Response | None,
+        *,
+        complete: bool,
+        tell: Callable[[Flight, Exchange], Event] | None = None,
     ) -> None:
+        """Take what is true now.
+
+        tell: makes what the log says of it; None where its outcome is still to come.
+        """
         self.flight = flight
         self.complete = complete
-        self.outcome = outcome
+        self.tell = tell
         meter = flight.session.meter
         model = flight.request_class is RequestClass.INFERENCE
-        final = outcome or not flight.saved
+        final = tell is _outcome or not flight.saved
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
@@ -419,7 +440,7 @@ class _Maker:
         )
         if session.bus is not None:
             flight.answered = exchange
-        outcome = outcome_event(exchange, live=live, charge=flight.charge) if self.outcome else None
+        outcome = self.tell(flight, exchange) if self.tell is not None else None
         return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
 
 

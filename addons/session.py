@@ -7,7 +7,6 @@ import asyncio
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Mapping
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ from ..tape.canonical import (
     fingerprint,
     raw_key,
 )
-from ..tape.classify import classify
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.faults import Faults
@@ -35,7 +33,7 @@ from ..tape.nearness import Endpoints
 from ..tape.policy import Policy
 from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
-from ..timeline.hints import split_place
+from ..timeline.endpoints import read_places
 from .effects import Effects
 from .ledger import tell_line
 from .meter import Meter
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from .flight import Flight
     from .stop import Stopped
 
-_PAGE = 500
-"""Events read at a time."""
 _PAUSE_S = 0.0005
 _PREPARED = 20_000
 """Exchanges of a tape up to which what explains a miss is read before there is one."""
@@ -258,41 +254,13 @@ class Session:
 
     def _read_tape(self) -> None:
         with self._reading:
-            if self.near is None:
-                self._read_endpoints()
-
-    def _read_endpoints(self) -> None:
-        assert self.tape is not None
-        found: dict[tuple[str, str], list[Seq]] = {}
-        near = Endpoints()
-        begun: dict[Seq, tuple[str, str]] = {}
-        after = 0
-        while page := self.store.events(self.tape, after, _PAGE):
-            for event in page:
-                data = event.data
-                if event.kind is EventKind.INTENT:
-                    key = (data["method"], data["url"].partition("?")[0])
-                    found.setdefault(key, []).append(event.seq)
-                    if not self._is_telemetry(data):  # which nobody wrote
-                        begun[event.seq] = key
-                elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
-                    key = (data["method"], data["url"].partition("?")[0])
-                    found.setdefault(key, []).append(event.seq)
-                    if not self._is_telemetry(data):
-                        near.add(event.seq, *key, 0)
-                elif event.kind is EventKind.OUTCOME and event.seq in begun:
-                    near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
-            after = page[-1].number
+            if self.near is not None:
+                return
+            assert self.tape is not None
+            classes = self.config.classes
             # Others want the interpreter too: nobody waits for this unless something diverged.
-            time.sleep(_PAUSE_S)
-        self.near, self.endpoints = near, found
-
-    def _is_telemetry(self, told: Mapping[str, Any]) -> bool:
-        """Say whether a request of the tape's log is telemetry by now; its body says nothing of that."""
-        place = split_place(told["url"])
-        if place is None:
-            return bool(told["request_class"] == RequestClass.TELEMETRY.value)
-        return classify(told["method"], *place, self.config.classes).of is RequestClass.TELEMETRY
+            found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
+            self.near, self.endpoints = found.near, found.asked
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
         """Give the place of a tunnel that a client has just asked for."""

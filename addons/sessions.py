@@ -122,8 +122,8 @@ class Sessions:
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
-        self.on_broken: Callable[[Flight, str], Awaitable[None] | None] | None = None
-        """Asked to keep an exchange that is broken off by us, with why."""
+        self.on_broken: Callable[[Flight, str, str], Awaitable[None] | None] | None = None
+        """Asked to keep an exchange that is broken off by us, with why and what decided that."""
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
         self.on_ending: Callable[[Session], Awaitable[None]] | None = None

@@ -8,7 +8,8 @@ from ..tape.gate import is_undone
 from ..tape.model import RequestClass
 from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
 from .effects import Effect
-from .flight import Flight, idempotency_key
+from .flight import Flight
+from .outcome import idempotency_key
 
 
 def asks_for_repeats(flight: Flight) -> bool:

@@ -19,10 +19,10 @@ from mitmproxy import connection
 from mitmproxy import flow as mflow
 
 from ..store import StoreError
+from ..tape import policy
 from ..tape.events import Event, EventKind
 from ..tape.gate import Ruled, Ruling
 from ..tape.model import VerdictKind
-from ..tape.policy import Action
 from ..tape.refusal import STOPPED
 from .flight import Flight, detach, note_verdict
 from .refuse import refusal
@@ -93,7 +93,7 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
                 writing += _broken(sessions, flight, text)
         elif flight.steps is not None or flight.conversation is not None:
             writing += _broken(sessions, flight, text)
-        elif flight.decision is not None and flight.decision.action is Action.SERVE:
+        elif flight.decision is not None and flight.decision.action is policy.Action.SERVE:
             _refuse(flight, text)
             continue
         else:
@@ -112,7 +112,7 @@ def _broken(sessions: Sessions, flight: Flight, text: str) -> list[Awaitable[Non
     # Not sent on any more once its connection stands, or its intent is durable.
     flight.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
     assert sessions.on_broken is not None
-    waiting = sessions.on_broken(flight, text)
+    waiting = sessions.on_broken(flight, text, policy.STOPPED)
     return [waiting] if waiting is not None else []
 
 
@@ -128,5 +128,5 @@ def _refuse(flight: Flight, text: str) -> None:
     if flight.request is not None:
         # Where nothing can be written whoever asked for the stop is told by the event.
         with contextlib.suppress(StoreError):
-            note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
+            note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=policy.STOPPED)
     flight.finish()

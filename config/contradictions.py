@@ -5,10 +5,11 @@ its say. Patterns that merely overlap are no contradiction: of those the first t
 an exception to a wider rule is written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .match import Match
+from .schema import FaultRule, Inject
 
 
 class Said(NamedTuple):
@@ -60,3 +61,25 @@ def _compare(first: Said, second: Said) -> str:
     if first.what.startswith("classes.") and second.what.startswith("classes."):
         return f"{where}, which puts the same requests into {first.what}; remove one of the two"
     return ""
+
+
+_ANSWERING = frozenset({Inject.DELAY, Inject.CUT, Inject.TIMEOUT_AFTER_SUCCESS})
+"""Faults in an answer of the upstream, which a WebSocket has none of."""
+
+
+def find_hidden(faults: Sequence[FaultRule]) -> Iterator[tuple[int, int]]:
+    """Give the faults that never hit anything, and the earlier one that is always first, both by index."""
+    for index, fault in enumerate(faults):
+        first = next((at for at in range(index) if _hides(faults[at], fault)), None)
+        if first is not None:
+            yield index, first
+
+
+def _hides(first: FaultRule, second: FaultRule) -> bool:
+    """Say whether a fault is injected into all that a later rule could hit."""
+    if any(limit is not None for limit in (first.nth, first.every, first.share)):
+        return False
+    if first.inject in _ANSWERING and second.inject not in _ANSWERING:
+        return False  # which hits WebSockets too
+    same = _requests(first.match) == _requests(second.match)
+    return same and set(second.modes) <= set(first.modes)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from .contradictions import Said, find_contradictions
+from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match import Match
@@ -24,6 +24,7 @@ from .schema import (
     Config,
     Control,
     EffectRule,
+    Encrypt,
     FaultRule,
     Gate,
     IgnoreRule,
@@ -284,7 +285,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "control", "sandbox"),
+        *("limits", "sink", "retention", "encrypt", "control", "sandbox"),
     )
     default = Config()
 
@@ -306,13 +307,14 @@ def _config(value: Value, base: Path | None) -> Config:
         effects=fields.each("effects", _effect_rule),
         reads=fields.each("reads", _read_rule),
         faults=fields.each("faults", _fault_rule),
-        fault_seed=fields.parsed("fault_seed", integer(0, 999_999_999), default.fault_seed),
+        fault_seed=fields.parsed("fault_seed", integer(0, _MOST), default.fault_seed),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
         redact_off=fields.each("redact_off", _keep_rule),
         limits=fields.section("limits", _limits, default.limits),
         retention=fields.section("retention", _retention, default.retention),
+        encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
         sandbox=fields.section("sandbox", _sandbox, default.sandbox),
     )
@@ -346,24 +348,11 @@ def _check_contradictions(document: Value, config: Config) -> None:
     for index, text in find_contradictions([one for _, one in said]):
         said[index][0].fault(text)
     faults = fields.items("faults")
-    for index, fault in enumerate(config.faults):
-        for value, first in zip(faults[:index], config.faults, strict=False):
-            if _hides(first, fault):
-                faults[index].fault(
-                    f"never hits: line {value.line} hits all of the same requests first; give that one"
-                    " nth, every or share, or remove one of the two"
-                )
-                break
-
-
-def _hides(first: FaultRule, second: FaultRule) -> bool:
-    """Say whether a fault is injected into all that a later rule could hit."""
-    if any(limit is not None for limit in (first.nth, first.every, first.share)):
-        return False
-    if first.inject in _ANSWERING and second.inject not in _ANSWERING:
-        return False  # which hits WebSockets too
-    same = replace(first.match, text="") == replace(second.match, text="")
-    return same and set(second.modes) <= set(first.modes)
+    for index, first in find_hidden(config.faults):
+        faults[index].fault(
+            f"never hits: line {faults[first].line} hits all of the same requests first; give that one"
+            " nth, every or share, or remove one of the two"
+        )
 
 
 def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
@@ -565,10 +554,7 @@ _OF_KIND = {
     "ending": (Inject.CUT, Inject.RESET),
 }
 """Keys of a fault that only some kinds have."""
-_ANSWERING = (Inject.DELAY, Inject.CUT, Inject.TIMEOUT_AFTER_SUCCESS)
-"""Faults in an answer of the upstream."""
 _CHOOSING = ("nth", "every", "share")
-_MOST = 999_999_999
 
 
 def _fault_rule(value: Value) -> FaultRule:
@@ -633,30 +619,26 @@ def _ignore_rule(value: Value) -> IgnoreRule:
 
 
 def _redact_rule(value: Value) -> RedactRule:
-    fields = value.fields("header", "query", "json", "form", "pattern", "path")
-    if value.is_mapping and len(fields.given) != 1:
-        value.fault("expected exactly one of header, query, json, form, pattern, path")
-    return RedactRule(
-        header=fields.parsed("header", _lower_header_name, ""),
-        query=fields.parsed("query", parse_parameter, ""),
-        json=fields.parsed("json", parse_parameter, ""),
-        form=fields.parsed("form", parse_parameter, ""),
-        pattern=fields.parsed("pattern", check_secret_regex, ""),
-        path=fields.parsed("path", check_secret_regex, ""),
-    )
+    return RedactRule(**_one_place(value, pattern=check_secret_regex, path=check_secret_regex))
 
 
 def _keep_rule(value: Value) -> KeepRule:
-    fields = value.fields("header", "query", "json", "form", "format")
+    return KeepRule(**_one_place(value, format=parse_secret_format))
+
+
+def _one_place(value: Value, **more: Callable[[str], str]) -> dict[str, str]:
+    """Read a rule that names one place: of a request's parts, or in one of the ways given."""
+    parsers = {
+        "header": _lower_header_name,
+        "query": parse_parameter,
+        "json": parse_parameter,
+        "form": parse_parameter,
+        **more,
+    }
+    fields = value.fields(*parsers)
     if value.is_mapping and len(fields.given) != 1:
-        value.fault("expected exactly one of header, query, json, form, format")
-    return KeepRule(
-        header=fields.parsed("header", _lower_header_name, ""),
-        query=fields.parsed("query", parse_parameter, ""),
-        json=fields.parsed("json", parse_parameter, ""),
-        form=fields.parsed("form", parse_parameter, ""),
-        format=fields.parsed("format", parse_secret_format, ""),
-    )
+        value.fault(f"expected exactly one of {', '.join(parsers)}")
+    return {key: fields.parsed(key, parse, "") for key, parse in parsers.items()}
 
 
 def _limits(value: Value) -> Limits:
@@ -701,6 +683,11 @@ def _retention(value: Value) -> Retention:
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
     return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+
+
+def _encrypt(value: Value, place: Callable[[str], Path]) -> Encrypt:
+    fields = value.fields("key_file")
+    return Encrypt(key_file=fields.optional("key_file", place))
 
 
 def _control(value: Value, place: Callable[[str], Path]) -> Control:

@@ -297,6 +297,14 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
+class Encrypt:
+    """Whether the store is encrypted."""
+
+    key_file: Path | None = None
+    """File that holds the key, 0600. None: encrypted only if the environment holds a key."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tls:
     """What a server proves itself with: PEM files."""
 
@@ -347,6 +355,7 @@ class Config:
     redact_off: tuple[KeepRule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
+    encrypt: Encrypt = field(default_factory=Encrypt)
     control: Control = field(default_factory=Control)
     sandbox: Sandbox = field(default_factory=Sandbox)
 

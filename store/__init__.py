@@ -5,11 +5,15 @@ of after their commit; reads are short transactions, from any thread and any pro
 """
 
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .exchanges import Record
+from .intake import Intake
+from .key import StoreKey, find_key, make_key_file, read_key
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
-from .store import Record, Store
+from .store import Store
 
 __all__ = [
+    "Intake",
     "LogCorrupt",
     "Owner",
     "Record",
@@ -19,7 +23,11 @@ __all__ = [
     "Spool",
     "Store",
     "StoreError",
+    "StoreKey",
     "StoreTooNew",
     "StoreUnwritable",
     "UnknownRun",
+    "find_key",
+    "make_key_file",
+    "read_key",
 ]

@@ -1,6 +1,7 @@
 """The keys in LMDB: one place that knows them.
 
-    meta          b"format" -> version; b"next-run" -> number
+    meta          b"format" -> version; b"next-run" -> number; b"key" -> check of the key it is encrypted under;
+                  b"intake/", run -> its process
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
@@ -16,7 +17,9 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 1
+FORMAT = 2
+"""Highest format that is read. An encrypted store has 2, so that no earlier version takes it for a damaged one."""
+PLAIN_FORMAT = 1
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -32,6 +35,17 @@ TABLES = (
     "mail",
     "messages",
 )
+
+CHECK_ROW = b"key"
+"""Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
+LEFT_ROW = b"rekey-left"
+"""Of `meta`: what lay under another key has not been removed yet."""
+PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints"))
+"""Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
+BLOCK_AT = {"fingerprints": 8, "raws": 8}
+"""Where the 16 bytes of a hash begin in the keys of a table."""
+TEXT_FROM = {"names": 0, "origins": 8}
+"""From where on the keys of a table are text."""
 
 
 def number_key(number: int) -> bytes:

@@ -21,7 +21,7 @@ import msgspec
 from ..config.schema import Classes
 from . import graphql, json_rpc
 from .canonical import BodyKind, open_body
-from .classify import classify
+from .classify import Kind, classify
 from .model import Request, RequestClass
 
 MAX_READ = 64 * 1024
@@ -33,9 +33,12 @@ def class_now(request: Request, classes: Classes) -> RequestClass:
     kind = classify(
         request.method, request.scheme, request.host, request.port, request.target, classes
     )
-    if kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request):
-        return RequestClass.READ
-    return kind.of
+    return RequestClass.READ if reads_by_body(kind, request) else kind.of
+
+
+def reads_by_body(kind: Kind, request: Request) -> bool:
+    """Say whether its body makes a request a read that its method and URL make an effect."""
+    return kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request)
 
 
 def asks_to_read(request: Request) -> bool:

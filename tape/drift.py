@@ -190,8 +190,8 @@ def drift_differences(recorded: Request, asked: Request) -> tuple[Difference, ..
             if place == _PATH:
                 if first != second:
                     found.append(show_difference(_PATH, recorded.path, asked.path))
-            elif difference := _first(first, second, f"$.{place}", 0):
-                found.append(difference)
+            elif not _equal(first, second):
+                found.append(_first(first, second, f"$.{place}", 0))
     return tuple(found)
 
 
@@ -287,22 +287,22 @@ def _digest(value: Any) -> bytes:
 # ---- differences -------------------------------------------------------------------------------------
 
 
-def _first(old: Any, new: Any, path: str, depth: int) -> Difference | None:
-    """Find the first place in two values that differs."""
-    if type(old) is type(new) and old == new:
-        return None
+def _first(old: Any, new: Any, path: str, depth: int) -> Difference:
+    """Find the first place in two values that differs; there is one."""
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in {**old, **new}:
-            place = f"{path}{json_step(name)}"
-            found = _first(old.get(name, _NOTHING), new.get(name, _NOTHING), place, depth + 1)
-            if found is not None:
-                return found
+            one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
+            if not _equal(one, other):
+                return _first(one, other, f"{path}{json_step(name)}", depth + 1)
     elif depth < MAX_DEPTH and _is_list(old) and _is_list(new):
         for at, (one, other) in enumerate(zip_longest(old, new, fillvalue=_NOTHING)):
-            found = _first(one, other, f"{path}[{at}]", depth + 1)
-            if found is not None:
-                return found
+            if not _equal(one, other):
+                return _first(one, other, f"{path}[{at}]", depth + 1)
     return show_difference(f"body {path}", _show(old), _show(new))
+
+
+def _equal(old: Any, new: Any) -> bool:
+    return type(old) is type(new) and bool(old == new)
 
 
 def _is_list(value: Any) -> bool:

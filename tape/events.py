@@ -15,6 +15,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               conversation                    messages, bytes, closing code or 0, closed by the client
+              hash, said                      over the exchange as it was written, and over its messages
+    annotated seq or 0, text, by              somebody's words; also after the closing row
     diverged  seq, and a divergence as JSON types
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
@@ -30,23 +32,27 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
               rules                           the configuration's rules by their key, in the same form
-    sealed    reason, exchanges, unfinished   the run ended; nothing follows
+    sealed    reason, exchanges, unfinished   the run ended; nothing but words follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
 
 Every event carries the hash of the one before it (`chain`), so that a run cannot be changed unseen.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any
+
+from blake3 import blake3
 
 from .codec import BadRecord, pack_map, unpack
 from .model import Seq
 
 EVENT_VERSION = 1
 CHAIN_START = b"\0" * 16
+HASH_BYTES = 16
+"""Of the hash of an exchange, or of messages."""
 
 
 class EventKind(StrEnum):
@@ -56,6 +62,7 @@ class EventKind(StrEnum):
     INTENT = "intent"
     VERDICT = "verdict"
     OUTCOME = "outcome"
+    ANNOTATED = "annotated"
     DIVERGED = "diverged"
     HELD = "held"
     RULED = "ruled"
@@ -110,6 +117,22 @@ def decode_event(data: bytes | memoryview, number: int) -> Event:
             f"not an event: a time, a map or a seq is of another type in {kind.value!r}"
         )
     return Event(kind, at_ns, told, number)
+
+
+def content_hash(value: bytes) -> bytes:
+    """Give the hash of an exchange as it is written."""
+    return blake3(value).digest(HASH_BYTES)
+
+
+def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
+    """Give the event that closes an exchange with the hash of what was written of it.
+
+    said: hash over the messages of a conversation.
+    """
+    told = {"hash": content_hash(written)}
+    if said:
+        told["said"] = said
+    return replace(outcome, data={**outcome.data, **told})
 
 
 def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:

@@ -63,9 +63,7 @@ class Faults:
         for index, rule in enumerate(self._rules):
             if upgrade and rule.inject not in UNASKED:
                 continue
-            if not rule.match.matches(
-                facts.method, facts.scheme, facts.host, facts.port, facts.target
-            ):
+            if not facts.fit(rule.match):
                 continue
             self._counts[index] += 1
             if found is None and hits(rule, self._counts[index], self.seed):

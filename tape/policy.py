@@ -31,6 +31,7 @@ from ..config import (
     EffectRule,
     Gate,
     LiveRule,
+    Match,
     Mode,
     ModelDrift,
     ReadRule,
@@ -43,7 +44,8 @@ from .model import Repeat, RepeatKind, RequestClass, Seq
 CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
 
-
+STOPPED = "stopped"
+"""What decided where somebody stopped the run."""
 LIMITS = "limits"
 """What decided where a limit of the run is used up."""
 
@@ -72,6 +74,10 @@ class Facts:
     request_class: RequestClass
     by_body: bool = False
     """Its body made it a read; method and URL alone make it an effect, and it leaves as one or not at all."""
+
+    def fit(self, match: Match) -> bool:
+        """Say whether a pattern matches them."""
+        return match.matches(self.method, self.scheme, self.host, self.port, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,7 @@ class Policy:
         for rule, only in self.live:
             if only is not None and (facts.by_body or only is not facts.request_class):
                 continue
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
@@ -175,16 +181,14 @@ class Policy:
         if not self.reads or facts.request_class is not RequestClass.READ:
             return None
         for rule in self.reads:
-            if rule.match.matches(facts.method, facts.scheme, facts.host, facts.port, facts.target):
+            if facts.fit(rule.match):
                 return rule
         return None
 
     def find_effect(self, facts: Facts, says: str) -> EffectRule | None:
         """Find the first effect rule that names a request and says something of this kind."""
         for rule in self.effects:
-            if getattr(rule, says) and rule.match.matches(
-                facts.method, facts.scheme, facts.host, facts.port, facts.target
-            ):
+            if getattr(rule, says) and facts.fit(rule.match):
                 return rule
         return None
 
@@ -193,10 +197,9 @@ class Policy:
         return self.find_effect(facts, "gate") if self.effects else None
 
     def imitates(self, facts: Facts) -> bool:
-        """Say whether the tape is asked what an answer to a request that is not on it looks like."""
+        """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
         return (
             facts.request_class is RequestClass.EFFECT
-            and self.find_live(facts) is None
             and self.stubs(facts)
             and self.find_effect(facts, "answer") is None
         )
@@ -217,7 +220,7 @@ def decide(
     if facts.host.lower().rstrip(".") == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
     if policy.stopped:
-        return Decision(Action.REFUSE, policy.stopped, "stopped")
+        return Decision(Action.REFUSE, policy.stopped, STOPPED)
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:

@@ -22,6 +22,7 @@ from playhead.addons import tally
 from playhead.addons.gates import CannotRule
 from playhead.config import Config, Mode, loads
 from playhead.proxy import cli, doctor, errors
+from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
@@ -159,7 +160,7 @@ def test_every_exit_code_is_documented() -> None:
     } == replays | others
     told = re.findall(r"^\| (\d+) \|", section(README, "Exit codes"), re.MULTILINE)
     assert {int(row) for row in told} == replays | {cli.USAGE}
-    assert cli.UNTESTABLE == receipt.UNTESTABLE
+    assert common.UNTESTABLE == receipt.UNTESTABLE
 
 
 def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:
@@ -312,7 +313,7 @@ def test_every_key_of_an_exchange_is_documented() -> None:
 
 def test_every_key_of_the_run_list_is_documented() -> None:
     """`runs --json`; its keys stand in the command."""
-    source = (ROOT / "proxy" / "cli.py").read_text()
+    source = (ROOT / "proxy" / "commands" / "look.py").read_text()
     made = re.findall(r'^ +"(\w+)": run\.', source, re.MULTILINE)
     assert made
     assert set(made) <= code(section(COMMANDS, "playhead runs"))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import islice
+from time import thread_time
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -154,7 +155,7 @@ def learn(
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(ignore)
+    rules = compile_rules(ignore, thread_time)
     tapes = (
         _Tape(store, first, rules, redactor, classes),
         _Tape(store, second, rules, redactor, classes),
@@ -179,7 +180,7 @@ def learn(
     _mark_flows(tapes, seen)
     places = _judge(tapes, seen)
     proposed = _rules_of(places)
-    after = compile_rules((*ignore, *proposed))
+    after = compile_rules((*ignore, *proposed), thread_time)
     differed = changed | strayed
     matching = sum(
         tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import Inject
-from ..store import RunInfo, Store, UnknownRun
+from ..store import RunInfo, Store
 from ..tape.events import Event, EventKind
 from ..tape.faults import UNASKED
 from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
@@ -19,7 +19,6 @@ MAX_ROWS = 100_000
 """Most effects of a run that are listed."""
 MAX_BODY = 64 * 1024
 """Bytes of a body that are shown."""
-_PAGE = 1000
 
 
 @dataclass(slots=True)
@@ -231,17 +230,9 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
     Raises: LogCorrupt.
     """
     ledger = Ledger(info.mode, limit)
-    after = 0
-    while page := store.events(info, after, _PAGE):
-        for event in page:
-            ledger.take(event)
-        after = page[-1].number
-    tape = None
-    if info.parent is not None:
-        try:
-            tape = store.get_run(info.parent)
-        except UnknownRun:
-            tape = None
+    for event in store.log(info):
+        ledger.take(event)
+    tape = None if info.parent is None else store.find_run(info.parent)
     return ledger.effects(store, info, tape), ledger.omitted
 
 

@@ -3,7 +3,6 @@
 from ..config import Classes
 from ..store import RunInfo, Store
 from ..tape.cursor import Exhausted
-from ..tape.events import EventKind
 from ..tape.index import reclassify
 from ..tape.model import Request
 from ..tape.nearness import Endpoints, nearest
@@ -12,7 +11,6 @@ from ..tape.stub import MAX_MODELS, Model, is_model
 
 _READ = 3 * MAX_MODELS
 """Recorded exchanges of an endpoint that are read."""
-_PAGE = 1000
 
 
 def find_models(
@@ -41,17 +39,3 @@ def find_models(
     first = found.last if isinstance(found, Exhausted) and used_up else best[0]
     models.sort(key=lambda model: (model.seq != first, model.seq))
     return models[:MAX_MODELS]
-
-
-def read_endpoints(store: Store, tape: RunInfo) -> Endpoints:
-    """Read where a tape's requests went, without reading the requests. Blocking.
-
-    Raises: LogCorrupt.
-    """
-    near, after = Endpoints(), 0
-    while page := store.events(tape, after, _PAGE):
-        for event in page:
-            if event.kind is EventKind.INTENT:
-                near.add(event.seq, event.data["method"], event.data["url"].partition("?")[0], 0)
-        after = page[-1].number
-    return near

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..config import Match, parse_match
-from ..store import RunInfo, RunStatus, Store, UnknownRun
+from ..store import RunInfo, RunStatus, Store
 from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.limits import NANO, Charge, Used
@@ -154,6 +154,8 @@ class Receipt:
     """What was seen of the sandbox; None where there was none."""
     child_exit: int | None = None
     end: str = ""
+    tape_gone: bool = False
+    """Whether its tape is not in the store any more, so that nobody knows what was left over."""
 
     @property
     def faithful(self) -> bool | None:
@@ -260,6 +262,8 @@ def exit_code(receipt: Receipt) -> int:
         return LEAKED
     if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
+    if receipt.tape_gone:
+        return UNTESTABLE
     return UNUSED if receipt.counts["unused"] else 0
 
 
@@ -294,9 +298,9 @@ class _Fold:
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
-            try:
-                self.tape = store.get_run(info.parent)
-            except UnknownRun:
+            self.tape = store.find_run(info.parent)
+            if self.tape is None:
+                receipt.tape_gone = True
                 receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
 
     def take(self, event: Event) -> None:

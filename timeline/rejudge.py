@@ -8,24 +8,35 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import Config, Mode
-from ..store import RunInfo, Store, UnknownRun
-from ..tape.ask_body import class_now
+from ..store import RunInfo, Store
+from ..tape.ask_body import reads_by_body
 from ..tape.classify import classify
 from ..tape.cursor import Cursor, Exhausted, Hit, Unknown
-from ..tape.events import Event, EventKind
+from ..tape.events import EventKind
 from ..tape.gate import is_undone
 from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ..tape.nearness import Endpoints
-from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
+from ..tape.policy import (
+    LIMITS,
+    STOPPED,
+    Action,
+    Decision,
+    Drifted,
+    Facts,
+    Found,
+    Policy,
+    Standing,
+    decide,
+)
+from .endpoints import read_places
 from .hints import split_place
-from .patterns import find_models, read_endpoints
+from .patterns import find_models
 
-_PAGE = 1000
 _VERDICTS = {
     Action.FORWARD: VerdictKind.RECORDED,
     Action.LIVE: VerdictKind.LIVE,
@@ -34,7 +45,7 @@ _VERDICTS = {
     Action.STUB: VerdictKind.STUBBED,
     Action.REFUSE: VerdictKind.REFUSED,
 }
-_STAYS = frozenset({"stopped", "limits"})
+_STAYS = frozenset({STOPPED, LIMITS})
 """What decided about the run, not about the request."""
 
 
@@ -131,12 +142,7 @@ class _Judge:
         self._policy = Policy.of(config)
         self._mode = Mode(run.mode)
         self._undone: set[int] = set()
-        self._tape: RunInfo | None = None
-        if run.parent is not None:
-            try:
-                self._tape = store.get_run(run.parent)
-            except UnknownRun:
-                self._tape = None
+        self._tape = None if run.parent is None else store.find_run(run.parent)
         self._cursor = Cursor(self._next_use)
         self._near: Endpoints | None = None
 
@@ -144,7 +150,7 @@ class _Judge:
         """Give the requests of the run, by seq."""
         found: dict[int, _Asked] = {}
         held: set[int] = set()
-        for event in _log(self._store, self._run):
+        for event in self._store.log(self._run):
             data = event.data
             if event.kind is EventKind.HELD:
                 held.add(event.seq)
@@ -174,7 +180,7 @@ class _Judge:
         refused = before.verdict == VerdictKind.REFUSED.value
         if place is None or before.rule in _STAYS or (refused and before.rule == "tape"):
             return Row(seq, method, url, before, before, None)
-        facts = Facts(method, *place, self._class_of(seq, method, place, before.request_class))
+        facts = self._facts(seq, method, place, before.request_class)
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
         model = self._shows(asked, facts, found)
         standing = Standing(repeat=self._repeat(data), model=model)
@@ -186,17 +192,20 @@ class _Judge:
                 replay = _judged(facts, played)
         return Row(seq, method, url, before, _judged(facts, after), replay)
 
-    def _class_of(
+    def _facts(
         self, seq: Seq, method: str, place: tuple[str, str, int, str], recorded: str
-    ) -> RequestClass:
+    ) -> Facts:
         kind = classify(method, *place, self._config.classes)
         if kind.named or kind.of.value == recorded:
-            return kind.of
+            return Facts(method, *place, kind.of)
         # Its body said more, or a pattern that is not there any more.
         exchange = self._store.find_exchange(self._run, seq)
         if exchange is None:
-            return RequestClass(recorded)
-        return class_now(exchange.request, self._config.classes)
+            now = RequestClass(recorded)
+            by_body = kind.of is RequestClass.EFFECT and now is RequestClass.READ
+            return Facts(method, *place, now, by_body)
+        by_body = reads_by_body(kind, exchange.request)
+        return Facts(method, *place, RequestClass.READ if by_body else kind.of, by_body)
 
     def _find(self, asked: _Asked, facts: Facts) -> Found | None:
         data = asked.data
@@ -221,16 +230,18 @@ class _Judge:
     def _shows(self, asked: _Asked, facts: Facts, found: Found | None) -> bool:
         """Say whether the tape shows what an answer to an effect that it does not hold looks like."""
         missed = isinstance(found, Unknown | Exhausted)
-        if self._tape is None or not missed or not self._policy.imitates(facts):
+        if self._tape is None or not missed or self._policy.find_live(facts) is not None:
+            return False
+        if not self._policy.imitates(facts):
             return False
         if asked.data.get("after"):
             return True
         own = self._store.find_exchange(self._run, Seq(asked.data["seq"]))
         if own is None:
             return False
-        if self._near is None:
-            self._near = read_endpoints(self._store, self._tape)
         classes = self._config.classes
+        if self._near is None:
+            self._near = read_places(self._store, self._tape, classes).near
         return bool(find_models(self._store, self._tape, self._near, classes, own.request, found))
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
@@ -257,10 +268,3 @@ def _shown(judgement: Judgement) -> dict[str, str]:
         "rule": judgement.rule,
         "reason": judgement.reason,
     }
-
-
-def _log(store: Store, info: RunInfo) -> Iterator[Event]:
-    page = store.events(info, 0, _PAGE)
-    while page:
-        yield from page
-        page = store.events(info, page[-1].number, _PAGE)

@@ -71,7 +71,7 @@ def find_secrets(
             known |= _placeholders(exchange)
             for place, kind in dict.fromkeys(_exchange(look, store, run, exchange)):
                 yield Finding(run.id, exchange.seq, place, kind)
-        for event in store.events(run):
+        for event in store.log(run):
             for name, text in _texts(event.data):
                 for placeholder in known:
                     text = text.replace(placeholder, "*" * len(placeholder))

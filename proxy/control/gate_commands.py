@@ -7,7 +7,7 @@ from ...config import Config
 from ...store import Store
 from ...timeline.render import plain, plain_lines
 from ..errors import NotAnswered
-from .address import find_addresses, read_token, token_path
+from .address import Address, find_addresses, read_token, token_path
 from .client import ask
 
 _BODY_LINES = 12
@@ -18,11 +18,7 @@ def find_held(config: Config) -> list[dict[str, Any]]:
 
     Raises: StoreError, where there is no store; NotAnswered.
     """
-    with Store.open(config.store, readonly=True):
-        pass  # a mistyped store holds nothing, and says so
-    held = []
-    for address in find_addresses(config.store):
-        held += ask(config, address, "GET", "/v1/gates")["gates"]
+    held = [row for address in _addresses(config) for row in _held_at(config, address)]
     return sorted(held, key=lambda row: int(row["since_ns"]))
 
 
@@ -31,10 +27,9 @@ def find_pages(config: Config) -> str:
 
     Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
     """
-    with Store.open(config.store, readonly=True):
-        pass
+    addresses = _addresses(config)
     token = quote(read_token(token_path(config)), safe="")
-    pages = [f"{address.url}/gates#{token}" for address in find_addresses(config.store)]
+    pages = [f"{address.url}/gates#{token}" for address in addresses]
     return "\n".join(pages) or "no proxy is running on this store"
 
 
@@ -46,15 +41,9 @@ def rule_on(
     digest: of the request that was looked at; None approves what is held now under that name.
     Raises: StoreError; NotAnswered, also where nothing is held under that name, with why.
     """
-    with Store.open(config.store, readonly=True):
-        pass
-    addresses = find_addresses(config.store)
     refused: NotAnswered | None = None
-    for address in addresses:
-        shown = next(
-            (row for row in ask(config, address, "GET", "/v1/gates")["gates"] if row["id"] == name),
-            None,
-        )
+    for address in _addresses(config):
+        shown = next((row for row in _held_at(config, address) if row["id"] == name), None)
         body = {"reason": reason, "via": "command"}
         looked_at = digest or (shown["digest"] if shown is not None else "")
         if looked_at:
@@ -85,6 +74,17 @@ def render_ruled(ruled: dict[str, Any]) -> str:
     return plain(
         f"{ruled['id']}: {ruled['ruling']} by {ruled['by']}: {ruled['method']} {ruled['url']}"
     )
+
+
+def _addresses(config: Config) -> list[Address]:
+    """Give where the processes of a store can be asked; a mistyped store has none, and is said to be none."""
+    with Store.open(config.store, readonly=True):
+        return find_addresses(config.store)
+
+
+def _held_at(config: Config, address: Address) -> list[dict[str, Any]]:
+    held: list[dict[str, Any]] = ask(config, address, "GET", "/v1/gates")["gates"]
+    return held
 
 
 def _render_one(row: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -29,8 +28,8 @@ from playhead.tape.gate import Ruled, Ruling
 from playhead.tape.model import VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
+from playhead.tests.support.early import early_client, early_origin
 from playhead.tests.support.engine import Running, running_engine
-from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
@@ -178,28 +177,13 @@ async def test_a_call_that_may_be_answered_early_is_counted_too(
     store_dir: Path, certificates: Certificates
 ) -> None:
     """gRPC and its like are decided on by their head: once each, whichever way it goes."""
-    asked: list[str] = []
-
-    def script(stream: Stream) -> bool:
-        asked.append(stream.path)
-        stream.head(("content-type", "application/grpc"))
-        stream.data(b"said", end=True)
-        return True
-
     config = Config(
         store=store_dir, upstream_ca=certificates.root, limits=Limits(calls=2, repeats=1)
     )
-    with FramesOrigin(script, certificates) as origin:
+    with early_origin(certificates) as (url, asked):
         async with running_engine(config) as running:
-            context = ssl.create_default_context(cafile=str(running.ca))
-            proxy = running.url_for("tape")
-            with httpx.Client(proxy=proxy, verify=context, http2=True) as client:
-
-                def call() -> httpx.Response:
-                    kind = {"content-type": "application/grpc"}
-                    return client.post(f"{origin.url}/say", content=b"word", headers=kind)
-
-                got = [await asyncio.to_thread(call) for _ in range(4)]
+            with early_client(running, "tape") as call:
+                got = [await call(f"{url}/say") for _ in range(4)]
             shown = _shown(await _receipt(running))
     assert [one.content for one in got] == [b"said", b"said", b"", b""]
     assert got[2].headers["grpc-status"] == "9"

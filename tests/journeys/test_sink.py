@@ -1,5 +1,6 @@
 """Effects told as they happen: to a file and to a receiver, while recording and in playback."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,14 @@ import pytest
 from aiohttp import web
 
 from playhead.addons.sink import Bus
-from playhead.config import Answer, EffectRule, Sink, parse_match
+from playhead.config import Answer, Config, EffectRule, Sink, parse_match
 from playhead.tape.model import RunId
+from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.frames import FramesOrigin, Stream
+from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.sockets import open_tunnel
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline.ledger import effects_of
 
@@ -59,6 +65,42 @@ async def test_each_effect_is_told_as_it_happens(tmp_path: Path) -> None:
     assert [row["status"] for row in rows] == [200, 200, 200, 200, 202, 424]
     assert rows[2]["repeat"] == {"of": 2, "kind": "safe retry", "unseen": False}
     assert receipt.sink_lost == {}
+
+
+async def test_an_effect_that_is_answered_before_it_has_ended_is_told_as_any(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """What came of it is in its row, in playback too."""
+
+    def begin(stream: Stream) -> None:
+        stream.head(("content-type", "application/grpc"))
+        stream.data(b"said")
+
+    def end(stream: Stream) -> bool:
+        stream.data(b"", end=True)
+        return True
+
+    def ask(running: Running, url: str) -> None:
+        with open_tunnel(running.url_for("tape"), url, running.ca, alpn="h2") as tunnel:
+            client = Http2Client(tunnel)
+            stream = client.ask("POST", f"{url}/say", b"wo", kind="application/grpc", end=False)
+            client.read_until(lambda: client.data(stream) == b"said")
+            client.end(stream, b"rd")
+            client.read_until(lambda: client.got[stream][-1] == "end")
+
+    path = tmp_path / "effects.jsonl"
+    config = Config(store=tmp_path / "store", upstream_ca=certificates.root, sink=Sink(path))
+    with FramesOrigin(end, certificates, begin) as origin:
+        async with running_engine(config) as running:
+            for run in ("tape", "tape@1"):
+                await asyncio.to_thread(ask, running, origin.url)
+                await running.end(run)
+                running.play()
+    rows = read(path)
+    assert [[row[key] for key in ("by", "status", "outcome", "body")] for row in rows] == [
+        ["upstream", 200, "200", "word"],
+        ["tape", 200, "200", "word"],
+    ]
 
 
 async def test_a_dead_receiver_is_a_count_in_the_receipt(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 import asyncio
 import contextlib
 import os
-import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import httpx
 import pytest
 from aiohttp import web
 
@@ -23,8 +21,8 @@ from playhead.tape.model import Ending, Exchange, FaultKind, VerdictKind
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
+from playhead.tests.support.early import early_client, early_origin
 from playhead.tests.support.engine import Running, running_engine
-from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.timeline import build, exit_code, render_receipt
 
@@ -190,29 +188,14 @@ async def test_a_call_that_may_be_answered_early_is_refused_too(
     store_dir: Path, certificates: Certificates
 ) -> None:
     """gRPC and its like are decided on by their head, while recording as in playback."""
-    asked: list[str] = []
-
-    def script(stream: Stream) -> bool:
-        asked.append(stream.path)
-        stream.head(("content-type", "application/grpc"))
-        stream.data(b"said", end=True)
-        return False
-
     config = Config(store=store_dir, upstream_ca=certificates.root)
-    with FramesOrigin(script, certificates) as origin:
+    with early_origin(certificates) as (url, asked):
         async with running_engine(config) as running:
-            context = ssl.create_default_context(cafile=str(running.ca))
-            proxy = running.url_for("mine")
-            with httpx.Client(proxy=proxy, verify=context, http2=True) as client:
-
-                def call() -> httpx.Response:
-                    kind = {"content-type": "application/grpc"}
-                    return client.post(f"{origin.url}/say", content=b"word", headers=kind)
-
-                first = await asyncio.to_thread(call)
+            with early_client(running, "mine") as call:
+                first = await call(f"{url}/say")
                 assert (first.http_version, first.content) == ("HTTP/2", b"said")
                 await _stop(running)
-                again = await asyncio.to_thread(call)
+                again = await call(f"{url}/say")
     assert again.headers["grpc-status"] == "9"
     assert len(asked) == 1
 
@@ -460,6 +443,9 @@ async def test_a_websocket_is_closed(
     assert receipt.stopped is not None
     if mode is Mode.PLAYBACK:
         assert [row["reason"] for row in receipt.refused] == [TEXT]
+        log = running.store.log(running.store.get_run(run))
+        told = [event.data for event in log if event.kind is EventKind.VERDICT]
+        assert [one["rule"] for one in told] == ["tape", "stopped"]
 
 
 async def _talk(running: Running, origin: Origin) -> None:

@@ -194,7 +194,7 @@ def nobody() -> Owner:
 def opened_by(owner: Owner, store_dir: Path) -> Iterator[Store]:
     """A store whose runs belong to another process."""
     with Store.open(store_dir) as store:
-        store._owner = owner
+        store._runs.owner = owner
         yield store
 
 
@@ -270,9 +270,9 @@ async def test_a_process_that_was_taken_for_dead_loses_nothing(store_dir: Path) 
         number = len(store.events(info)) + 1
 
         def from_elsewhere(transaction: lmdb.Transaction) -> None:
-            known = store._chains.pop(info.number)
-            store._append(transaction, info.number, told)
-            store._chains[info.number] = known
+            known = store._log._chains.pop(info.number)
+            store._log.put(transaction, info.number, told)
+            store._log._chains[info.number] = known
 
         store.writer.call(from_elsewhere)
         await store.save(info.number, lambda: make_record(make_exchange(2)))

@@ -65,9 +65,10 @@ def test_the_old_index_gives_its_space_back(tmp_path: Path, run: RunInfo) -> Non
 
 
 def rows(store: Store) -> int:
-    with store._reading() as transaction:
+    with store._database.reading() as transaction:
         return sum(
-            transaction.stat(store._tables[name])["entries"] for name in ("fingerprints", "raws")
+            transaction.stat(store._database.tables[name])["entries"]
+            for name in ("fingerprints", "raws")
         )
 
 
@@ -100,8 +101,11 @@ def test_a_new_run_gets_no_number_of_an_index(tmp_path: Path, run: RunInfo) -> N
         done = store.replace_index(run, made_of("a"))
         other = record_run(store, "other", [ask({})])
         assert other.number > done.index_number > run.number
-        with store._reading() as transaction:
-            assert transaction.get(number_key(done.index_number), db=store._tables["runs"]) is None
+        with store._database.reading() as transaction:
+            assert (
+                transaction.get(number_key(done.index_number), db=store._database.tables["runs"])
+                is None
+            )
 
 
 def test_an_open_run_is_not_indexed_anew(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
 
 def assert_whole(store: Store) -> None:
     """All rows of one index, and the row of the run that belongs to it."""
-    with store._reading():
+    with store._database.reading():
         pass
     before = store.get_run("tape")
     found = store.fingerprints(before)

@@ -8,8 +8,9 @@ import pytest
 from blake3 import blake3
 
 from playhead.store import Store, StoreUnwritable
+from playhead.store.body_files import BodyFiles
 from playhead.store.errors import LogCorrupt
-from playhead.store.spool import body_path
+from playhead.store.vault import Vault
 from playhead.tape.model import Chunk, Spilled
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
@@ -43,7 +44,7 @@ async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
         second = await _spilled(store, PIECES, listed=False)
         files = [path for path in (store_dir / "bodies").rglob("*") if path.is_file()]
     assert first == second
-    assert files == [body_path(store_dir / "bodies", first.digest)]
+    assert files == [BodyFiles(store_dir, Vault()).path(first.digest)]
     assert files[0].stat().st_mode & 0o777 == 0o600
 
 
@@ -52,7 +53,7 @@ async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
     """The last piece is not given, and the error names what is wrong."""
     with Store.open(store_dir) as store:
         spilled = await _spilled(store, PIECES)
-        path = body_path(store_dir / "bodies", spilled.digest)
+        path = BodyFiles(store_dir, Vault()).path(spilled.digest)
         data = path.read_bytes()
         if harm == "flip":
             path.write_bytes(b"\xff" + data[1:])

@@ -34,8 +34,9 @@ from playhead.store import (
     StoreUnwritable,
     UnknownRun,
 )
-from playhead.store.layout import MAX_NAME_BYTES, TABLES, number_key
-from playhead.tape.events import Event, EventKind
+from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
+from playhead.tape.codec import encode_exchange
+from playhead.tape.events import Event, EventKind, vouched
 from playhead.tape.model import Exchange, Fingerprint
 from playhead.tests.support.exchanges import (
     make_exchange,
@@ -182,7 +183,8 @@ class StoreMachine(RuleBasedStateMachine):
             key = (drawn.request.host, drawn.request.port, drawn.alpn_offers)
             known.origins.setdefault(key, drawn.alpn or b"")
         if final:
-            known.events.append((EventKind.OUTCOME, make_outcome(drawn).data))
+            told = vouched(make_outcome(drawn), encode_exchange(drawn))
+            known.events.append((EventKind.OUTCOME, told.data))
 
     @rule(run=runs, blocking=st.booleans())
     def seal(self, run: str, blocking: bool) -> None:
@@ -220,7 +222,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def agree(self) -> None:
         """Everything that can be read is what the model holds."""
-        if self.store._writer is not None:
+        if self.store._database.writable:
             self.settle()
         listed = self.store.runs()
         assert [run.id for run in listed] == list(self.model)
@@ -553,11 +555,11 @@ def refusal(path: Path, readonly: bool) -> StoreError:
 def test_a_newer_store_is_refused(store_dir: Path, readonly: bool) -> None:
     """Its path, both versions, what to do; and not a byte of it is changed."""
     Store.open(store_dir).close()
-    put(store_dir, "meta", b"format", b"2")
+    put(store_dir, "meta", b"format", b"%d" % (FORMAT + 1))
     before = (store_dir / "log.lmdb" / "data.mdb").read_bytes()
     error = refusal(store_dir, readonly)
     assert isinstance(error, StoreTooNew)
-    assert "has format 2; this version reads up to 1" in str(error)
+    assert f"has format {FORMAT + 1}; this version reads up to {FORMAT}" in str(error)
     assert "newer Playhead" in error.hint
     assert (store_dir / "log.lmdb" / "data.mdb").read_bytes() == before
 
@@ -710,7 +712,7 @@ def test_a_reader_holds_its_place_where_it_can(store_dir: Path) -> None:
     Store.open(store_dir).close()
     (store_dir / "log.lmdb" / "lock.mdb").unlink()
     with Store.open(store_dir, readonly=True) as store:
-        assert store._environment.flags()["lock"]
+        assert store._database.environment.flags()["lock"]
         assert (store_dir / "log.lmdb" / "lock.mdb").exists()
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.store import Record, RunInfo, Store, StoreUnwritable
-from playhead.store import store as store_module
+from playhead.store import Record, RunInfo, Store, StoreUnwritable, opening
 from playhead.tape.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until
@@ -51,7 +50,7 @@ async def held(store: Store) -> AsyncIterator[None]:
 
 
 def transactions(store: Store) -> int:
-    return int(store._environment.info()["last_txnid"])
+    return int(store._database.environment.info()["last_txnid"])
 
 
 # ---- batches -----------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Waiting futures get StoreUnwritable with a hint, later operations are refused, reading goes on."""
-    monkeypatch.setattr(store_module, "_MAP_BYTES", 512 * 1024)
+    monkeypatch.setattr(opening, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         acknowledged, failed = await fill(store, run)
@@ -285,7 +284,7 @@ async def test_a_store_that_cannot_be_written_keeps_no_frames(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error that is raised for every request must not grow with them."""
-    monkeypatch.setattr(store_module, "_MAP_BYTES", 512 * 1024)
+    monkeypatch.setattr(opening, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         await fill(store, run)
@@ -324,14 +323,14 @@ async def test_blocking_calls_have_a_deadline(store: Store) -> None:
 def test_settings_are_those_that_were_measured(store_dir: Path) -> None:
     """Never writemap (a full disk would kill the process), never unsynced; the meta page may lag."""
     with Store.open(store_dir) as store:
-        flags = store._environment.flags()
+        flags = store._database.environment.flags()
         assert (flags["sync"], flags["metasync"], flags["writemap"], flags["lock"]) == (
             True,
             False,
             False,
             True,
         )
-        assert store._environment.info()["map_size"] >= 1 << 40
+        assert store._database.environment.info()["map_size"] >= 1 << 40
 
 
 def _noise(seq: int) -> bytes:

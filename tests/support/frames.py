@@ -101,8 +101,15 @@ class FramesOrigin:
     A thread a connection, streams one after the other. Use as a context manager.
     """
 
-    def __init__(self, script: Callable[[Stream], bool], certificates: Certificates) -> None:
+    def __init__(
+        self,
+        script: Callable[[Stream], bool],
+        certificates: Certificates,
+        early: Callable[[Stream], object] = lambda _: None,
+    ) -> None:
+        """Listen; `early` is called for each request whose body has begun."""
         self._script = script
+        self._early = early
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._context.load_cert_chain(certificates.chain)
         self._context.set_alpn_protocols(["h2"])
@@ -166,6 +173,7 @@ class FramesOrigin:
         connection.initiate_connection()
         sock.sendall(connection.data_to_send())
         streams: dict[int, Stream] = {}
+        begun: list[Stream] = []
         asked: list[Stream] = []
         settled = False
         self.connections += 1
@@ -175,7 +183,10 @@ class FramesOrigin:
                     stream = streams[event.stream_id] = Stream(connection, sock, event.stream_id)
                     stream.fields = [(bytes(name), bytes(value)) for name, value in event.headers]
                 elif isinstance(event, DataReceived):
-                    streams[event.stream_id].body += event.data
+                    stream = streams[event.stream_id]
+                    if not stream.body:
+                        begun.append(stream)
+                    stream.body += event.data
                     size = event.flow_controlled_length
                     connection.acknowledge_received_data(size, event.stream_id)
                 elif isinstance(event, TrailersReceived):
@@ -189,6 +200,8 @@ class FramesOrigin:
                 elif isinstance(event, SettingsAcknowledged):
                     settled = True
             sock.sendall(connection.data_to_send())
+            while begun:
+                self._early(begun.pop(0))
             # From here on a client only reads: what it makes of an end does not depend on when it comes.
             while settled and asked:
                 if self._script(asked.pop(0)):

@@ -38,9 +38,15 @@ class Http2Client:
         self._settled = True
 
     def ask(
-        self, method: str, url: str, body: bytes = b"", *, kind: str = "application/json"
+        self,
+        method: str,
+        url: str,
+        body: bytes = b"",
+        *,
+        kind: str = "application/json",
+        end: bool = True,
     ) -> int:
-        """Send a request; give its stream. `kind` is the content type of its body."""
+        """Send a request, or its beginning; give its stream. `kind` is the content type of its body."""
         target = urlsplit(url)
         stream = self._connection.get_next_available_stream_id()
         fields = [(":method", method), (":scheme", "https"), (":authority", target.netloc)]
@@ -48,10 +54,15 @@ class Http2Client:
         fields += [("content-type", kind)] if body else []
         self._connection.send_headers(stream, fields, end_stream=not body)
         if body:
-            self._connection.send_data(stream, body, end_stream=True)
+            self._connection.send_data(stream, body, end_stream=end)
         self.got[stream] = []
         self._flush()
         return stream
+
+    def end(self, stream: int, body: bytes) -> None:
+        """Send the rest of a request."""
+        self._connection.send_data(stream, body, end_stream=True)
+        self._flush()
 
     def cancel(self, stream: int) -> None:
         """Send RST_STREAM."""

@@ -207,6 +207,20 @@ def test_rules_there_are_already_leave_nothing_to_learn(study: Any) -> None:
     assert (again.same, again.rules) == (5, ())
 
 
+def test_a_pattern_that_takes_too_long_masks_nothing_here_either(
+    study: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is bounded, as when requests are matched."""
+
+    def task(chance: Random) -> list[Asked]:
+        return [ask({"note": f"req-{chance.randrange(10**6)}"})]
+
+    rule = IgnoreRule(parse_match("*://api.test"), regex=("req-[0-9]+",))
+    assert study(task, (rule,)).same == 1
+    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.0)
+    assert study(task, (rule,)).same == 0
+
+
 def test_ids_in_paths_become_a_star_in_the_rule(study: Any) -> None:
     """One rule for all orders."""
 

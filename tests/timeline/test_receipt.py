@@ -235,7 +235,7 @@ async def test_a_playback_whose_process_died_proves_nothing(store_dir: Path) -> 
     """Its last events may be missing: it is not faithful, however good it looks."""
     with Store.open(store_dir) as store:
         tape = await record(store, *TAPE)
-        store._owner = Owner(2**22 + 1, 0.0)
+        store._runs.owner = Owner(2**22 + 1, 0.0)
         run = await play(store, tape, *ALL, seal=False)
     with Store.open(store_dir, readonly=True) as store:
         shown = build(store, store.get_run(run.id))
@@ -453,7 +453,7 @@ async def test_an_effect_without_an_outcome_is_unknown(store_dir: Path) -> None:
         assert [effect.outcome for effect in receipt.effects] == [
             "unknown: no outcome was recorded"
         ]
-        store._owner = Owner(2**22 + 1, 0.0)
+        store._runs.owner = Owner(2**22 + 1, 0.0)
         await record(
             store, TAPE[0], unfinished=(refund(2), refund(3, b"x")), name="died", seal=False
         )
@@ -477,6 +477,19 @@ async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None
     receipt = build(store, await record(store, failed, odd))
     assert receipt.faults == [{"seq": 1, "kind": "dns", "phase": "connect", "text": "no such name"}]
     assert receipt.warnings == ["seq 2: its body was cut at 64 MB"]
+
+
+async def test_what_cannot_be_held_against_its_tape_is_not_called_faithful(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows what was left over of a tape that is gone; what diverged is known all the same."""
+    tape = await record(store, *TAPE)
+    good, bad = await play(store, tape, *ALL), await play(store, tape, "refused 9")
+    monkeypatch.setattr(store, "find_run", lambda _: None)
+    receipt = build(store, good)
+    assert (receipt.faithful, exit_code(receipt)) == (False, 125)
+    assert receipt.warnings == ["its tape 'tape' is not in this store any more"]
+    assert exit_code(build(store, bad)) == 121
 
 
 # ---- bounds ------------------------------------------------------------------------------------

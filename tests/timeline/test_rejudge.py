@@ -157,6 +157,9 @@ def test_what_only_a_body_said_is_read_again(store: Store) -> None:
     listing = ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     run = record_run(store, "tape", [listing], kind=READ)
     assert rejudge(store, run, Config()).changed == []
+    # What leaves is decided by method and URL alone, as it was then.
+    live = loads("playback: {reads: {live: {hosts: [api.test], reason: fresh}}}")
+    assert rejudge(store, run, live).changed == []
     other = record_run(store, "other", [ask({"a": 1})], kind=READ)
     assert changes(rejudge(store, other, Config())) == {1: ("effect", "recorded", None)}
 

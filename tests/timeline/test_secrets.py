@@ -89,5 +89,5 @@ def test_the_command_says_where_and_ends_with_one(tmp_path: Path) -> None:
     found = json.loads(playhead("verify", "--secrets", "--json", "--store", folder).stdout)
     assert found["runs"] == 1
     assert {"run": "leaky", "seq": 1, "place": "request.body", "kind": "key"} in found["found"]
-    assert playhead("verify", "--store", folder).returncode == 2
+    assert playhead("verify", "--store", folder).returncode == 0  # it is as it was recorded
     assert playhead("verify", "--secrets", "nobody", "--store", folder).returncode == 2

@@ -38,8 +38,11 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.exchanges import make_exchange, make_record, make_request
 from playhead.tests.support.frames import FramesOrigin, Stream
+from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.sockets import open_tunnel
 
+DONE = b"data: [DONE]\n\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
 
 
@@ -117,7 +120,7 @@ async def test_who_leaves_while_an_intent_is_written_sends_nothing(store_dir: Pa
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.append_durably)
-            running.store.append_durably = gate  # type: ignore[method-assign]
+            running.store.append_durably = gate
             opened = await asyncio.to_thread(_send, running, "POST", f"{origin.url}/x", b"{}")
             await gate.reached.wait()
             opened.close()
@@ -137,7 +140,7 @@ async def test_who_leaves_while_an_outcome_is_written_loses_nothing_of_the_tape(
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.save)
-            running.store.save = gate  # type: ignore[method-assign]
+            running.store.save = gate
             opened = await asyncio.to_thread(_send, running, "GET", f"{origin.url}/x")
             await gate.reached.wait()
             opened.close()
@@ -601,3 +604,34 @@ async def test_a_large_answer_is_not_all_written_before_its_client_takes_it(
             assert waiting < len(body) // 4
             assert not flight.finished
             assert await asyncio.to_thread(fetch, opened) > len(body)
+
+
+async def test_what_is_kept_on_the_way_does_not_end_a_request_that_goes_on(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """An answer may say its end before its request has come whole: the exchange holds all of it."""
+
+    def begin(stream: Stream) -> None:
+        stream.head(("content-type", "text/event-stream"))
+        stream.data(DONE)
+
+    def end(stream: Stream) -> bool:
+        stream.data(b"", end=True)
+        return True
+
+    def ask(running: Running, url: str) -> None:
+        with open_tunnel(running.url_for("tape"), url, running.ca, alpn="h2") as tunnel:
+            client = Http2Client(tunnel)
+            stream = client.ask("POST", f"{url}/say", b"wo", kind="application/grpc", end=False)
+            client.read_until(lambda: client.data(stream) == DONE)
+            client.end(stream, b"rd")
+            client.read_until(lambda: client.got[stream][-1] == "end")
+
+    with FramesOrigin(end, certificates, begin) as origin:
+        async with _recording(store_dir, certificates.root) as running:
+            await asyncio.to_thread(ask, running, origin.url)
+            await running.end("tape")
+            (kept,) = running.store.exchanges(running.store.get_run("tape"))
+    assert kept.request.body == b"word"
+    rules = compile_rules()
+    assert kept.fingerprint == fingerprint(canonical(kept.request, RequestClass.EFFECT, rules))

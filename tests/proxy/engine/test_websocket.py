@@ -658,7 +658,7 @@ async def test_the_last_closing_frame_is_released_after_the_outcome_is_durable(
     with origin_of(script) as origin:
         async with recording(store_dir) as running:
             gate: Any = Gate(running.store.save)
-            running.store.save = gate  # type: ignore[method-assign]
+            running.store.save = gate
             peer = await Peer.open(str(running.address), target_of(origin))
             if first:
                 assert str(await peer.read()) == "text ready"
@@ -700,7 +700,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             def fail(*_: Any) -> None:
                 raise StoreUnwritable("the disk is full", "make room")
 
-            running.store.append_message = fail  # type: ignore[assignment,method-assign]
+            running.store.append_message = fail  # type: ignore[assignment]
             seen = await say(peer)
             await peer.close()
             await until(lambda: not running.session("tape").flights)
@@ -1140,7 +1140,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages = broken  # type: ignore[method-assign]
+        running.store.messages = broken
         running.play()
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
         if closes:
@@ -1168,7 +1168,7 @@ async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_d
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages = broken  # type: ignore[method-assign]
+        running.store.messages = broken
         playback = running.sessions.config.playback
         running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
         peer = await Peer.open(str(running.address), "127.0.0.1:9")

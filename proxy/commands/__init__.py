@@ -1,0 +1,19 @@
+"""The commands, one file for each sort of thing a person wants.
+
+Heavy parts are imported inside the commands that need them, once it is clear that they are needed: so `runs`
+and `show` are quick, and so is being told of a mistake.
+"""
+
+import click
+
+from . import carry, keep, look, rule, run, setup
+
+COMMANDS: tuple[click.Command, ...] = (
+    *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
+    *(look.runs, look.show, look.receipt, look.effects, look.policy, look.learn, look.reindex),
+    rule.gates,
+    *(keep.verify, keep.note),
+    *(carry.export, carry.import_),
+    *(setup.ca, setup.doctor),
+)
+"""In the order of a day's work."""

@@ -1,0 +1,101 @@
+"""What commands share: the flags that override the file, the settings they give, and how results are printed."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ... import PlayheadError
+from ...config import Config, Watcher, load, override
+from ..say import say
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+UNTESTABLE = 125
+DEFAULT_FILE = Path("playhead.yaml")
+
+
+def options(*names: str) -> Callable[[_F], _F]:
+    """Give a command the flags that override keys of the file."""
+    known = {
+        "config": click.option(
+            "-c",
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path),
+            help="Configuration file.",
+        ),
+        "store": click.option("--store", metavar="DIR", help="Folder of the store."),
+        "ca_dir": click.option("--ca-dir", metavar="DIR", help="Folder of the CA's public files."),
+        "upstream_ca": click.option(
+            "--upstream-ca", metavar="FILE", help="Extra roots to trust upstream (PEM)."
+        ),
+        "mode": click.option("--mode", metavar="MODE", help="record, playback or passthrough."),
+        "listen": click.option("--listen", metavar="HOST:PORT", help="Where to listen."),
+        "run": click.option(
+            "--run", metavar="ID", help="Name of the run; in playback, of the tape."
+        ),
+        "allow_model_drift": click.option(
+            "--allow-model-drift",
+            metavar="RECORDED=NEW",
+            multiple=True,
+            help="Answer what is asked of model NEW with what RECORDED said; may be repeated.",
+        ),
+        "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    }
+
+    def decorate(function: _F) -> _F:
+        for name in reversed(names):
+            function = known[name](function)
+        return function
+
+    return decorate
+
+
+def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
+    """Give the settings under which something is started, and what watches their file, where there is one."""
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    if path is None:
+        return override(Config(), given), None
+    watcher, config = Watcher.start(path, given)
+    return config, watcher
+
+
+def reading(config_file: Path | None, store: str | None) -> Config:
+    """Give the settings of a command that only reads a store."""
+    path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+    config = load(path) if path is not None else Config()
+    return override(config, {"store": store} if store else {})
+
+
+def require_run(config: Config, name: str) -> None:
+    """Raise UnknownRun, with the nearest names, where the store holds no such run."""
+    from ...store import Store
+
+    with Store.open(config.store, readonly=True) as opened:
+        opened.get_run(name)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def print_list(rows: Iterable[Any]) -> None:
+    """Print a list of JSON, a row as soon as it is there."""
+    empty = True
+    for row in rows:
+        click.echo("[" if empty else ",")
+        click.echo(json.dumps(row, indent=1, ensure_ascii=True), nl=False)
+        empty = False
+    click.echo("[]" if empty else "\n]")
+
+
+def complain(error: PlayheadError) -> None:
+    """Say on stderr what went wrong, and what to do."""
+    say(f"playhead: {error}")
+    if error.hint:
+        say(f"  hint: {error.hint}")

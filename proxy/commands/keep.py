@@ -1,0 +1,63 @@
+"""Look after the store."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, print_json, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--secrets", is_flag=True, help="Look for what reads like a secret instead.")
+@click.argument("run", required=False)
+def verify(
+    config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
+) -> int:
+    """Check that a store holds what it held; 1 where it does not."""
+    from ...timeline.integrity import render_verified
+    from ...timeline.secrets import render_findings
+    from ..verify import verify_runs, verify_secrets
+
+    if not secrets:
+        checked = verify_runs(reading(config_file, store), run)
+        if as_json:
+            print_json([one.to_json() for one in checked])
+        else:
+            click.echo(render_verified(checked))
+        return 1 if any(one.problems for one in checked) else 0
+    found, runs = verify_secrets(reading(config_file, store), run)
+    if as_json:
+        print_json({"runs": runs, "found": [one.to_json() for one in found]})
+    else:
+        click.echo(render_findings(found, runs))
+    return 1 if found else 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
+@click.argument("run")
+@click.argument("text", required=False)
+def note(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    seq: int | None,
+    run: str,
+    text: str | None,
+) -> int:
+    """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
+    from ...timeline.notes import render_notes
+    from ..notes import list_notes, write_note
+
+    config = reading(config_file, store)
+    if text is not None:
+        notes = [write_note(config, run, text, seq or 0)]
+    else:
+        notes = [one for one in list_notes(config, run) if seq in (None, one.seq)]
+    if as_json:
+        print_json([one.to_json() for one in notes])
+    else:
+        click.echo(render_notes(notes))
+    return 0

@@ -1,0 +1,185 @@
+"""Look at runs that were recorded; nothing here changes one but `reindex`."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, print_json, print_list, reading
+
+
+@click.command()
+@options("config", "store", "json")
+def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
+    """List all runs, oldest first."""
+    from ...store import Store, StoreError
+    from ...timeline import render_runs
+
+    config = reading(config_file, store)
+    try:
+        with Store.open(config.store, readonly=True) as opened:
+            listed = opened.runs()
+    except StoreError as error:
+        if str(error).startswith("no store"):
+            listed = []
+        else:
+            raise
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": run.id,
+                    "mode": run.mode,
+                    "status": run.status.value,
+                    "parent": run.parent,
+                    "exchanges": run.exchanges,
+                    "created_ns": run.created_ns,
+                    "sealed_ns": run.sealed_ns,
+                    "agent": run.agent,
+                    "end": run.end,
+                }
+                for run in listed
+            ]
+        )
+    else:
+        click.echo(render_runs(listed))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("run")
+@click.argument("seq", type=int, required=False)
+def show(
+    config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
+) -> int:
+    """Show a run, or one exchange of it."""
+    from ...store import Store, StoreError
+    from ...timeline import render_exchange, render_run
+    from ...timeline.export import exchange_json
+    from ...timeline.listing import find_shown, rows
+
+    config = reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        info = opened.get_run(run)
+        if seq is None:
+            listed = rows(opened, info)
+            print_json(listed) if as_json else click.echo(render_run(info, listed))
+            return 0
+        found = find_shown(opened, info, seq)
+        if found is None:
+            raise StoreError(
+                f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
+            )
+        whose, exchange = found
+        messages = opened.messages(whose, exchange.seq)
+        if as_json:
+            print_json(exchange_json(exchange, messages))
+        else:
+            click.echo(render_exchange(exchange, messages))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
+)
+@click.argument("run")
+def receipt(
+    config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
+) -> int:
+    """Print the receipt of a run again."""
+    from ...store import Store
+    from ...timeline import build, render_divergences, render_receipt
+
+    config = reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        made = build(opened, opened.get_run(run))
+    if as_json:
+        print_json(made.to_json())
+        return 0
+    click.echo(render_receipt(made))
+    if everything and (listed := render_divergences(made)):
+        click.echo(listed)
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("run")
+def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+    """List what a run did to the world, or would have done."""
+    from ...store import Store
+    from ...timeline.ledger import effects_of
+    from ...timeline.render import render_effects
+
+    config = reading(config_file, store)
+    with Store.open(config.store, readonly=True) as opened:
+        info = opened.get_run(run)
+        listed, omitted = effects_of(opened, info)
+        if as_json:
+            print_list(effect.to_json() for effect in listed)
+        else:
+            for line in render_effects(info, listed, omitted):
+                click.echo(line)
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Configuration file whose rules are tried.",
+)
+@click.argument("runs", nargs=-1)
+def policy(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
+) -> int:
+    """Judge runs again under the rules of another file, and list what would change."""
+    from ...timeline.render_rejudge import render_rejudged
+    from ..policy import rejudge_runs
+
+    made = rejudge_runs(reading(config_file, store), runs, rules)
+    if as_json:
+        print_json([one.to_json() for one in made])
+    else:
+        click.echo("\n".join(map(render_rejudged, made)))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("first")
+@click.argument("second")
+def learn(
+    config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
+) -> int:
+    """Propose `ignore` rules from two recordings of the same task."""
+    from ...timeline.render_learn import render_lesson
+    from ..learn import learn_from
+
+    lesson = learn_from(reading(config_file, store), first, second)
+    print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.argument("run")
+def reindex(
+    config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
+) -> int:
+    """Apply the match rules of now to a tape, and say what that changes."""
+    from ...timeline.reindex import render_plan
+    from ..reindex import reindex_run
+
+    made = reindex_run(reading(config_file, store), run, write=not dry_run)
+    if as_json:
+        print_json(made.to_json(written=not dry_run))
+    else:
+        click.echo(render_plan(made, written=not dry_run))
+    return 0

@@ -1,0 +1,138 @@
+"""Start something: the long-running proxy, a recording, a replay, the demo; end a run."""
+
+from pathlib import Path
+
+import click
+
+from ... import PlayheadError
+from ...config import Mode, override
+from .common import UNTESTABLE, complain, options, reading, require_run, settings
+
+
+@click.command()
+@options(
+    *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+)
+def serve(config_file: Path | None, **flags: object) -> int:
+    """Run the long-running proxy; edit the file to switch its mode."""
+    config, watcher = settings(config_file, flags)
+    if config.mode is Mode.PLAYBACK and flags.get("run") not in (None, "latest"):
+        require_run(config, str(flags["run"]))
+    from ..serve import serve as run_serve
+
+    return run_serve(config, watcher)
+
+
+@click.command()
+@options("config", "store", "run", "ca_dir", "upstream_ca", "json")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    type=click.Path(path_type=Path),
+    help="Write the receipt's JSON here.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
+@click.option(
+    "--capture",
+    is_flag=True,
+    help="Run the command in a sandbox, and record what ignores the proxy too.",
+)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def record(
+    config_file: Path | None,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    capture: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND through a proxy and record what it does."""
+    config, _ = settings(config_file, flags)
+    if capture and config.sandbox.record == "none":
+        config = override(config, {"capture": "contained"})
+    from ..launcher import Output
+    from ..launcher import record as run_record
+    from ..runtime import default_run_name
+
+    named = config.runs.default
+    run = named if named != "per-process" else default_run_name(command[0])
+    return run_record(config, run, command, Output(as_json, receipt_file, quiet))
+
+
+@click.command()
+@options("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "json")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    type=click.Path(path_type=Path),
+    help="Write the receipt's JSON here.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
+@click.option(
+    "--sandbox",
+    metavar="WORD",
+    help="contained (the default), strict (no Unix sockets either) or none.",
+)
+@click.option(
+    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
+)
+@click.argument("run")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def replay(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    no_sandbox: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
+    if no_sandbox:
+        flags["sandbox"] = "none"
+    try:
+        config, _ = settings(config_file, flags)
+        if run != "latest":
+            require_run(config, run)  # before a mistyped store is made
+        from ..launcher import Output
+        from ..launcher import replay as run_replay
+
+        return run_replay(config, run, command, Output(as_json, receipt_file, quiet))
+    except PlayheadError as error:
+        complain(error)
+        return UNTESTABLE
+
+
+@click.command()
+@options("config", "store")
+@click.argument("run")
+def seal(config_file: Path | None, store: str | None, run: str) -> int:
+    """End a run: nothing is added to it any more."""
+    from ..seal import seal_run
+
+    click.echo(seal_run(reading(config_file, store), run))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.argument("run")
+def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
+    """Have everything that a run asks refused from now on, and break off what is under way."""
+    from ..control.client import stop_run
+
+    click.echo(stop_run(reading(config_file, store), run, reason))
+    return 0
+
+
+@click.command()
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the tapes in this store.")
+@click.option("--keep", is_flag=True, help="Keep the temporary store.")
+def demo(store: Path | None, keep: bool) -> int:
+    """Record an agent that refunds twice, replay it with everything switched off, then its fix."""
+    from ..demo import run_demo
+
+    return run_demo(store, keep=keep)

@@ -1,0 +1,38 @@
+"""`playhead note`: words beside a run."""
+
+import os
+import pwd
+import time
+
+from ..config import Config
+from ..store import Store
+from ..timeline.notes import Note, add_note, notes_of
+
+
+def list_notes(config: Config, run: str) -> list[Note]:
+    """Read what was written beside a run.
+
+    Raises: UnknownRun, LogCorrupt.
+    """
+    with Store.open(config.store, readonly=True) as store:
+        return notes_of(store, store.get_run(run))
+
+
+def write_note(config: Config, run: str, text: str, seq: int) -> Note:
+    """Write something beside a run.
+
+    Raises: UnknownRun; StoreError, where there is no such exchange, or too much or nothing to write.
+    """
+    with Store.open(config.store, readonly=True) as store:
+        store.get_run(run)  # so that a mistyped store is not made
+    with Store.open(config.store) as store:
+        info = store.get_run(run)
+        return add_note(store, info, text, seq=seq, by=_user(), at_ns=time.time_ns())
+
+
+def _user() -> str:
+    """Give who we are on this machine."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # as in a container
+        return f"uid {os.getuid()}"

@@ -1,0 +1,185 @@
+"""One LMDB environment of a store: its tables, its rows, its read transactions and its one writer.
+
+What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read transaction lives for one call. Readers in any process see committed records only.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lmdb
+
+from ..tape.codec import BadRecord
+from .errors import LogCorrupt, StoreError
+from .layout import number_key
+from .lock import StoreLock
+from .vault import Vault
+from .writer import Writer
+
+
+class Reading:
+    """A read transaction, as `with` wants it: several a request, so without a generator."""
+
+    __slots__ = ("_environment", "_path", "_transaction")
+
+    def __init__(self, path: Path, environment: lmdb.Environment) -> None:
+        self._path = path
+        self._environment = environment
+
+    def __enter__(self) -> "lmdb.Transaction[bytes]":
+        try:
+            self._transaction = self._environment.begin()
+        except lmdb.Error as error:
+            raise unreadable(self._path, error) from error
+        return self._transaction
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._transaction.abort()
+        if isinstance(error, lmdb.Error):
+            raise unreadable(self._path, error) from error
+
+
+class Row(NamedTuple):
+    """A row as LMDB holds it."""
+
+    table: Any
+    place: bytes
+    value: bytes
+
+
+class Database:
+    """An open environment. Reads may come from any thread; writes go through `writer`."""
+
+    def __init__(
+        self,
+        path: Path,
+        environment: lmdb.Environment,
+        lock: StoreLock,
+        vault: Vault,
+        *,
+        writable: bool,
+    ) -> None:
+        """Hold an environment that was opened; see `opening`."""
+        self.path = path
+        self.environment = environment
+        self.vault = vault
+        self._lock = lock
+        self.tables: dict[str, Any] = {}
+        self.forgetting: list[Callable[[], None]] = []
+        """Called on the writer's thread when a batch did not reach the disk, to drop what is remembered of it."""
+        self._writer = Writer(environment, self._forget) if writable else None
+
+    @property
+    def writable(self) -> bool:
+        """Whether it was opened for writing."""
+        return self._writer is not None
+
+    @property
+    def writer(self) -> Writer:
+        """The writer; a store opened for reading has none."""
+        assert self._writer is not None, "the store was opened for reading"
+        return self._writer
+
+    def reading(self) -> Reading:
+        """Give a read transaction; what LMDB says of it becomes an error that a person can act on."""
+        return Reading(self.path, self.environment)
+
+    def row(self, table: str, key: bytes, value: bytes) -> Row:
+        """Make a row, outside a transaction where there is much in it."""
+        vault = self.vault
+        return Row(self.tables[table], vault.place(table, key), vault.seal(table, key, value))
+
+    def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
+        """Put a row that was made; say whether it was."""
+        return transaction.put(row.place, row.value, db=row.table, overwrite=overwrite)
+
+    def put(
+        self,
+        transaction: lmdb.Transaction,
+        table: str,
+        key: bytes,
+        value: bytes,
+        *,
+        overwrite: bool = True,
+    ) -> bool:
+        """Put a row; say whether it was."""
+        return self.put_row(transaction, self.row(table, key, value), overwrite=overwrite)
+
+    def get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Find the value of a row.
+
+        Raises: BadRecord, where its seal is broken.
+        """
+        place = self.vault.place(table, key)
+        data = transaction.get(place, db=self.tables[table])
+        return None if data is None else self.vault.open(table, place, bytes(data))
+
+    def find(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Find the value of a row that nobody can name better than by its table.
+
+        Raises: LogCorrupt.
+        """
+        try:
+            return self.get(transaction, table, key)
+        except BadRecord as error:
+            raise LogCorrupt(f"a row of the table {table}: {error}") from error
+
+    def holds(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bool:
+        """Say whether there is a row, without reading it."""
+        place = self.vault.place(table, key)
+        return transaction.get(place, db=self.tables[table]) is not None
+
+    def delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
+        """Delete a row, if it is there."""
+        transaction.delete(self.vault.place(table, key), db=self.tables[table])
+
+    def last(self, transaction: lmdb.Transaction, table: str, run: int) -> int:
+        """Give the highest number that a run has in a table of (run, number); 0 where it has none."""
+        with transaction.cursor(self.tables[table]) as cursor:
+            found = cursor.set_range(number_key(run + 1))
+            if not (cursor.prev() if found else cursor.last()):
+                return 0
+            key = cursor.key()
+            return int.from_bytes(key[8:16], "big") if key[:8] == number_key(run) else 0
+
+    def places(
+        self, transaction: lmdb.Transaction, table: str, run: int, first: bytes | None = None
+    ) -> Iterator[bytes]:
+        """Walk the places of a run's rows in a table.
+
+        first: where to begin; the run's first key where it is not given.
+        """
+        prefix = number_key(run)
+        with transaction.cursor(self.tables[table]) as cursor:
+            more = cursor.set_range(first or prefix)
+            while more:
+                key = bytes(cursor.key())
+                if key[:8] != prefix:
+                    return
+                yield key
+                more = cursor.next()
+
+    def check_readers(self) -> None:
+        """Clear the slots of readers that died: each would keep pages from being used again."""
+        with contextlib.suppress(lmdb.Error):
+            self.environment.reader_check()
+
+    def close(self) -> None:
+        """Write what is left and let go of the file. Blocks."""
+        if self._writer is not None:
+            self._writer.close()
+        self.environment.close()
+        self._lock.close()
+
+    def _forget(self) -> None:
+        for forget in self.forgetting:
+            forget()
+
+
+def unreadable(path: Path, error: Exception) -> StoreError:
+    """Make the error for what LMDB says of a store."""
+    return StoreError(
+        f"the store at {path} cannot be read: {error}",
+        "if the disk is sound the file is damaged: put back a copy of it",
+    )

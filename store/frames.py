@@ -1,0 +1,231 @@
+r"""Files of bytes of any length: as they are, or sealed in frames.
+
+    b"PLAYHEAD BODY\1"  8 bytes of key id  16 bytes of salt
+    frames: 64 KiB each but the last, encrypted, and 16 bytes of tag
+
+Each file has a key of its own, made of the store's and the salt. A frame's nonce is its number and whether it is the
+last: so one that is missing, or stands in another place or file, is found, and so is an end that is none.
+"""
+
+import contextlib
+import errno
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Protocol, Self
+
+from cryptography.exceptions import InvalidTag
+
+from ..tape.codec import BadRecord
+from .vault import Sealed, Vault
+
+FRAME_BYTES = 64 * 1024
+_TAG_BYTES = 16
+_MAGIC = b"PLAYHEAD BODY\1"
+_SALT_BYTES = 16
+
+
+class File(Protocol):
+    """A file that is written, and may be read meanwhile. `read` and `put` may be called from several threads."""
+
+    def put(self, data: bytes) -> None:
+        """Write what follows."""
+
+    def read(self, start: int, size: int) -> bytes:
+        """Read from what was put; shorter only at its end."""
+
+    def finish(self) -> None:
+        """Make what was put durable; nothing follows."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class Bytes(Protocol):
+    """A file that is read from its start."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read what follows; shorter only at the end.
+
+        Raises: OSError; BadRecord.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
+def begin_file(descriptor: int, vault: Vault) -> File:
+    """Begin an empty file, which owns the descriptor from now on."""
+    file = os.fdopen(descriptor, "r+b", buffering=0)
+    return _SealedFile(file, vault) if isinstance(vault, Sealed) else _PlainFile(file)
+
+
+def open_file(path: Path, vault: Vault) -> Bytes:
+    """Open a finished file.
+
+    Raises: OSError; BadRecord.
+    """
+    file = open(path, "rb")  # noqa: SIM115  # whoever asked closes it
+    if not isinstance(vault, Sealed):
+        return file
+    try:
+        return _SealedBytes(file, vault)
+    except BaseException:
+        file.close()
+        raise
+
+
+class _PlainFile:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def put(self, data: bytes) -> None:
+        _write(self._file, data)
+
+    def read(self, start: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, start)
+
+    def finish(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _SealedFile:
+    def __init__(self, file: BinaryIO, vault: Sealed) -> None:
+        salt = os.urandom(_SALT_BYTES)
+        self._file = file
+        self._cipher = vault.file_cipher(salt)
+        self._head = _MAGIC + vault.id + salt
+        self._frames = 0
+        """How many are in the file."""
+        self._rest = bytearray()
+        """What is in none yet; never empty after a frame, since it may be the last one."""
+        self._lock = threading.Lock()
+        _write(file, self._head)
+
+    def put(self, data: bytes) -> None:
+        with self._lock:
+            self._rest += data
+            while len(self._rest) > FRAME_BYTES:
+                self._seal(bytes(self._rest[:FRAME_BYTES]), last=False)
+                del self._rest[:FRAME_BYTES]
+
+    def read(self, start: int, size: int) -> bytes:
+        end = start + size
+        found = []
+        with self._lock:
+            while start < end:
+                frame, at = divmod(start, FRAME_BYTES)
+                held = self._frame(frame)[at : at + end - start]
+                if not held:
+                    break
+                found.append(held)
+                start += len(held)
+        return b"".join(found)
+
+    def finish(self) -> None:
+        with self._lock:
+            self._seal(bytes(self._rest), last=True)
+            self._rest.clear()
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _seal(self, data: bytes, *, last: bool) -> None:
+        _write(self._file, self._cipher.encrypt(_nonce(self._frames, last), data, self._head))
+        self._frames += 1
+
+    def _frame(self, number: int) -> bytes:
+        if number > self._frames:
+            return b""
+        if number == self._frames:
+            return bytes(self._rest)
+        size = FRAME_BYTES + _TAG_BYTES
+        data = os.pread(self._file.fileno(), size, len(self._head) + number * size)
+        try:
+            return self._cipher.decrypt(_nonce(number, last=False), data, self._head)
+        except InvalidTag as error:
+            raise OSError(errno.EIO, "what was written cannot be read back") from error
+
+
+class _SealedBytes:
+    def __init__(self, file: BinaryIO, vault: Sealed) -> None:
+        self._file = file
+        self._head = file.read(len(_MAGIC) + len(vault.id) + _SALT_BYTES)
+        self._check_head(vault)
+        self._cipher = vault.file_cipher(self._head[-_SALT_BYTES:])
+        self._next = file.read(FRAME_BYTES + _TAG_BYTES)
+        self._number = 0
+        self._ended = False
+        self._rest = b""
+
+    def read(self, size: int, /) -> bytes:
+        found = [self._rest]
+        there = len(self._rest)
+        while there < size and not self._ended:
+            found.append(self._frame())
+            there += len(found[-1])
+        data = b"".join(found)
+        self._rest = data[size:]
+        return data[:size]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _frame(self) -> bytes:
+        sealed, self._next = self._next, self._file.read(FRAME_BYTES + _TAG_BYTES)
+        self._ended = not self._next
+        try:
+            data = self._open(sealed, last=self._ended)
+        except InvalidTag:
+            raise BadRecord(self._wrong(sealed)) from None
+        self._number += 1
+        return data
+
+    def _open(self, sealed: bytes, *, last: bool) -> bytes:
+        return self._cipher.decrypt(_nonce(self._number, last), sealed, self._head)
+
+    def _wrong(self, sealed: bytes) -> str:
+        where = f"{self._file.name}, frame {self._number}"
+        with contextlib.suppress(InvalidTag):
+            self._open(sealed, last=not self._ended)
+            return (
+                f"{where}: the file was cut short" if self._ended else f"{where}: it was the last"
+            )
+        return f"{where}: its seal is broken, it was changed or cut short"
+
+    def _check_head(self, vault: Sealed) -> None:
+        if (
+            not self._head.startswith(_MAGIC)
+            or len(self._head) != len(_MAGIC) + len(vault.id) + _SALT_BYTES
+        ):
+            raise BadRecord(f"{self._file.name} is not a sealed file")
+        found = self._head[len(_MAGIC) : -_SALT_BYTES]
+        if found != vault.id:
+            raise BadRecord(
+                f"{self._file.name} is sealed with key {found.hex()}, expected {vault.id.hex()}"
+            )
+
+
+def _nonce(number: int, last: bool) -> bytes:
+    return number.to_bytes(11, "big") + (b"\1" if last else b"\0")
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]

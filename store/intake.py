@@ -1,0 +1,173 @@
+"""Runs that come from elsewhere: from a file, from an archive.
+
+Rules:
+
+1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
+   one transaction puts all of an intake's runs onto the list.
+2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import lmdb
+
+from ..tape.codec import BadRecord, pack_map, unpack
+from ..tape.events import CHAIN_START, Event, check_link, decode_event
+from ..tape.model import Message, RunId
+from .database import Database
+from .exchanges import Exchanges, Record
+from .layout import number_key, pair_key
+from .log import EventLog
+from .messages import Messages
+from .removal import remove_rows
+from .run_list import RunList, check_name, is_alive
+from .runs import Owner, RunInfo, RunStatus
+
+_MARK = b"intake/"
+_MOST_WAITING = 64
+"""Operations that may wait for the writer; more are waited for, which bounds memory."""
+
+
+class Intake:
+    """Runs on their way into the store. Blocks; never use it on an event loop."""
+
+    def __init__(
+        self,
+        database: Database,
+        runs: RunList,
+        log: EventLog,
+        exchanges: Exchanges,
+        messages: Messages,
+    ) -> None:
+        """Begin with no run. Use it as a context manager: what was not published is dropped in the end."""
+        self._database = database
+        self._runs = runs
+        self._log = log
+        self._exchanges = exchanges
+        self._messages = messages
+        self._begun: list[int] = []
+        self._chains: dict[int, tuple[int, bytes]] = {}
+
+    def __enter__(self) -> "Intake":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        dropped, self._begun = self._begun, []
+        if dropped and self._database.writer.failed is None:
+            self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
+
+    def begin(self, name: str) -> int:
+        """Give the number of a new run.
+
+        name: that it should have.
+        Raises: StoreError, when it cannot be a name; StoreUnwritable.
+        """
+        check_name(name)
+        us = self._runs.owner
+        owner = pack_map({"owner": (us.pid, us.started)})
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            number = self._runs.allot(transaction)
+            key = _MARK + number_key(number)
+            transaction.put(key, owner, db=self._database.tables["meta"])
+            return number
+
+        number: int = self._database.writer.call(operation)
+        self._begun.append(number)
+        return number
+
+    def put_event(self, run: int, value: bytes) -> Event:
+        """Take an event as it stood in another store's log: its chain hash, then the event; give it.
+
+        Raises: BadRecord, where it is none or does not follow the one before; StoreUnwritable.
+        """
+        number, before = self._chains.get(run, (1, CHAIN_START))
+        event = decode_event(value, number)
+        link = check_link(value, before)
+        if link is None:
+            raise BadRecord(f"event {number} does not follow the one before it")
+        self._chains[run] = number + 1, link
+        row = self._database.row("events", pair_key(run, number), value)
+        self._database.writer.append(lambda: lambda txn: self._database.put_row(txn, row))
+        self._wait()
+        return event
+
+    def save(self, run: int, record: Record) -> None:
+        """Take an exchange, with its outcome event if it has one.
+
+        Raises: StoreUnwritable.
+        """
+        self._exchanges.save_unwaited(run, lambda: record)
+        self._wait()
+
+    def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
+        """Take a message of a WebSocket; see `Store.append_message`."""
+        self._messages.append(run, seq, number, message)
+        self._wait()
+
+    def publish(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
+        """Put runs that were begun onto the list, all at once; give them as they now stand.
+
+        runs: as they ended, each with the number it was begun under, the name it should have, and `parent_number` 0
+            or that of another of them, or of a run in the store. A taken name becomes another, as for a new run.
+        Raises: StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            found: dict[int, RunInfo] = {}
+            for told in runs:
+                assert told.status is not RunStatus.OPEN
+                wanted, playback, parent = told.id, False, told.parent
+                if told.parent_number:
+                    tape = found.get(told.parent_number) or self._runs.load(
+                        transaction, told.parent_number
+                    )
+                    assert tape is not None
+                    parent = tape.id
+                    if told.mode == "playback":
+                        wanted, playback = tape.id, True
+                name = self._runs.free_name(transaction, wanted, playback)
+                info = replace(told, id=RunId(name), parent=parent)
+                self._runs.add(transaction, info)
+                transaction.delete(
+                    _MARK + number_key(info.number), db=self._database.tables["meta"]
+                )
+                found[info.number] = info
+            return list(found.values())
+
+        made: list[RunInfo] = self._database.writer.call(operation)
+        published = {info.number for info in made}
+        self._begun = [number for number in self._begun if number not in published]
+        for info in made:
+            for forget in self._runs.ended:
+                forget(info.number)
+        return made
+
+    def _wait(self) -> None:
+        if self._database.writer.waiting >= _MOST_WAITING:
+            self._database.writer.call(lambda _: None)
+
+
+def drop_unpublished(database: Database, transaction: lmdb.Transaction) -> None:
+    """Drop what processes that have died did not publish. Writer's thread."""
+    table = database.tables["meta"]
+    with transaction.cursor(table) as cursor:
+        rows = [(bytes(key), bytes(value)) for key, value in cursor]
+    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(value)]
+    _drop(database, transaction, [int.from_bytes(key[len(_MARK) :], "big") for key in dead])
+
+
+def _alive(value: bytes) -> bool:
+    try:
+        told: Any = unpack(value)
+        return is_alive(Owner(*told["owner"]))
+    except (BadRecord, TypeError, KeyError):
+        return False
+
+
+def _drop(database: Database, transaction: lmdb.Transaction, runs: Sequence[int]) -> None:
+    for number in runs:
+        remove_rows(database, transaction, number, (number,))
+        transaction.delete(_MARK + number_key(number), db=database.tables["meta"])

@@ -1,0 +1,225 @@
+"""Open a store's database: what is refused before a record is read, and what a new one is made of.
+
+Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` (a power cut
+loses at most the last commit, never the file), a huge sparse map.
+"""
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from .database import Database, unreadable
+from .errors import StoreError, StoreTooNew, StoreUnwritable
+from .key import ID_BYTES, VARIABLE, StoreKey
+from .layout import CHECK_ROW, FORMAT, LEFT_ROW, PLAIN_FORMAT, TABLES
+from .lock import hold_shared
+from .vault import Vault, open_vault
+
+logger = logging.getLogger(__name__)
+
+_MAP_BYTES = 1 << 40
+_SPARED_BYTES = 1 << 20
+
+
+def open_database(path: Path, *, readonly: bool, key: StoreKey | None = None) -> Database:
+    """Open the database of the store in a folder; a writer makes it when it is not there.
+
+    key: what the store is encrypted under, or is to be if it is made.
+    Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
+    """
+    folder = path / "log.lmdb"
+    _find_folder(path, folder, readonly)
+    lock = hold_shared(path, readonly=readonly)
+    try:
+        environment = open_environment(folder, readonly=readonly)
+    except BaseException:
+        lock.close()
+        raise
+    database = Database(path, environment, lock, open_vault(key), writable=not readonly)
+    try:
+        _check_size(database)
+        _check_format(database, key)
+    except (lmdb.Error, OSError) as error:
+        database.close()
+        raise unreadable(path, error) from error
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
+    try:
+        if not readonly:
+            # What agents and customers said is nobody else's to read on this machine.
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif not holds_data(folder):
+            raise StoreError(
+                f"no store at {path}", "name another with --store, or record a run first"
+            )
+    except OSError as error:
+        raise _unopened(path, error) from error
+
+
+def open_environment(folder: Path, *, readonly: bool) -> lmdb.Environment:
+    """Open the environment in a folder that is there, whatever it holds.
+
+    Raises: StoreError (damaged), StoreUnwritable.
+    """
+    try:
+        return lmdb.open(
+            str(folder),
+            mode=0o600,
+            map_size=_MAP_BYTES,
+            max_dbs=len(TABLES),
+            metasync=False,
+            readonly=readonly,
+            max_readers=1024,
+            lock=not readonly or _may_lock(folder),
+        )
+    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+        raise StoreError(
+            f"{str(folder / 'data.mdb')!r} is not a store: {error}",
+            "move it away, or name another store with --store",
+        ) from error
+    except (lmdb.Error, OSError) as error:
+        raise _unopened(folder.parent, error) from error
+
+
+def _check_size(database: Database) -> None:
+    """Refuse a file that was cut short: touching what is missing would kill the process (SIGBUS).
+
+    Pages that were allocated and freed in one transaction need never be written, so a few may be
+    missing at the end of a sound file.
+    """
+    environment = database.environment
+    needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    size = (database.path / "log.lmdb" / "data.mdb").stat().st_size
+    if needed - size > min(_SPARED_BYTES, needed // 2):
+        raise StoreError(
+            f"the store at {database.path} was cut short: {size} of {needed} bytes are there",
+            "copy it again while nothing writes to it, or name another with --store",
+        )
+
+
+def _check_format(database: Database, key: StoreKey | None) -> None:
+    found = read_format(database.path, database.environment)
+    if found is None and database.writable:
+        database.writer.call(lambda transaction: _make(database, transaction))
+    elif found is None:
+        raise StoreError(f"no store at {database.path}", "record a run first")
+    elif found > FORMAT:
+        raise StoreTooNew(
+            f"the store at {database.path} has format {found}; this version reads up to {FORMAT}",
+            "use a newer Playhead, or name another store with --store",
+        )
+    if found is not None:
+        _check_key(database, key)
+    for name in TABLES:
+        # A store that an earlier version made lacks the tables that came later.
+        with contextlib.suppress(lmdb.NotFoundError):
+            table = database.environment.open_db(name.encode(), create=database.writable)
+            database.tables[name] = table
+
+
+def read_format(path: Path, environment: lmdb.Environment) -> int | None:
+    """Read which format an environment has; None where nothing was made in it yet.
+
+    Raises: StoreError, where it is none of ours.
+    """
+    try:
+        meta = environment.open_db(b"meta", create=False)
+    except (lmdb.NotFoundError, lmdb.ReadonlyError):
+        found = None
+    else:
+        with environment.begin(db=meta) as transaction:
+            found = transaction.get(b"format")
+    if found is None:
+        if environment.stat()["entries"]:
+            raise StoreError(
+                f"the database at {path / 'log.lmdb'} is not a store of Playhead",
+                "name another folder with --store",
+            )
+        return None
+    if not found.isdigit():
+        raise StoreError(f"the store at {path} has no format version, but {found[:20]!r}")
+    return int(found)
+
+
+def _make(database: Database, transaction: lmdb.Transaction) -> None:
+    for name in TABLES:
+        database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
+    write_head(transaction, database.tables["meta"], database.vault)
+
+
+def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
+    """Write into `meta` which format a store has, and which key."""
+    found = FORMAT if vault.check else PLAIN_FORMAT
+    transaction.put(b"format", str(found).encode(), db=meta)
+    if vault.check:
+        transaction.put(CHECK_ROW, vault.check, db=meta)
+
+
+def _check_key(database: Database, key: StoreKey | None) -> None:
+    meta = database.environment.open_db(b"meta", create=False)
+    with database.environment.begin(db=meta) as transaction:
+        check = transaction.get(CHECK_ROW, b"")
+        left = transaction.get(LEFT_ROW) is not None
+    if check != database.vault.check:
+        raise wrong_key(database.path, check, key)
+    if left:
+        logger.warning(
+            "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
+            " `playhead rekey` again",
+            database.path,
+        )
+
+
+def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:
+    """Make the error for a store that has another key than the one that was given.
+
+    check: what the store says of its key; b"" where it is not encrypted.
+    """
+    given = "no key was given" if key is None else f"{key.where} holds key {key.id.hex()}"
+    if not check:
+        return StoreError(
+            f"the store at {path} is not encrypted, but {given}",
+            "`playhead rekey` encrypts it under that key; or leave the key out, or name another"
+            " store with --store",
+        )
+    return StoreError(
+        f"the store at {path} is encrypted under key {check[:ID_BYTES].hex()}, but {given}",
+        f"give that key: encrypt.key_file in the configuration, or {VARIABLE} in the environment",
+    )
+
+
+def holds_data(folder: Path) -> bool:
+    """Say whether anything was ever written into an environment."""
+    try:
+        return (folder / "data.mdb").stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _may_lock(folder: Path) -> bool:
+    """Say whether a reader can hold its place in the lock file.
+
+    On a read-only disk it cannot, and needs not: no writer is beside it.
+    """
+    file = folder / "lock.mdb"
+    return os.access(
+        file if file.exists() else folder,
+        os.W_OK,
+        effective_ids=os.access in os.supports_effective_ids,
+    )
+
+
+def _unopened(path: Path, error: Exception) -> StoreUnwritable:
+    advice = "is the folder writable and not full? --store names another"
+    if "already open" in str(error):
+        advice = "this process has it open: use that one"
+    return StoreUnwritable(f"cannot open the store at {path}: {error}", advice)

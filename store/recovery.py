@@ -1,0 +1,39 @@
+"""Close the runs whose process has died: what was in flight is unknown, never `not sent`."""
+
+import logging
+import time
+
+import lmdb
+
+from ..tape.events import EventKind
+from ..tape.model import Seq
+from .errors import LogCorrupt
+from .log import EventLog
+from .run_list import DIED, RunList, is_alive
+from .runs import RunStatus
+
+logger = logging.getLogger(__name__)
+
+
+def recover(transaction: lmdb.Transaction, runs: RunList, log: EventLog) -> None:
+    """End the runs that are open and whose process is gone. Writer's thread."""
+    for number in runs.open_numbers(transaction):
+        try:
+            info = runs.load(transaction, number)
+        except LogCorrupt as error:  # the other runs are sound
+            logger.error("%s", error)
+            continue
+        if info is None or is_alive(info.owner):
+            continue
+        unknown: set[Seq] = set()
+        reason = DIED
+        try:
+            for event in log.read(transaction, number):
+                if event.kind is EventKind.INTENT:
+                    unknown.add(event.seq)
+                elif event.kind is EventKind.OUTCOME:
+                    unknown.discard(event.seq)
+        except LogCorrupt as error:
+            reason += f"; {error}"
+        data = {"unknown": sorted(unknown)}
+        runs.end(transaction, info, RunStatus.RECOVERED, reason, time.time_ns(), data)

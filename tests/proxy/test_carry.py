@@ -1,0 +1,419 @@
+"""Runs as files: out of one store and into another, from JSON lines, and nothing of a file that is not sound."""
+
+import asyncio
+import base64
+import http.client
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from click.testing import CliRunner, Result
+
+from playhead import PlayheadError
+from playhead.addons.flight import HELD_BYTES
+from playhead.config import Config, Mode
+from playhead.proxy.cli import cli
+from playhead.store import RunInfo, RunOpen, Store, StoreTooNew
+from playhead.store.layout import number_key
+from playhead.tape.codec import encode_exchange, pack_map
+from playhead.tape.events import CHAIN_START, Event, EventKind, encode_event
+from playhead.tape.model import (
+    Chunk,
+    Close,
+    Conversation,
+    Message,
+    MessageKind,
+    Repeat,
+    RepeatKind,
+    RequestClass,
+    Seq,
+    Spilled,
+)
+from playhead.tape.tape_file import Kind, TapeWriter
+from playhead.tests.support.engine import running_engine
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_intent,
+    make_record,
+    make_response,
+)
+from playhead.timeline.portable import export_tape
+
+LARGE = bytes(range(256)) * 8192
+SECRET = "sk-proj-" + "a1B2c3D4" * 6
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(cli, [str(one) for one in arguments])
+
+
+def refused(*arguments: str | Path) -> str:
+    """Run a command that fails; give what a person is told."""
+    made = run(*arguments)
+    assert isinstance(made.exception, PlayheadError), made.output
+    return str(made.exception)
+
+
+async def _record(store: Store, name: str = "night") -> RunInfo:
+    """A run with a plain exchange, an effect with a spilled answer, and a conversation."""
+    info = await store.create_run(name, mode="record", at_ns=7, agent="agent.py")
+    spool = store.spool()
+    for at in range(4):
+        part = LARGE[at * 524288 : (at + 1) * 524288]
+        spool.write(part, Chunk(at * 10, len(part)))
+    spilled = await spool.keep()
+    spool.drop()
+    messages = [
+        Message(1, True, MessageKind.TEXT, b"hello"),
+        Message(2, False, MessageKind.BINARY, b"\0"),
+    ]
+    told = [
+        make_exchange(1),
+        make_exchange(
+            3,
+            "POST https://api.test/v1/refunds",
+            kind=RequestClass.EFFECT,
+            body=b'{"amount": 1}',
+            response=replace(make_response(b""), spilled=spilled),
+        ),
+        make_exchange(
+            4,
+            response=make_response(b"", 101),
+            conversation=Conversation(2, 6, Close(3, True, 1000, "")),
+        ),
+    ]
+    for exchange in told:
+        store.append(info.number, make_intent(exchange))
+        if exchange.conversation is not None:
+            for number, message in enumerate(messages):
+                store.append_message(info.number, exchange.seq, number, message)
+        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.seal(info, reason="done", at_ns=99)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A store with the run `night`."""
+    with Store.open(tmp_path / "one") as store:
+        asyncio.run(_record(store))
+    return tmp_path / "one"
+
+
+def _told(store: Store, name: str) -> tuple[Any, ...]:
+    """Give all that a store holds of a run but its number."""
+    info = store.get_run(name)
+    exchanges = list(store.exchanges(info))
+    large = exchanges[1].response
+    assert large is not None
+    assert large.spilled is not None
+    return (
+        replace(info, number=0, owner=None),
+        exchanges,
+        list(store.raw_log(info)),
+        list(store.messages(info, 4)),
+        list(store.read_body(large.spilled)),
+        store.fingerprints(info),
+    )
+
+
+def test_a_tape_is_the_same_run_in_another_store(recorded: Path, tmp_path: Path) -> None:
+    """Exchanges, events with their chain, messages, large bodies with their pieces, the index."""
+    tape, other = tmp_path / "night.tape", tmp_path / "two"
+    made = run("export", "night", "--tape", tape, "--store", recorded)
+    assert made.exit_code == 0, made.output
+    assert tape.stat().st_mode & 0o777 == 0o600
+    taken = run("import", tape, "--store", other)
+    assert (taken.exit_code, taken.output) == (0, "night: 4 exchanges\n")
+    with Store.open(recorded, readonly=True) as one, Store.open(other, readonly=True) as two:
+        assert _told(one, "night") == _told(two, "night")
+        assert two.find_broken_link(two.get_run("night")) is None
+
+
+def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
+    """A receipt needs both; names that are taken become others, and the two still belong together."""
+    with Store.open(recorded) as store:
+        tape = store.get_run("night")
+
+        async def play() -> None:
+            info = await store.create_run("night", mode="playback", at_ns=100, parent=tape)
+            await store.seal(info, reason="done", at_ns=101)
+
+        asyncio.run(play())
+    file = tmp_path / "played.tape"
+    assert run("export", "night@1", "--tape", file, "--store", recorded).exit_code == 0
+    again = run("import", file, "--store", recorded, "--json")
+    assert [row["id"] for row in json.loads(again.output)] == ["night~2", "night~2@1"]
+    with Store.open(recorded, readonly=True) as store:
+        assert store.get_run("night~2@1").parent == "night~2"
+        assert store.get_run("night~2@1").parent_number == store.get_run("night~2").number
+
+
+def test_a_file_that_is_there_is_not_overwritten(recorded: Path, tmp_path: Path) -> None:
+    """It may be the only copy of something."""
+    (tmp_path / "kept").write_text("mine")
+    told = refused("export", "night", "--tape", tmp_path / "kept", "--store", recorded)
+    assert "there already" in told
+    assert (tmp_path / "kept").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_run_that_has_not_ended_is_not_exported(tmp_path: Path) -> None:
+    """Its tape would lack what is still to come."""
+    with Store.open(tmp_path / "one") as store:
+        info = asyncio.run(_begun(store))
+        with pytest.raises(RunOpen, match="has not ended"):
+            export_tape(store, info, lambda _: None, lambda _done, _of: None)
+
+
+async def _begun(store: Store) -> RunInfo:
+    return await store.create_run("open", mode="record", at_ns=1)
+
+
+# ---- hostile files -----------------------------------------------------------------------------
+
+ROW: dict[str, Any] = {
+    "id": "evil",
+    "mode": "record",
+    "status": "sealed",
+    "parent": None,
+    "created_ns": 1,
+    "sealed_ns": 2,
+    "exchanges": 1,
+    "agent": "",
+    "end": "",
+    "rules": b"",
+    "canonical": 0,
+}
+RUN = (Kind.RUN, pack_map(ROW))
+EVENT = encode_event(Event(EventKind.OPENED, 1, {"id": "evil"}), CHAIN_START)[0]
+EXCHANGE = (Kind.EXCHANGE, encode_exchange(make_exchange()))
+TALK = encode_exchange(make_exchange(conversation=Conversation(1, 1, None)))
+LOST = Spilled(b"x" * 32, 1, b"x" * 32)
+SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spilled=LOST)))
+
+
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [
+        ([], "no run"),
+        ([EXCHANGE], "before any run"),
+        ([(Kind.RUN, b"\xc1")], "msgpack"),
+        ([(Kind.RUN, b"\x91" * 100_000)], "msgpack"),
+        ([(Kind.RUN, pack_map({**ROW, "id": 7}))], "'id'"),
+        ([(Kind.RUN, pack_map({**ROW, "mode": "live"}))], "live"),
+        ([(Kind.RUN, pack_map({**ROW, "status": "open"}))], "open"),
+        ([(Kind.RUN, pack_map({**ROW, "exchanges": -1}))], "below zero"),
+        ([(Kind.RUN, pack_map({**ROW, "id": ""}))], "name of a run"),
+        ([(Kind.RUN, pack_map({**ROW, "id": "x" * 5000}))], "name of a run"),
+        ([RUN, (Kind.EVENT, b"short")], "msgpack"),
+        ([RUN, (Kind.EVENT, EVENT[:-1] + b"\0")], "."),
+        ([RUN, (Kind.EVENT, EVENT), (Kind.EVENT, EVENT)], "does not follow"),
+        ([RUN, (Kind.EXCHANGE, b"\x94\x01\x02\x03\x04")], "exchange"),
+        ([RUN, EXCHANGE, EXCHANGE], "exchange 1 after exchange 1"),
+        ([RUN, (Kind.EXCHANGE, SPILLED)], "not in the file"),
+        ([RUN, (Kind.EXCHANGE, TALK)], "lacks 1"),
+        ([RUN, EXCHANGE, (Kind.MESSAGE, bytes(16) + b"x")], "where none belongs"),
+        ([RUN, (Kind.BODY, b"y" * 32), (Kind.PIECE, b"not y"), EXCHANGE], "does not fit its hash"),
+        ([RUN, (Kind.BODY, b"../../etc/passwd")], "expected 32"),
+        ([RUN, (Kind.PIECE, b"alone")], "without one"),
+    ],
+)
+def test_a_tape_that_is_not_sound_leaves_nothing(
+    records: Sequence[tuple[Kind, bytes]], told: str, tmp_path: Path
+) -> None:
+    """The hash over all of it holds: whoever made it meant it so. Each is named, and no run of it is there."""
+    parts: list[bytes] = []
+    writer = TapeWriter(parts.append)
+    for kind, data in records:
+        writer.put(kind, data)
+    writer.close()
+    file, store = tmp_path / "evil.tape", tmp_path / "store"
+    file.write_bytes(b"".join(parts))
+    assert re.search(told, refused("import", file, "--store", store))
+    _is_empty(store)
+
+
+def _is_empty(path: Path) -> None:
+    with Store.open(path, readonly=True) as store:
+        assert store.runs() == []
+        with store._database.reading() as transaction:
+            for table in ("events", "exchanges", "messages", "fingerprints", "raws", "origins"):
+                assert transaction.stat(store._database.tables[table])["entries"] == 0
+
+
+def test_a_tape_of_a_newer_version_is_told_from_a_broken_one(
+    recorded: Path, tmp_path: Path
+) -> None:
+    """What to do differs."""
+    file = tmp_path / "night.tape"
+    run("export", "night", "--tape", file, "--store", recorded)
+    data = bytearray(file.read_bytes())
+    data[15] += 1
+    file.write_bytes(data)
+    made = run("import", file, "--store", tmp_path / "two")
+    assert isinstance(made.exception, StoreTooNew)
+    assert "newer Playhead" in (made.exception.hint or "")
+    file.write_bytes(bytes(data[:-9]))
+    assert "format 2" in refused("import", file, "--store", tmp_path / "two")
+    data[15] -= 1
+    file.write_bytes(bytes(data[:-9]))
+    assert "cut short" in refused("import", file, "--store", tmp_path / "two")
+    assert "No such file" in refused("import", tmp_path / "none", "--store", tmp_path / "two")
+
+
+def test_a_bomb_is_given_up(recorded: Path, tmp_path: Path) -> None:
+    """Before anything is written, at the limit that was given."""
+    parts: list[bytes] = []
+    writer = TapeWriter(parts.append)
+    for _ in range(40):
+        writer.put(Kind.PIECE, bytes(32 << 20))
+    writer.close()
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(b"".join(parts))
+    told = refused("import", bomb, "--max-gib", "1", "--store", tmp_path / "two")
+    assert "unpacks to more than" in told
+
+
+def test_what_a_process_that_died_had_not_published_is_dropped(tmp_path: Path) -> None:
+    """The next writer clears it away."""
+    with Store.open(tmp_path) as store:
+        intake = store.take_in()
+        number = intake.begin("half")
+        intake.put_event(number, EVENT)
+        intake.save(number, make_record(make_exchange()))
+        # As if another process had begun it, which is gone.
+        gone = pack_map({"owner": (2**22 + 1, 1.0)})
+        table = store._database.tables["meta"]
+        key = b"intake/" + number_key(number)
+        store.writer.call(lambda txn: txn.put(key, gone, db=table))
+    with Store.open(tmp_path):
+        pass
+    _is_empty(tmp_path)
+
+
+# ---- JSON lines --------------------------------------------------------------------------------
+
+
+def line(url: str, answer: str, **more: Any) -> str:
+    """A line with a GET and its answer."""
+    response = {"status": 200, "headers": {"Content-Type": "text/plain"}, "body": answer}
+    return json.dumps({"request": {"method": "GET", "url": url}, "response": response, **more})
+
+
+def test_lines_become_runs_that_can_be_played(tmp_path: Path) -> None:
+    """Several runs in one file; a client gets the bytes."""
+    file, store = tmp_path / "traffic.jsonl", tmp_path / "store"
+    lines = [
+        line("http://api.test/a", "first"),
+        line("http://api.test/a", "second"),
+        line("http://api.test/a", "another", run="other"),
+        "",
+    ]
+    file.write_text("\n".join(lines))
+    made = run("import", "--jsonl", file, "--store", store)
+    assert made.output == "traffic: 2 exchanges\nother: 1 exchanges\n"
+    config = Config(mode=Mode.PLAYBACK, store=store)
+
+    async def play() -> list[bytes]:
+        async with running_engine(config) as running:
+            return await asyncio.to_thread(_ask, running.url_for("traffic"), 3)
+
+    assert asyncio.run(play()) == [b"200 first", b"200 second", b"424"]
+    with Store.open(store, readonly=True) as opened:
+        kinds = [event.kind for event in opened.log(opened.get_run("traffic"))]
+    assert kinds[0] is EventKind.OPENED
+    assert kinds[-1] is EventKind.SEALED
+
+
+def _ask(proxy: str, times: int) -> list[bytes]:
+    place = urlsplit(proxy)
+    found = []
+    told = base64.b64encode(f"{place.username}:{place.password}".encode()).decode()
+    for _ in range(times):
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+        connection.request(
+            "GET", "http://api.test/a", headers={"Proxy-Authorization": f"Basic {told}"}
+        )
+        answer = connection.getresponse()
+        body = answer.read()
+        found.append(
+            b"%d %b" % (answer.status, body) if answer.status == 200 else b"%d" % answer.status
+        )
+        connection.close()
+    return found
+
+
+def test_secrets_of_lines_are_not_at_rest(tmp_path: Path) -> None:
+    """They go the way of what is recorded."""
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    told = json.loads(line("https://api.test/a?key=" + SECRET, "body with " + SECRET))
+    told["request"]["headers"] = {"Authorization": "Bearer " + SECRET}
+    file.write_text(json.dumps(told))
+    made = run("import", "--jsonl", file, "--store", store, "--json")
+    assert json.loads(made.output) == [{"id": "t", "exchanges": 1, "redacted": 1}]
+    kept = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+
+
+def test_a_large_body_of_a_line_goes_into_a_file(tmp_path: Path) -> None:
+    """As one that was recorded; its pieces stand."""
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    body = "x" * (HELD_BYTES + 5)
+    told = json.loads(line("https://api.test/a", body))
+    told["response"]["chunks"] = [[1, 5], [9, HELD_BYTES]]
+    told["request"] |= {"method": "POST", "body": body}
+    file.write_text(json.dumps(told))
+    assert run("import", "--jsonl", file, "--store", store).exit_code == 0
+    with Store.open(store, readonly=True) as opened:
+        (exchange,) = opened.exchanges(opened.get_run("t"))
+        response = exchange.response
+        assert response is not None
+        assert response.spilled is not None
+        assert [chunk for chunk, _ in opened.read_body(response.spilled)] == [
+            Chunk(1, 5),
+            Chunk(9, HELD_BYTES),
+        ]
+        assert exchange.request.spilled is not None
+        assert exchange.request.body_bytes == len(body)
+
+
+def test_an_effect_that_is_there_twice_is_a_possible_duplicate(tmp_path: Path) -> None:
+    """Imported traffic is looked at as if it had been recorded."""
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    told = json.loads(line("https://api.test/refunds", "{}"))
+    told["request"] |= {"method": "POST", "body": '{"amount": 5}'}
+    file.write_text("\n".join([json.dumps(told)] * 2))
+    run("import", "--jsonl", file, "--store", store)
+    with Store.open(store, readonly=True) as opened:
+        first, second = opened.exchanges(opened.get_run("t"))
+    assert first.repeat is None
+    assert second.repeat == Repeat(Seq(1), RepeatKind.POSSIBLE_DUPLICATE, False)
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ("{", "line 2: .*truncated"),
+        (line("https://api.test/a", "x", seq=1), "line 2: .*own, found 1 again"),
+        (line("https://api.test/a", "x", run="y" * 500), "line 2: .*name of a run"),
+    ],
+)
+def test_a_line_that_cannot_be_read_leaves_nothing(second: str, told: str, tmp_path: Path) -> None:
+    """Not even the lines before it."""
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    file.write_text(line("https://api.test/a", "x") + "\n" + second)
+    assert re.search(told, refused("import", "--jsonl", file, "--store", store))
+    _is_empty(store)
+
+
+def test_a_file_without_lines_is_no_import(tmp_path: Path) -> None:
+    """Nothing imported is no success."""
+    (tmp_path / "t.jsonl").write_text("\n\n")
+    told = refused("import", "--jsonl", tmp_path / "t.jsonl", "--store", tmp_path / "store")
+    assert "no exchanges" in told

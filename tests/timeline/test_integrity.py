@@ -1,0 +1,219 @@
+"""What was changed behind the store's back is found, and the first exchange that is bad is named."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+from click.testing import CliRunner
+
+from playhead.proxy.cli import cli
+from playhead.store import RunInfo, Store
+from playhead.store.layout import fingerprint_key, message_key, pair_key
+from playhead.tape.model import (
+    Chunk,
+    Conversation,
+    Exchange,
+    Message,
+    MessageKind,
+    RequestClass,
+)
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_intent,
+    make_record,
+    make_response,
+)
+from playhead.timeline.integrity import Verified, render_verified, verify_run
+
+URL = "https://api.test/v1/things"
+Change = Callable[[Store, RunInfo, "lmdb.Transaction", dict[str, Any]], None]
+
+
+async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
+    """Four exchanges: plain, plain, with a large answer, a conversation of two messages."""
+    info = await store.create_run(name, mode="record", at_ns=1)
+    spool = store.spool()
+    spool.write(b"x" * 1000, Chunk(1, 1000))
+    spilled = await spool.keep()
+    told = [
+        make_exchange(1, body=b"one"),
+        make_exchange(2, body=b"two", kind=RequestClass.EFFECT),
+        make_exchange(3, response=replace(make_response(b""), spilled=spilled)),
+        make_exchange(4, response=make_response(b"", 101), conversation=Conversation(2, 2, None)),
+    ]
+    for exchange in told:
+        store.append(info.number, make_intent(exchange))
+        if exchange.conversation is not None:
+            for number in range(2):
+                said = Message(number, True, MessageKind.TEXT, b"%d" % number)
+                store.append_message(info.number, exchange.seq, number, said)
+        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.seal(info, reason="done", at_ns=9) if seal else info
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A folder with a store that holds the runs `a` and `b`."""
+    with Store.open(tmp_path / "s") as store:
+        for name in "ab":
+            asyncio.run(_make(store, name))
+    return tmp_path / "s"
+
+
+def verified(path: Path, name: str = "a") -> Verified:
+    """Check a run."""
+    with Store.open(path, readonly=True) as store:
+        return verify_run(store, store.get_run(name))
+
+
+def test_a_run_as_it_was_recorded_is_sound(store: Path) -> None:
+    """Every exchange has its hash in the log."""
+    found = verified(store)
+    assert (found.exchanges, found.unproven, found.problems) == (4, 0, ())
+    assert render_verified([found]) == "a: sound, 4 exchanges"
+
+
+def _swap(table: str, one: bytes, other: bytes) -> Change:
+    def change(_s: Store, _r: RunInfo, txn: "lmdb.Transaction", tables: dict[str, Any]) -> None:
+        first, second = txn.get(one, db=tables[table]), txn.get(other, db=tables[table])
+        assert first is not None
+        assert second is not None
+        txn.put(one, bytes(second), db=tables[table])
+        txn.put(other, bytes(first), db=tables[table])
+
+    return change
+
+
+def _drop(table: str, key: bytes) -> Change:
+    def change(_s: Store, _r: RunInfo, txn: "lmdb.Transaction", tables: dict[str, Any]) -> None:
+        assert txn.delete(key, db=tables[table])
+
+    return change
+
+
+def _flip(table: str, key: bytes) -> Change:
+    def change(_s: Store, _r: RunInfo, txn: "lmdb.Transaction", tables: dict[str, Any]) -> None:
+        value = bytearray(txn.get(key, db=tables[table]) or b"")
+        value[-1] ^= 1
+        txn.put(key, bytes(value), db=tables[table])
+
+    return change
+
+
+A, LAST = 1, 10
+
+
+@pytest.mark.parametrize(
+    ("change", "seq", "told"),
+    [
+        # the log
+        (_drop("events", pair_key(A, 3)), 2, "event 4 .* does not follow"),
+        (_drop("events", pair_key(A, LAST)), 0, "events are missing"),
+        (_swap("events", pair_key(A, 4), pair_key(A, 6)), 3, "event 4 .* does not follow"),
+        (_flip("events", pair_key(A, 5)), 2, "does not follow|event 5"),
+        # exchanges
+        (_drop("exchanges", pair_key(A, 2)), 2, "missing: the log tells of its outcome"),
+        (_swap("exchanges", pair_key(A, 1), pair_key(A, 2)), 1, "in its place stands exchange 2"),
+        (_swap("exchanges", pair_key(A, 2), pair_key(2, 2)), 0, ""),
+        (_flip("exchanges", pair_key(A, 3)), 3, "exchange 3"),
+        # what belongs to them
+        (
+            _drop("fingerprints", fingerprint_key(A, make_exchange(2, body=b"two").fingerprint, 2)),
+            2,
+            "index",
+        ),
+        (_swap("messages", message_key(A, 4, 0), message_key(A, 4, 1)), 4, "messages do not fit"),
+        (_drop("messages", message_key(A, 4, 1)), 4, "messages do not fit"),
+        # the list of runs
+        (_drop("names", b"a"), 0, "."),
+    ],
+)
+def test_a_change_is_found_and_placed(change: Change, seq: int, told: str, store: Path) -> None:
+    """One at a time; the run beside it stays sound."""
+    with Store.open(store) as opened:
+        run = opened.get_run("a")
+        tables = opened._database.tables
+        opened.writer.call(lambda txn: change(opened, run, txn, tables))
+    with Store.open(store, readonly=True) as opened:
+        found = verify_run(opened, run)
+        assert verify_run(opened, opened.get_run("b")).problems == ()
+    if not told:  # the same bytes in both runs
+        assert found.problems == ()
+        return
+    assert found.problems
+    assert found.problems[0].seq == seq
+    assert any(re.search(told, problem.text) for problem in found.problems), found.problems
+
+
+def test_an_answer_that_was_forged_does_not_fit_the_log(store: Path) -> None:
+    """It can be read, its place is right, and it is not what was recorded."""
+    with Store.open(store) as opened:
+        run = opened.get_run("a")
+        forged = make_exchange(1, body=b"one", response=make_response(b"no"))
+        opened.writer.call(
+            lambda txn: opened._exchanges._prepare(run.number, _unproven(forged))(txn)
+        )
+    (problem,) = verified(store).problems
+    assert (problem.seq, problem.text) == (1, "it does not fit the hash that the log has of it")
+
+
+def _unproven(exchange: Exchange) -> Any:
+    return replace(make_record(exchange), outcome=None)
+
+
+def test_a_large_body_is_read_and_held_against_its_hash(store: Path) -> None:
+    """It lies in a file of its own."""
+    (body,) = [
+        path
+        for path in (store / "bodies").rglob("*")
+        if path.is_file() and path.stat().st_size == 1000
+    ]
+    body.write_bytes(b"y" + b"x" * 999)
+    (problem,) = verified(store).problems
+    assert problem.seq == 3
+    assert "hash" in problem.text
+    body.unlink()
+    (problem,) = verified(store).problems
+    assert (problem.seq, "cannot be read" in problem.text) == (3, True)
+
+
+def test_what_no_hash_vouches_for_is_counted(tmp_path: Path) -> None:
+    """As what was under way when its process died; it is no fault."""
+    with Store.open(tmp_path) as store:
+
+        async def record() -> RunInfo:
+            info = await store.create_run("r", mode="record", at_ns=1)
+            store.append(info.number, make_intent(make_exchange()))
+            await store.save(info.number, lambda: make_record(make_exchange(), final=False))
+            return await store.seal(info, reason="x", at_ns=2)
+
+        asyncio.run(record())
+    found = verified(tmp_path, "r")
+    assert (found.unproven, found.problems) == (1, ())
+    assert "1 without a hash" in render_verified([found])
+
+
+def test_the_command_says_where_and_ends_with_1(store: Path) -> None:
+    """All runs, or one; for people and as JSON."""
+
+    def ask(*arguments: str) -> tuple[int, str]:
+        made = CliRunner().invoke(
+            cli, ["verify", *arguments, "--store", str(store)], standalone_mode=False
+        )
+        return made.return_value, made.output
+
+    assert ask() == (0, "a: sound, 4 exchanges\nb: sound, 4 exchanges\n")
+    with Store.open(store) as opened:
+        opened.writer.call(
+            lambda txn: txn.delete(pair_key(1, 2), db=opened._database.tables["exchanges"])
+        )
+    code, said = ask()
+    assert code == 1
+    assert "a: first bad seq 2, 3 exchanges" in said
+    assert ask("b")[0] == 0
+    assert '"seq": 2' in ask("a", "--json")[1]

@@ -1,0 +1,278 @@
+"""A run as one portable file, and back: what goes into it, and what is asked of it before anything is kept.
+
+A file holds a run, and before a playback its tape. What it holds is what the store held: events with their chain,
+exchanges, messages, bodies; placeholders stand where secrets stood.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..store import Intake, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
+from ..store import Record as StoredRecord
+from ..tape.canonical import raw_key
+from ..tape.codec import (
+    BadRecord,
+    decode_exchange,
+    decode_message,
+    encode_exchange,
+    encode_message,
+    pack_map,
+    unpack,
+)
+from ..tape.events import EventKind, content_hash
+from ..tape.model import Exchange, Spilled
+from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
+
+_DIGEST_BYTES = 32
+_KEY_BYTES = 16
+Progress = Callable[[int, int], None]
+
+
+def export_tape(
+    store: Store, info: RunInfo, write: Callable[[bytes], object], progress: Progress
+) -> list[RunInfo]:
+    """Write a run that has ended, behind the tape that it plays; give what was written.
+
+    Raises: RunOpen; LogCorrupt, where the store cannot read it; StoreError.
+    """
+    runs = [info]
+    if info.parent is not None and (tape := store.find_run(info.parent)) is not None:
+        runs.insert(0, tape)
+    for run in runs:
+        if run.status is RunStatus.OPEN:
+            raise RunOpen(f"run {run.id!r} has not ended", f"end it with: playhead seal {run.id}")
+    writer = TapeWriter(write)
+    total = sum(run.exchanges for run in runs)
+    done = 0
+    bodies: set[bytes] = set()
+    try:
+        for run in runs:
+            writer.put(Kind.RUN, pack_map(_row(run)))
+            for value in store.raw_log(run):
+                writer.put(Kind.EVENT, value)
+            for exchange in store.exchanges(run):
+                _put_exchange(store, run, exchange, writer, bodies)
+                done += 1
+                progress(done, total)
+    except BadRecord as error:
+        raise StoreError(f"run {info.id!r} cannot be exported: {error}") from error
+    writer.close()
+    return runs
+
+
+def _row(run: RunInfo) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "mode": run.mode,
+        "status": run.status.value,
+        "parent": run.parent,
+        "created_ns": run.created_ns,
+        "sealed_ns": run.sealed_ns,
+        "exchanges": run.exchanges,
+        "agent": run.agent,
+        "end": run.end,
+        # What an index was made under by `reindex` says nothing of the exchanges as they stand here.
+        "rules": b"" if run.index else run.rules,
+        "canonical": 0 if run.index else run.canonical,
+    }
+
+
+def _put_exchange(
+    store: Store, run: RunInfo, exchange: Exchange, writer: TapeWriter, bodies: set[bytes]
+) -> None:
+    for digest in _bodies(exchange):
+        if digest not in bodies:
+            bodies.add(digest)
+            writer.put(Kind.BODY, digest)
+            for piece in store.read_file(digest):
+                writer.put(Kind.PIECE, piece)
+    writer.put(Kind.EXCHANGE, encode_exchange(exchange))
+    if exchange.conversation is not None:
+        for number, message in enumerate(store.messages(run, exchange.seq)):
+            key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
+            writer.put(Kind.MESSAGE, key + encode_message(message))
+
+
+def _bodies(exchange: Exchange) -> list[bytes]:
+    found: list[Spilled | None] = [exchange.request.spilled]
+    if exchange.response is not None:
+        found.append(exchange.response.spilled)
+    return [
+        digest for one in found if one is not None for digest in (one.digest, one.pieces) if digest
+    ]
+
+
+class _Taking:
+    """The records of a file, as they become runs."""
+
+    def __init__(self, store: Store, intake: Intake) -> None:
+        self._store = store
+        self._intake = intake
+        self._runs: list[RunInfo] = []
+        self._bodies: set[bytes] = set()
+        self._hashes: dict[int, bytes] = {}
+        """What the log of the run at hand says of its exchanges."""
+        self._seq = 0
+        self._lacking = 0
+        """Messages that the exchange at hand still lacks."""
+        self._next = 0
+        self.exchanges = 0
+
+    def files(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Keep the bodies among records; give the others."""
+        record = next(records, None)
+        while record is not None:
+            if record.kind is not Kind.BODY:
+                yield record
+                record = next(records, None)
+                continue
+            pieces = _Pieces(records)
+            if len(record.data) != _DIGEST_BYTES:
+                raise BadRecord(
+                    f"a body's hash of {len(record.data)} bytes; expected {_DIGEST_BYTES}"
+                )
+            self._store.keep_file(record.data, pieces)
+            self._bodies.add(record.data)
+            record = pieces.after
+
+    def take(self, record: Record) -> None:
+        """Take a record that is no body."""
+        if record.kind is Kind.RUN:
+            self._end_exchange()
+            self._begin(record.data)
+            return
+        if not self._runs:
+            raise BadRecord(f"a record of kind {record.kind.name.lower()} before any run")
+        run = self._runs[-1].number
+        if record.kind is Kind.EVENT:
+            event = self._intake.put_event(run, record.data)
+            if event.kind is EventKind.OUTCOME and "hash" in event.data:
+                self._hashes[event.seq] = event.data["hash"]
+        elif record.kind is Kind.EXCHANGE:
+            self._end_exchange()
+            self._take_exchange(run, record.data)
+        elif record.kind is Kind.MESSAGE:
+            self._take_message(run, record.data)
+        else:
+            raise BadRecord("a piece of a body without one")
+
+    def publish(self) -> list[RunInfo]:
+        """Put the runs onto the store's list."""
+        self._end_exchange()
+        if not self._runs:
+            raise BadRecord("it holds no run")
+        return self._intake.publish(self._runs)
+
+    def _begin(self, data: bytes) -> None:
+        told = read_row(data)
+        number = self._intake.begin(told.id)
+        parent = next((run.number for run in self._runs if run.id == told.parent), 0)
+        self._runs.append(replace(told, number=number, parent_number=parent))
+        self._seq = 0
+        self._hashes = {}
+
+    def _take_exchange(self, run: int, data: bytes) -> None:
+        exchange = decode_exchange(data)
+        if self._hashes.get(exchange.seq, content_hash(data)) != content_hash(data):
+            raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
+        if not self._seq < exchange.seq < 1 << 63:
+            raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")
+        missing = [digest for digest in _bodies(exchange) if digest not in self._bodies]
+        if missing:
+            raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")
+        self._seq = exchange.seq
+        self.exchanges += 1
+        talk = exchange.conversation
+        self._lacking, self._next = (talk.messages if talk is not None else 0), 0
+        raw = raw_key(exchange.request, exchange.request_class)
+        self._intake.save(run, StoredRecord(exchange, raw, None))
+
+    def _take_message(self, run: int, data: bytes) -> None:
+        seq, number = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:_KEY_BYTES], "big")
+        if len(data) < _KEY_BYTES or (seq, number) != (self._seq, self._next) or not self._lacking:
+            raise BadRecord(f"message {number} of exchange {seq} where none belongs")
+        self._intake.append_message(run, seq, number, decode_message(data[_KEY_BYTES:]))
+        self._lacking -= 1
+        self._next += 1
+
+    def _end_exchange(self) -> None:
+        if self._lacking:
+            raise BadRecord(f"exchange {self._seq} lacks {self._lacking} of its messages")
+
+
+class _Pieces:
+    """The pieces that follow a body; `after` is the first record that is none."""
+
+    def __init__(self, records: Iterator[Record]) -> None:
+        self._records = records
+        self.after: Record | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        for record in self._records:
+            if record.kind is not Kind.PIECE:
+                self.after = record
+                return
+            yield record.data
+
+
+def read_row(data: bytes) -> RunInfo:
+    """Read what a file says of a run; its number is 0.
+
+    Raises: BadRecord.
+    """
+    told: Any = unpack(data)
+    if type(told) is not dict:
+        raise BadRecord(f"a run that is no map: {told!r:.60}")
+    for name, kinds in _ROW.items():
+        if not isinstance(told.get(name), kinds):
+            raise BadRecord(f"a run whose {name!r} is {told.get(name)!r:.60}")
+    row = {name: told[name] for name in _ROW}
+    try:
+        status = RunStatus(row.pop("status"))
+    except ValueError as error:
+        raise BadRecord(str(error)) from error
+    if status is RunStatus.OPEN or row["mode"] not in ("record", "playback"):
+        raise BadRecord(f"a run that is {status.value!r}, of mode {row['mode']!r:.20}")
+    if min(row[name] for name in ("created_ns", "sealed_ns", "exchanges", "canonical")) < 0:
+        raise BadRecord("a run with a number below zero")
+    return RunInfo(number=0, status=status, **row)
+
+
+_ROW: dict[str, tuple[type, ...]] = {
+    "id": (str,),
+    "mode": (str,),
+    "status": (str,),
+    "parent": (str, type(None)),
+    "created_ns": (int,),
+    "sealed_ns": (int,),
+    "exchanges": (int,),
+    "agent": (str,),
+    "end": (str,),
+    "rules": (bytes,),
+    "canonical": (int,),
+}
+
+
+def import_tape(
+    store: Store, data: Callable[[], Iterable[bytes]], limit_bytes: int, progress: Progress
+) -> list[RunInfo]:
+    """Take the runs of a file into a store: all of them or none. Blocks.
+
+    data: gives the file's bytes from the start; read twice, since nothing is written before all of it was checked.
+    limit_bytes: most that it may unpack to.
+    Raises: StoreError, naming what is wrong with it; StoreTooNew.
+    """
+    try:
+        records = read_records(data(), limit_bytes)
+        total = sum(record.kind is Kind.EXCHANGE for record in records)
+        with store.take_in() as intake:
+            taking = _Taking(store, intake)
+            for record in taking.files(read_records(data(), limit_bytes)):
+                taking.take(record)
+                progress(taking.exchanges, total)
+            return taking.publish()
+    except TapeTooNewRecord as error:
+        raise StoreTooNew(str(error), "use a newer Playhead; nothing was imported") from error
+    except BadRecord as error:
+        raise StoreError(f"no tape that can be read: {error}", "nothing was imported") from error
