@@ -67,6 +67,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "upstream_encoding",
         "live_max",
         "sink",
+        "sandbox",
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)

@@ -1,6 +1,7 @@
 """Agents in the sandbox: what they ask is captured, what they try is told, what they need is let in."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from playhead.store import Store
 from playhead.tests.support.captured import HOST, PLAIN
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
+
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +129,16 @@ def free() -> int:
         return int(listening.getsockname()[1])
 
 
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
 def test_what_was_tried_is_told_and_what_is_let_in_is_live(
     tmp_path: Path, service: int, free: int
 ) -> None:
@@ -154,6 +167,7 @@ def test_what_was_tried_is_told_and_what_is_let_in_is_live(
     assert (used["connections"], used["failed"]) == (1, 0)
     assert (used["bytes_sent"], used["bytes_received"]) == (300_000, 600_000)
     (refused,) = receipt["sandbox"]["refused"]
+    assert set(_keys(receipt["sandbox"])) <= set(re.findall(r"`(\w+)`", DOCUMENTATION))
     assert (refused["target"], refused["count"]) == (f"tcp://127.0.0.1:{free}", 1)
     assert receipt["level"].startswith("1")
     for said in (
