@@ -1,6 +1,6 @@
 """A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +17,7 @@ from .sandbox.services import Relay, Use
 from .sandbox.tap import Tap
 from .trust import proxy_url
 
+_MOST_SOCKETS = 1000
 PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
 """What clients in a sandbox are told."""
 
@@ -101,8 +102,11 @@ class Contained:
         others = _had_children(process.parent) or _children(process.parent) != [pid]
         return "" if others else process.name
 
-    def evidence(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Give what is told of the sandbox, and what tried to leave it. Once the command has ended."""
+    def evidence(self, redact: Callable[[str], str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
+
+        redact: takes secrets out of a text; a name that is asked of DNS may be one.
+        """
         self._look()
         if self._tap is not None:
             self._tap.close()
@@ -115,7 +119,7 @@ class Contained:
             "tapped": self._tap is not None,
             "attempts_omitted": self._tap.omitted if self._tap is not None else 0,
             "names": [
-                {"name": name, "type": kind, "count": count}
+                {"name": redact(name), "type": kind, "count": count}
                 for (name, kind), count in names.asked.items()
             ],
             "names_omitted": names.omitted,
@@ -128,7 +132,7 @@ class Contained:
                 {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
                 for use in self._uses
             ],
-            "sockets": sorted(self._reached),
+            "sockets": sorted(self._reached)[:_MOST_SOCKETS],
         }
         left = [
             {

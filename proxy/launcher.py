@@ -103,7 +103,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             info = session.run
         _note(runtime, info, {"child_exit": code, "contained": contained is not None})
         if contained is not None:
-            told, attempts = contained.evidence()
+            redactor = session.redactor if session is not None else runtime.sessions.redactor()
+            told, attempts = contained.evidence(redactor.words)
             _note(runtime, info, {"sandbox": told})
             for attempt in attempts:
                 event = Event(EventKind.EGRESS, time.time_ns(), attempt)

@@ -14,7 +14,7 @@ from ..errors import EngineError
 from .channel import Channel, Message, pair
 from .hiding import Plan
 from .listeners import Service
-from .preflight import explain, require_linux
+from .preflight import explain, require_system
 
 _SETUP_S = 20.0
 """Longest wait for a sandbox to be there."""
@@ -79,7 +79,7 @@ class Box:
 
         Raises: EngineError, where it cannot be made.
         """
-        require_linux()
+        require_system()
         ours = self._spawn()
         ours.send(
             launcher=os.getpid(), strict=self._strict, services=self._services, **asdict(self.plan)

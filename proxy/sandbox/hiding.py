@@ -6,6 +6,7 @@ agents, Docker, D-Bus, X11. A folder that the command needs for other things (it
 folder, the program) stays, and the sockets that stand in it are hidden one by one.
 """
 
+import contextlib
 import os
 import shutil
 import socket
@@ -57,7 +58,8 @@ def make_plan(
     private: folder of the store that is Playhead's own.
     needed: paths that have to stay.
     """
-    kept = {Path(path).resolve() for path in (*needed, bundle, *_used(environ, command))}
+    used = [Path(path) for path in (*needed, bundle, *_used(environ, command))]
+    kept = {*used, *(path.resolve() for path in used)}
     hidden: list[Path] = []
     masked: list[Path] = []
     folders = [*map(Path, ("/run", "/var/run", "/tmp/.X11-unix")), *_runtime_folders(environ)]
@@ -90,13 +92,18 @@ def _below(path: Path, folders: Iterable[Path]) -> bool:
 
 def _used(environ: Mapping[str, str], command: str) -> Iterator[Path]:
     """Yield places that no command can do without."""
-    yield Path.cwd()
+    with contextlib.suppress(FileNotFoundError):  # it was removed
+        yield Path.cwd()
     yield Path(sys.executable)
     yield Path(environ.get("HOME") or "/root")
     yield Path(environ.get("TMPDIR") or "/tmp")
+    # Some systems keep their programs below /run.
+    for folder in (environ.get("PATH") or os.defpath).split(os.pathsep):
+        if os.path.isabs(folder):
+            yield Path(folder)
     found = shutil.which(command, path=environ.get("PATH"))
     if found is not None:
-        yield Path(found)
+        yield Path(found).absolute()
 
 
 def _runtime_folders(environ: Mapping[str, str]) -> list[Path]:

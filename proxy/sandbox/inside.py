@@ -11,6 +11,7 @@ Messages to the launcher: `listeners` with sockets; `command` from the command's
 seen; `running`; `stopped`, a signal; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -91,7 +92,8 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
             pass
         mounts.rearrange(plan)
         # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
-        os.chdir(os.getcwd())
+        with contextlib.suppress(FileNotFoundError):  # it was removed
+            os.chdir(os.getcwd())
         kernel.forbid_new_privileges()
         kernel.drop_capabilities()
         kernel.close_to_others()
@@ -115,9 +117,9 @@ def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
         # A group of its own: one whose leader is outside has number 0 in here.
         os.setpgid(0, 0)
         channel.send(command=True)
-        # Python ignores or catches them, programs do not expect that.
-        for caught in ("SIGPIPE", "SIGXFSZ", "SIGINT"):
-            signal.signal(signal.Signals[caught], signal.SIG_DFL)
+        # Python ignores them, programs do not expect that.
+        for ignored in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(signal.Signals[ignored], signal.SIG_DFL)
         os.execvp(command[0], command)
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None) or 0

@@ -1,10 +1,12 @@
 """Why a sandbox cannot be made on this machine, and what can be done about it."""
 
 import errno
+import platform
 import sys
 from pathlib import Path
 
 from ..errors import EngineError
+from .seccomp import MACHINES
 
 _WAYS = "or run in Docker (docs/sandbox.md), or outside a sandbox with --no-sandbox"
 
@@ -24,12 +26,18 @@ _SWITCHES = (
 )
 
 
-def require_linux() -> None:
-    """Raise EngineError on a system that has no namespaces."""
-    if not sys.platform.startswith("linux"):
+def require_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
+    """Raise EngineError on a system that has no namespaces, or whose system calls we do not know."""
+    if system != "linux":
         raise EngineError(
-            f"a sandbox needs Linux, and this is {sys.platform}",
-            "run in Docker (docs/sandbox.md), or outside a sandbox with --no-sandbox",
+            f"no sandbox can be made: it needs Linux, and this is {system}",
+            _WAYS.removeprefix("or "),
+        )
+    if machine not in MACHINES:
+        raise EngineError(
+            f"no sandbox can be made: the system calls of {machine} are not known, only those of"
+            f" {' and '.join(MACHINES)}",
+            _WAYS.removeprefix("or "),
         )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.hiding import Plan, make_plan
-from playhead.proxy.sandbox.preflight import explain, find_switch
+from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
 from playhead.proxy.sandbox.reach import within_reach
 
 
@@ -61,14 +62,14 @@ def test_sockets_that_variables_name_are_nothing(folder: Path, variable: str, va
     assert plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked == ()
 
 
-@pytest.mark.parametrize("needed", ["work", "home", "tmp"])
+@pytest.mark.parametrize("needed", ["work", "home", "tmp", "bin"])
 def test_a_folder_that_is_needed_stays(folder: Path, needed: str) -> None:
-    """The working folder, home and temporary files: then the sockets in it are hidden one by one."""
+    """The working folder, home, temporary files and programs: then the sockets in it are hidden one by one."""
     place = folder / needed
     place.mkdir(exist_ok=True)
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(place / "socket"))
-        made = plan(folder, XDG_RUNTIME_DIR=str(place))
+        made = plan(folder, XDG_RUNTIME_DIR=str(place), PATH=f"/usr/bin:{folder / 'bin'}")
         assert str(place) not in made.hidden
         assert str(place / "socket") in made.masked
 
@@ -108,6 +109,18 @@ def test_the_setting_that_forbids_it_is_named(tmp_path: Path, file: str) -> None
     assert found[1].startswith(f"sysctl {path.parent.name}.{path.name}=")
     path.write_text(f"{on}\n")
     assert find_switch(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "says"),
+    [("darwin", "arm64", "it needs Linux"), ("linux", "riscv64", "system calls of riscv64")],
+)
+def test_a_system_that_has_none_is_told(system: str, machine: str, says: str) -> None:
+    """With the ways that are left."""
+    with pytest.raises(EngineError, match=says) as caught:
+        require_system(system, machine)
+    assert caught.value.hint.startswith("run in Docker")
+    assert "--no-sandbox" in caught.value.hint
 
 
 def test_other_reasons_are_told_as_they_are() -> None:
