@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..config import Config, Control, Listen, Mode
 from ..store import RunInfo, RunOpen, RunStatus
 from ..tape.events import Event, EventKind
+from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
 from .engine.loop import new_event_loop
 from .errors import EngineError
@@ -104,25 +105,9 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         _note(runtime, info, {"child_exit": code, "contained": contained is not None})
         if contained is not None:
             redactor = session.redactor if session is not None else runtime.sessions.redactor()
-            told, attempts = contained.evidence(redactor.words)
-            _note(runtime, info, {"sandbox": told})
-            for attempt in attempts:
-                event = Event(EventKind.EGRESS, time.time_ns(), attempt)
-                runtime.store.append(info.number, event)
-        if watching and watch.seen:
-            sockets = [
-                {
-                    "protocol": seen.protocol,
-                    "address": seen.address,
-                    "port": seen.port,
-                    "process": seen.process,
-                    "pid": seen.pid,
-                    "count": seen.count,
-                }
-                for seen in watch.seen
-            ]
-            event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
-            runtime.store.append(info.number, event)
+            _note_sandbox(runtime, info, contained, redactor)
+        elif watching and watch.seen:
+            _note_foreign(runtime, info, watch)
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -197,6 +182,31 @@ async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
 
 def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
     runtime.store.append(info.number, Event(EventKind.NOTED, time.time_ns(), data))
+
+
+def _note_sandbox(
+    runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
+) -> None:
+    told, attempts = contained.evidence(redactor.words)
+    _note(runtime, info, {"sandbox": told})
+    for attempt in attempts:
+        runtime.store.append(info.number, Event(EventKind.EGRESS, time.time_ns(), attempt))
+
+
+def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
+    sockets = [
+        {
+            "protocol": seen.protocol,
+            "address": seen.address,
+            "port": seen.port,
+            "process": seen.process,
+            "pid": seen.pid,
+            "count": seen.count,
+        }
+        for seen in watch.seen
+    ]
+    event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
+    runtime.store.append(info.number, event)
 
 
 def show(receipt: Receipt, output: Output) -> None:

@@ -152,7 +152,10 @@ class Box:
         except TimeoutError:
             message = None
         if message is None:
-            raise EngineError("the sandbox ended before its command did", "see what stands above")
+            raise EngineError(
+                "the sandbox ended before its command did",
+                "it was killed, or the machine ran out of memory; run it again",
+            )
         data = message.data
         if "failed" in data:
             raise explain(data["failed"], data["errno"], data["text"])

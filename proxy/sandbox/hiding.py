@@ -2,12 +2,13 @@
 
 A network namespace does not cover sockets that are reached by a path: behind `/run/docker.sock` there is a program
 with a network. What is known to hold such sockets is hidden: `/run`, the user's runtime folder, the SSH and GPG
-agents, Docker, D-Bus, X11. A folder that the command needs for other things (it holds the working folder, the home
+agents, Docker, D-Bus, X11, tmux and editors, which run what they are told. A folder that the command needs for other things (it holds the working folder, the home
 folder, the program) stays, and the sockets that stand in it are hidden one by one.
 """
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import stat
@@ -29,6 +30,11 @@ _ROOTS = (
     "/usr/lib/ssl/cert.pem",
 )
 """Where systems keep their roots, for clients that read no variable."""
+_FOLDERS = ("/run", "/var/run", "/tmp/.X11-unix")
+_PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE")
+"""Variables that hold a path, some with more behind it."""
+_URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
+"""Variables that hold `unix:` and a path, or something else."""
 _MOST_LOOKS = 20_000
 """Entries that are looked at for sockets in a folder that cannot be hidden."""
 
@@ -62,7 +68,7 @@ def make_plan(
     kept = {*used, *(path.resolve() for path in used)}
     hidden: list[Path] = []
     masked: list[Path] = []
-    folders = [*map(Path, ("/run", "/var/run", "/tmp/.X11-unix")), *_runtime_folders(environ)]
+    folders = [*map(Path, (*_FOLDERS, f"/tmp/tmux-{os.getuid()}")), *_runtime_folders(environ)]
     for folder in sorted({path.resolve() for path in folders if path.is_dir()}):
         if any(folder == one or folder in one.parents for one in kept):
             masked += _sockets_in(folder)
@@ -113,10 +119,10 @@ def _runtime_folders(environ: Mapping[str, str]) -> list[Path]:
 
 def _socket_paths(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield the sockets that variables name."""
-    for name in ("SSH_AUTH_SOCK", "GPG_AGENT_INFO"):
-        if path := environ.get(name, "").partition(":")[0]:
+    for name in _PATHS:
+        if path := re.split("[:,]", environ.get(name, ""), maxsplit=1)[0]:
             yield Path(path)
-    for name in ("DOCKER_HOST", "CONTAINER_HOST"):
+    for name in _URLS:
         url = urlsplit(environ.get(name, ""))
         if url.scheme == "unix":
             yield Path(url.path)

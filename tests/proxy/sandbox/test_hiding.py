@@ -48,6 +48,9 @@ def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
     [
         ("SSH_AUTH_SOCK", "{}"),
         ("GPG_AGENT_INFO", "{}:1:1"),
+        ("TMUX", "{},1234,0"),
+        ("VSCODE_IPC_HOOK_CLI", "{}"),
+        ("KITTY_LISTEN_ON", "unix:{}"),
         ("DOCKER_HOST", "unix://{}"),
         ("CONTAINER_HOST", "unix://{}"),
         ("DBUS_SESSION_BUS_ADDRESS", "unix:abstract=x;unix:path={},guid=1"),
