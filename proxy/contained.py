@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ..config import Config
-from .processes import find_process
 from .runtime import Runtime
 from .sandbox.box import Box
 from .sandbox.hiding import make_plan
@@ -84,7 +83,7 @@ class Contained:
         for relay, sock in zip(self._relays, inlets.service, strict=True):
             await relay.serve(sock)
         for sock in inlets.tap:
-            self._tap = Tap(sock, self._sole_process)
+            self._tap = Tap(sock)
             self._tap.start()
         self._look()
 
@@ -92,15 +91,6 @@ class Contained:
         """Note the path sockets that may be connected to now."""
         if not self._strict:
             self._reached.update(within_reach(self._plan.hidden, self._plan.masked))
-
-    def _sole_process(self) -> str:
-        """Name the command's process if there has never been another; a refused socket itself tells nothing."""
-        pid = self.box.pid
-        process = find_process(pid) if pid is not None else None
-        if pid is None or process is None or _had_children(pid) or _children(pid):
-            return ""
-        others = _had_children(process.parent) or _children(process.parent) != [pid]
-        return "" if others else process.name
 
     def evidence(self, redact: Callable[[str], str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
@@ -124,7 +114,11 @@ class Contained:
             ],
             "names_omitted": names.omitted,
             "refused": [
-                {"target": f"{one.protocol}://{one.target}", "process": one.process, "count": count}
+                {
+                    "target": f"{one.protocol}://{one.target}",
+                    "process": self.box.sole_process,
+                    "count": count,
+                }
                 for one, count in tried.items()
                 if not one.leaves and one.protocol == "tcp"
             ],
@@ -140,29 +134,10 @@ class Contained:
                 "by": "kernel",
                 "reason": "refused in the sandbox",
                 "protocol": one.protocol,
-                "process": one.process,
+                "process": self.box.sole_process,
                 "count": count,
             }
             for one, count in tried.items()
             if one.leaves
         ]
         return told, left
-
-
-def _had_children(pid: int) -> bool:
-    """Say whether a child of a process has ended: each leaves page faults behind (proc_pid_stat(5), `cminflt`)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return True
-    return int(fields[8]) > 0
-
-
-def _children(pid: int) -> list[int]:
-    """List the children of a process."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []

@@ -14,7 +14,6 @@ tests/proxy/engine/test_capture.py.
 
 import asyncio
 import ipaddress
-import logging
 from collections.abc import Callable
 
 from mitmproxy import connection, ctx, http, tls
@@ -24,8 +23,6 @@ from mitmproxy.proxy import mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
 from ...addons.sessions import Rejected, Sessions
-
-logger = logging.getLogger(__name__)
 
 _MODE = mode_specs.ProxyMode.parse("transparent")
 

@@ -65,6 +65,8 @@ class Box:
         """Of the command, once it runs; it leads a process group of its own."""
         self.stopped_by = 0
         """Signal that the command was stopped by, once it was."""
+        self.sole_process = ""
+        """Name of the command's process if it was the only one, once it has ended; else empty."""
         self.counters: dict[str, int] = {}
         """What the kernel had counted when the command had ended."""
         self._command = list(command)
@@ -126,6 +128,9 @@ class Box:
         Raises: EngineError, where the sandbox broke.
         """
         message = await self._next(None)
+        if "sole" in message.data:
+            self.sole_process = message.data["sole"]
+            message = await self._next(None)
         if "stopped" in message.data:
             self.stopped_by = int(message.data["stopped"])
             return None

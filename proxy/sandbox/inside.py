@@ -8,7 +8,7 @@ When the command has ended the first process ends, and with it, by the kernel, e
 launcher dies the kernel ends the helper, and so on down. Only modules that are quick to import are used here.
 
 Messages to the launcher: `listeners` with sockets; `command` from the command's own process, so that its number is
-seen; `running`; `stopped`, a signal; `ended`, an exit code; `failed`, what could not be done, with an error number.
+seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
 import contextlib
@@ -130,13 +130,38 @@ def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
 
 def _reap(channel: Channel, command: int) -> int:
     """Wait for whatever ends, until it is the command; say when it is stopped."""
+    alone = True
     while True:
-        pid, status = os.waitpid(-1, os.WUNTRACED)
-        if pid != command:
-            continue
-        if not os.WIFSTOPPED(status):
+        # Looked at first: of a process that has been waited for nothing can be read any more.
+        seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+        assert seen is not None
+        stopped = seen.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED)
+        if seen.si_pid == command and not stopped:
+            channel.send(sole=_find_sole_name(command) if alone else "")
+        _, status = os.waitpid(seen.si_pid, os.WUNTRACED)
+        if seen.si_pid != command:
+            alone = False
+        elif not stopped:
             return _shell_code(status)
-        channel.send(stopped=os.WSTOPSIG(status))
+        else:
+            channel.send(stopped=os.WSTOPSIG(status))
+
+
+def _find_sole_name(command: int) -> str:
+    """Give the name of a command that has ended, if it never made another process; else nothing.
+
+    Each child that it waited for left page faults behind (proc_pid_stat(5), `cminflt`), each other one is ours now.
+    """
+    try:
+        with open(f"/proc/{command}/stat", "rb") as file:
+            head, _, rest = file.read().rpartition(b")")
+        with open("/proc/self/task/1/children", "rb") as file:
+            children = file.read().split()
+    except OSError:
+        return ""
+    if int(rest.split()[8]) or children != [b"%d" % command]:
+        return ""
+    return head.partition(b"(")[2].decode(errors="replace")
 
 
 def _shell_code(status: int) -> int:

@@ -2,13 +2,10 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
 import struct
 
 from .names import Names
-
-logger = logging.getLogger(__name__)
 
 _IPV6_PKTINFO = 50
 _MOST_BYTES = 4096

@@ -1,14 +1,12 @@
-"""What was tried in a sandbox and refused, read from packets: by destination, and by process where that can be told.
+"""What was tried in a sandbox and refused, read from packets.
 
-A TCP socket that was refused is gone before anybody can ask whose it was: it is told only while the command has never
-made another process.
+Whose it was they do not say, and a TCP socket that was refused is gone before anybody can ask.
 """
 
 import asyncio
 import ipaddress
 import socket
 import struct
-from collections.abc import Callable
 from typing import NamedTuple
 
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
@@ -22,15 +20,13 @@ MOST_LISTED = 1000
 
 
 class Attempt(NamedTuple):
-    """One destination that was tried by one program."""
+    """One destination that was tried."""
 
     protocol: str
     """`tcp`, `udp`, or `protocol N`."""
     address: str
     port: int
     """0 where the protocol has none."""
-    process: str
-    """Command name, as the process calls itself; empty where it cannot be told."""
 
     @property
     def leaves(self) -> bool:
@@ -53,13 +49,9 @@ class Attempt(NamedTuple):
 class Tap:
     """Counts attempts, from the packets of one socket."""
 
-    def __init__(self, sock: socket.socket, process: Callable[[], str]) -> None:
-        """Read a socket that `listeners` made.
-
-        process: names whose an attempt can only be; empty where it may be another's.
-        """
+    def __init__(self, sock: socket.socket) -> None:
+        """Read a socket that `listeners` made."""
         self._socket = sock
-        self._process = process
         self.attempts: dict[Attempt, int] = {}
         self.omitted = 0
         """Attempts that found no place in those, or came faster than they were read."""
@@ -88,19 +80,18 @@ class Tap:
                 return count
             found = read_attempt(packet)
             if found is not None:
-                self._note(*found)
+                self._note(found)
         return _AT_ONCE
 
-    def _note(self, protocol: str, address: str, port: int) -> None:
-        attempt = Attempt(protocol, address, port, self._process())
+    def _note(self, attempt: Attempt) -> None:
         if attempt in self.attempts or len(self.attempts) < MOST_LISTED:
             self.attempts[attempt] = self.attempts.get(attempt, 0) + 1
         else:
             self.omitted += 1
 
 
-def read_attempt(packet: bytes) -> tuple[str, str, int] | None:
-    """Read what was tried from a packet that the tap's filter let through: protocol, address, port.
+def read_attempt(packet: bytes) -> Attempt | None:
+    """Read what was tried from a packet that the tap's filter let through.
 
     Of TCP it is the refusal that is seen, which comes from where the attempt went to; None for what is too short.
     """
@@ -120,4 +111,4 @@ def read_attempt(packet: bytes) -> tuple[str, str, int] | None:
             port = ports[0] if reply else ports[1]
     except (IndexError, ValueError, struct.error):
         return None
-    return _NAMES.get(protocol, f"protocol {protocol}"), address, port
+    return Attempt(_NAMES.get(protocol, f"protocol {protocol}"), address, port)

@@ -54,6 +54,23 @@ def test_the_code_is_the_commands(code: str) -> None:
     assert box.counters["packets_out"] == 0
 
 
+ALONE = {
+    "exec true": "true",
+    "true; exit 3": "sh",
+    "env true; exit 3": "",
+    "sleep 60 & exit 3": "",
+    "(env true &) ; exit 3": "",
+}
+
+
+@pytest.mark.parametrize("code", ALONE)
+def test_a_command_that_made_no_process_is_known_by_its_name(code: str) -> None:
+    """What was tried was tried by it; of several nobody can tell."""
+    box = boxed("sh", "-c", code)
+    asyncio.run(_run(box))
+    assert box.sole_process == ALONE[code]
+
+
 def test_every_inlet_is_there() -> None:
     """The proxy's, those of all that is captured, of DNS, of services, and the tap, over both families."""
 

@@ -89,7 +89,7 @@ def test_what_was_tried_is_read(what: str) -> None:
 def test_any_bytes_are_survived(packet: bytes) -> None:
     """A packet may be anything: an address comes out, or nothing."""
     read = read_attempt(packet)
-    assert read is None or ipaddress.ip_address(read[1])
+    assert read is None or ipaddress.ip_address(read.address)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_any_bytes_are_survived(packet: bytes) -> None:
 )
 def test_only_what_is_not_loopback_would_have_left(address: str, leaves: bool) -> None:
     """An agent may look for a server of its own."""
-    attempt = Attempt("tcp", address, 22, "")
+    attempt = Attempt("tcp", address, 22)
     assert attempt.leaves is leaves
     assert attempt.target == (f"[{address}]:22" if ":" in address else f"{address}:22")
     assert socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
