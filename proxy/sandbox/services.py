@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
 from dataclasses import dataclass
 
 from .listeners import Service
@@ -58,11 +59,14 @@ class Relay:
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
+        broken = True
         try:
             await self._pass(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            writer.transport.abort()
+            broken = False
+        except* (OSError, asyncio.CancelledError):
+            pass
         finally:
+            await _close(writer, broken=broken)
             self._open.discard(task)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,17 +79,14 @@ class Relay:
             use.failed += 1
             logger.warning("tcp://%s:%d: %s", *use.service, error)
             raise
+        broken = True
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._copy(reader, back, sent=True))
                 both.create_task(self._copy(there, writer, sent=False))
-        except* OSError:
-            writer.transport.abort()
+            broken = False
         finally:
-            back.close()
-            writer.close()
-            with contextlib.suppress(OSError):
-                await back.wait_closed()
+            await _close(back, broken=broken)
 
     async def _copy(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, sent: bool
@@ -99,3 +100,15 @@ class Relay:
             await writer.drain()
         with contextlib.suppress(OSError):
             writer.write_eof()
+
+
+async def _close(writer: asyncio.StreamWriter, *, broken: bool) -> None:
+    """End a connection: as one that ended, or with RST."""
+    if broken:
+        raw = writer.get_extra_info("socket")
+        with contextlib.suppress(OSError):  # it is closed already
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
