@@ -6,6 +6,7 @@ Blocking, for a thread, and bounded: at most `_CANDIDATES` exchanges are read fo
 
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from ..store import LogCorrupt
 from ..tape.cause import Answer, find_origin, find_texts, sought
@@ -42,58 +43,38 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
 
     request: redacted.
     """
-    found = flight.found
-    if flight.needs is not None and isinstance(found, Hit | Drifted):
-        return _reordered(flight, request, found.seq, flight.needs)
+    found, needs = flight.found, flight.needs
+    made = partial(Divergence, seq=flight.seq, method=request.method, url=request.url)
+    if needs is not None and isinstance(found, Hit | Drifted):
+        text = _too_early(needs)
+        return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
     if flight.unreadable and isinstance(found, Hit | Drifted) and flight.decision is not None:
-        asked = request.method, request.url
         reason = flight.decision.reason
-        return Divergence(DivergenceKind.UNEXPECTED, flight.seq, *asked, found.seq, (), reason)
+        return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=reason)
     if isinstance(found, Exhausted):
-        return Divergence(
-            DivergenceKind.EXHAUSTED,
-            flight.seq,
-            request.method,
-            request.url,
-            found.last,
-            (),
-            f"the tape answers this request {found.times} times, and it was asked once more",
-        )
+        text = f"the tape answers this request {found.times} times, and it was asked once more"
+        return made(DivergenceKind.EXHAUSTED, nearest_seq=found.last, text=text)
     if isinstance(found, Drifted):
-        return Divergence(
-            DivergenceKind.DRIFTED,
-            flight.seq,
-            request.method,
-            request.url,
-            found.seq,
-            found.differences,
-            f"{found.text}; {found.advice}",
-        )
+        text = f"{found.text}; {found.advice}"
+        differs = found.differences
+        return made(DivergenceKind.DRIFTED, nearest_seq=found.seq, differences=differs, text=text)
     near = _find_pattern(session, flight) or find_nearest(session, request)
-    if near is None or near[1].method != request.method:
-        # Another method is another deed, however much alike they look; told is one at the same place.
-        if near is not None and near[1].path != request.path:
-            near = None
-        seq = near[0] if near is not None else None
-        return Divergence(
-            DivergenceKind.UNEXPECTED,
-            flight.seq,
-            request.method,
-            request.url,
-            seq,
-            (),
-            "the tape holds nothing like this request"
-            + (f"; {near[1].method} of the same place is seq {seq}" if near is not None else ""),
-        )
-    return _changed(session, flight, request, *near)
+    if near is not None and near[1].method == request.method:
+        return _changed(session, flight, request, *near)
+    # Another method is another deed, however much alike they look; told is one at the same place.
+    text = "the tape holds nothing like this request"
+    if near is None or near[1].path != request.path:
+        return made(DivergenceKind.UNEXPECTED, text=text)
+    text += f"; {near[1].method} of the same place is seq {near[0]}"
+    return made(DivergenceKind.UNEXPECTED, nearest_seq=near[0], text=text)
 
 
 def _find_pattern(session: Session, flight: Flight) -> tuple[Seq, Request] | None:
     """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
-    if flight.made is None or session.tape is None:
+    if flight.made is None:
         return None
     seq = flight.made.after[0]
-    exchange = session.store.find_exchange(session.tape, seq)
+    exchange = _read(session, seq)
     return (seq, exchange.request) if exchange is not None else None
 
 
@@ -124,17 +105,10 @@ def _read(session: Session, seq: Seq) -> Exchange | None:
         return None
 
 
-def _reordered(flight: Flight, request: Request, seq: Seq, needs: Dependence) -> Divergence:
-    return Divergence(
-        DivergenceKind.REORDERED,
-        flight.seq,
-        request.method,
-        request.url,
-        seq,
-        (),
+def _too_early(needs: Dependence) -> str:
+    return (
         f"asked before what it depends on: its {needs.place} has a value from the answer to seq"
-        f" {needs.tape_seq} ({needs.source}), which has not been asked for yet",
-        needs,
+        f" {needs.tape_seq} ({needs.source}), which has not been asked for yet"
     )
 
 

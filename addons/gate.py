@@ -36,10 +36,7 @@ class Gate:
         if flight.decision.action is not Action.HOLD:
             return None
         if len(self._gates) >= MOST_HELD:
-            reason = f"{MOST_HELD} requests are held already; approve or deny some"
-            flight.decision = Decision(Action.REFUSE, reason, flight.decision.rule)
-            if flight.session.meter is not None:
-                flight.session.meter.count(flight, -1)
+            _refuse(flight, f"{MOST_HELD} requests are held already; approve or deny some")
             return None
         return self._hold(flight, flight.decision)
 
@@ -94,8 +91,14 @@ class Gate:
         if ruled.ruling is Ruling.APPROVED:
             flight.decision = Decision(decision.then, reason, decision.rule)
         else:
-            if flight.gated is not None:
-                flight.gated.undone = True
-            if session.meter is not None:
-                session.meter.count(flight, -1)
-            flight.decision = Decision(Action.REFUSE, reason, decision.rule)
+            _refuse(flight, reason)
+
+
+def _refuse(flight: Flight, reason: str) -> None:
+    """Have a request refused that was about to leave: it has not been done, and costs nothing."""
+    assert flight.decision is not None
+    if flight.gated is not None:
+        flight.gated.undone = True
+    if flight.session.meter is not None:
+        flight.session.meter.count(flight, -1)
+    flight.decision = Decision(Action.REFUSE, reason, flight.decision.rule)

@@ -294,6 +294,8 @@ def _intent(flight: Flight) -> Event:
     )
     assert flight.decision is not None
     data["rule"] = flight.decision.rule
+    if flight.facts.by_body:
+        data["by_body"] = True
     if flight.session.mode is Mode.PLAYBACK or flight.held is not None:
         data["reason"] = flight.decision.reason
     flight.told = data

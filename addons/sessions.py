@@ -33,6 +33,7 @@ from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRu
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
+from ..tape.model import RequestClass
 from ..tape.patterns import slow
 from ..tape.redact import Redactor
 from .gates import Gates
@@ -345,6 +346,8 @@ class Sessions:
             logger.info("run %s: recording", run.id)
         else:
             session = await self._open_playback(config, redactor, name, agent)
+        if session.meter is not None:
+            session.meter.begin(session)
         if session.run is not None and config.sink.used:
             session.bus = self._bus(config.sink)
         session.tally = self.tally
@@ -382,8 +385,7 @@ class Sessions:
         session = Session(config.mode, config, redactor, self._store, run, tape)
         if session.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
-            rules = [(rule.match.text, only and only.value) for rule, only in session.policy.live]
-            session.note(EventKind.NOTED, live=rules)
+            session.note(EventKind.NOTED, live=_live(session))
         if config.classes.telemetry:
             # So it does what is telemetry by now, whatever it was when it was recorded.
             texts = [match.text for match in config.classes.telemetry]
@@ -531,22 +533,28 @@ class Sessions:
 
 def _note_rules(session: Session) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
-    config = session.config
-    if session.meter is not None:
-        session.meter.begin(session)
+    config, playing = session.config, session.mode is Mode.PLAYBACK
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
-    if session.mode is Mode.PLAYBACK:
-        rules["effects"] = [(rule.match.text, None) for rule in config.effects]
-        rules["reads"] = [(rule.match.text, None) for rule in config.reads]
-        rules["live"] = [
-            (rule.match.text, only and only.value) for rule, only in session.policy.live
-        ]
+    # A gate holds what leaves, of whatever class; all else that a rule of effects says is for playback.
+    rules["effects"] = [
+        (rule.match.text, None if rule.gate else RequestClass.EFFECT.value)
+        for rule in config.effects
+        if playing or rule.gate
+    ]
+    if playing:
+        rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
+        rules["live"] = _live(session)
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]
     if any(rules.values()):
         session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def _live(session: Session) -> list[tuple[str, str | None]]:
+    """Give the pattern of each live rule, and the class it is limited to."""
+    return [(rule.match.text, only and only.value) for rule, only in session.policy.live]
 
 
 def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:

@@ -14,10 +14,8 @@ from .outcome import idempotency_key
 
 def asks_for_repeats(flight: Flight) -> bool:
     """Say whether a gate has to know what a request repeats."""
-    if flight.request_class is not RequestClass.EFFECT:
-        return False
-    rule = flight.session.policy.find_gate(flight.facts)
-    return rule is not None and rule.gate is not None
+    effect = flight.request_class is RequestClass.EFFECT
+    return effect and flight.session.policy.find_gate(flight.facts) is not None
 
 
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})

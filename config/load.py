@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .contradictions import Said, find_contradictions, find_hidden
-from .document import MAX_BYTES, Faults, Fields, Value, parse_document
+from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match import Match
 from .schema import (
@@ -45,11 +45,13 @@ from .schema import (
     UpstreamEncoding,
 )
 from .values import (
+    LABEL_RULE,
     check_json_path,
     check_regex,
     check_secret_regex,
     choice,
     integer,
+    is_label,
     is_loopback,
     parse_base64,
     parse_control_listen,
@@ -58,6 +60,7 @@ from .values import (
     parse_header_name,
     parse_header_value,
     parse_host,
+    parse_keep,
     parse_listen,
     parse_live_match,
     parse_mode,
@@ -87,14 +90,17 @@ _NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault, so that reading goes on; never in a Config that is returned."""
 _NO_DRIFT = ModelDrift("", "")
 """The same for one of these."""
+_PLAYBACK = tuple(field.name for field in dataclasses.fields(Playback))
 _MISSING_REASON = "missing; expected why this may go live, as 'metrics emit'"
 _MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.example.com/v1/*'"
 _CLASS_LIVE = "expected tape or {live: {hosts: [api.example.com], reason: why}}"
-_COMPUTED = ("content-length", "transfer-encoding", "connection")
-"""Header fields of an answer that follow from its body and connection."""
+_COMPUTED = ("content-length", "transfer-encoding")
+"""Header fields of an answer that follow from its body."""
+_OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
+"""Those that speak of the connection: RFC 9110 section 7.6.1, and forbidden by RFC 9113 section 8.2.2."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
-_NO_CONTENT = (204, 304)
+_NO_CONTENT = (204, 205, 304)
 _CONTAINMENT = choice("contained", "strict", "none")
 _MOST = 999_999_999
 """Of what is counted."""
@@ -347,12 +353,27 @@ def _check_contradictions(document: Value, config: Config) -> None:
                 said.append((value, Said(match, f"classes.{name}", "", value.line)))
     for index, text in find_contradictions([one for _, one in said]):
         said[index][0].fault(text)
+    if config.playback.effects == "refuse":
+        _check_idle_answers(fields, config)
     faults = fields.items("faults")
     for index, first in find_hidden(config.faults):
         faults[index].fault(
             f"never hits: line {faults[first].line} hits all of the same requests first; give that one"
             " nth, every or share, or remove one of the two"
         )
+
+
+def _check_idle_answers(fields: Fields, config: Config) -> None:
+    """Note answers that are never given, because effects that are not on the tape are refused."""
+    if any(rule.on_miss == "stub" for rule in config.effects):
+        return  # which may speak of the same requests
+    line = fields.given["playback"].fields(*_PLAYBACK).given["effects"].line
+    for value, rule in zip(fields.items("effects"), config.effects, strict=True):
+        if rule.answer is not None:
+            value.fault(
+                f"contradicts line {line}, playback.effects: refuse, under which its answer is never given; add"
+                " on_miss: stub, or remove one of the two"
+            )
 
 
 def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
@@ -398,7 +419,7 @@ def _tokens(value: Value) -> Mapping[str, str]:
 
 
 def _playback(value: Value) -> Playback:
-    fields = value.fields("run", "inference", "reads", "effects", "pace", "allow_model_drift")
+    fields = value.fields(*_PLAYBACK)
     default = Playback()
     return Playback(
         run=fields.parsed("run", parse_run_name, default.run),
@@ -489,8 +510,8 @@ def _gate(value: Value) -> Gate | None:
     )
 
 
-def _parse_gate(text: str) -> Gate | None:
-    found = {"true": Gate(), "false": None, "duplicates": Gate("duplicates")}
+def _parse_gate(text: str) -> Gate:
+    found = {"true": Gate(), "false": Gate("never"), "duplicates": Gate("duplicates")}
     if text not in found:
         raise ValueError(
             f"{show(text)} is no gate; expected true, false, duplicates, or"
@@ -516,11 +537,19 @@ def _answer(value: Value) -> Answer:
         body = fields.parsed("text", str.encode, b"")
     elif "base64" in fields.given:
         body = fields.parsed("base64", parse_base64, b"")
-    if status not in _NO_CONTENT:
+    if status not in (204, 304):
         headers = (*headers, ("content-length", str(len(body))))
-    elif bodies:
-        # RFC 9110 sections 15.3.5 and 15.4.5; section 8.6 forbids content-length with 204.
+    if bodies and status in _NO_CONTENT:
+        # RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5; section 8.6 forbids content-length with 204.
         fields.given[bodies[0]].fault(f"an answer with status {status} has no body; remove it")
+    if (
+        bodies
+        and bodies[0] != "base64"
+        and any(name.lower() == "content-encoding" for name, _ in headers)
+    ):
+        fields.given["headers"].fault(
+            f"content-encoding, but {bodies[0]} is written as it stands; remove it, or give the coded body as base64"
+        )
     return Answer(status, headers, body)
 
 
@@ -530,6 +559,8 @@ def _headers(value: Value) -> tuple[tuple[str, str], ...]:
         lower = key.parsed(_lower_header_name, "")
         if lower in _COMPUTED:
             key.fault("this header is computed; remove it")
+        elif lower in _OF_CONNECTION:
+            key.fault("this header is the connection's; remove it")
         elif lower in headers:
             key.fault("the same header in another case; keep one of them")
         headers[lower] = (name, text.parsed(parse_header_value, ""))
@@ -674,15 +705,23 @@ def _sink(value: Value, base: Path | None) -> Sink:
 
 
 def _retention(value: Value) -> Retention:
-    fields = value.fields("hot", "keep", "archive")
+    fields = value.fields("hot", "keep", "labels", "archive")
     default = Retention()
-    keep = fields.given.get("keep")
-    if keep is not None and keep.text() not in (None, "forever"):
-        keep.fault("this version cannot delete runs yet; expected forever")
     archive = fields.given.get("archive")
     if archive is not None and not archive.empty:
         archive.fault("this version cannot archive runs yet; expected null")
-    return Retention(hot_s=fields.parsed("hot", parse_duration, default.hot_s))
+    labels = fields.given.get("labels")
+    return Retention(
+        hot_s=fields.parsed("hot", parse_duration, default.hot_s),
+        keep_s=fields.parsed("keep", parse_keep, default.keep_s),
+        labels=tuple(map(_label, labels.entries() if labels is not None else ())),
+    )
+
+
+def _label(entry: Entry) -> tuple[str, float | None]:
+    if not is_label(entry.name):
+        entry.key.fault(f"{show(entry.name)} is no label; {LABEL_RULE}")
+    return entry.name, entry.value.parsed(parse_keep, None)
 
 
 def _encrypt(value: Value, place: Callable[[str], Path]) -> Encrypt:

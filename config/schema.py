@@ -127,7 +127,8 @@ class Gate:
     """Requests that match wait until a person lets them go."""
 
     when: str = "always"
-    """`always`, or `duplicates`: only an effect that may repeat an earlier one of its run."""
+    """`always`; `duplicates`, only an effect that may repeat an earlier one of its run; or `never`, an exception to a
+    wider rule."""
     deadline_s: float = 600.0
     """Who has not been let go by then is refused."""
 
@@ -276,10 +277,13 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept; nothing is ever deleted while `keep` is None (`forever`)."""
+    """What `playhead gc` may delete: nothing, unless a time to keep it is given."""
 
     hot_s: float = 72 * 3600.0
     keep_s: float | None = None
+    """Since a run has ended; None: forever."""
+    labels: tuple[tuple[str, float | None], ...] = ()
+    """The same for runs with a label, by label; of several the longest."""
     archive: str | None = None
 
 

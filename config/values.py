@@ -152,6 +152,28 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+def parse_keep(text: str) -> float | None:
+    """Parse how long something is kept: `forever` is None, else seconds.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text == "forever":
+        return None
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or `forever`") from error
+
+
+LABEL_RULE = "expected 1 to 60 letters, digits, `.`, `_`, `-` or `/`"
+_LABEL_TEXT = re.compile(r"[A-Za-z0-9._/-]{1,60}")
+
+
+def is_label(text: str) -> bool:
+    """Say whether a text can be a label of a run; `LABEL_RULE` tells people."""
+    return _LABEL_TEXT.fullmatch(text) is not None
+
+
 def parse_pace(text: str) -> float:
     """Parse a pace: 0 for `instant`, 1 for `recorded`, otherwise the factor.
 

@@ -4,10 +4,12 @@
 of after their commit; reads are short transactions, from any thread and any process.
 """
 
+from .compact import compact
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
 from .exchanges import Record
 from .intake import Intake
 from .key import StoreKey, find_key, make_key_file, read_key
+from .lock import hold_alone
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
 from .store import Store
@@ -27,7 +29,9 @@ __all__ = [
     "StoreTooNew",
     "StoreUnwritable",
     "UnknownRun",
+    "compact",
     "find_key",
+    "hold_alone",
     "make_key_file",
     "read_key",
 ]

@@ -19,7 +19,7 @@ from ..tape.boundary import Digest
 from ..tape.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..tape.model import Chunk, Spilled
 from .errors import LogCorrupt, StoreUnwritable
-from .frames import Bytes, File, begin_file, open_file
+from .files import Bytes, File
 from .vault import Vault
 
 PIECE_BATCH = 1024
@@ -46,7 +46,7 @@ class BodyFiles:
 
         Raises: OSError; BadRecord.
         """
-        return open_file(self.path(digest), self.vault)
+        return self.vault.open_file(self.path(digest))
 
     def kept(self) -> list[Path]:
         """List all kept files, by name."""
@@ -122,6 +122,31 @@ class BodyFiles:
         finally:
             partial.drop()
 
+    def remove_unneeded(self, needed: Iterable[bytes], before_s: float) -> int:
+        """Remove files that nothing needs; give how many bytes that were.
+
+        before_s: what was put there since then stays.
+        """
+        names = {self.vault.body_name(digest) for digest in needed}
+        freed = 0
+        for path in self.kept():
+            with contextlib.suppress(FileNotFoundError):
+                if path.name not in names and path.stat().st_mtime < before_s:
+                    freed += self._remove(path, before_s)
+        return freed
+
+    def _remove(self, path: Path, before_s: float) -> int:
+        """Remove a file unless it was put there again just now."""
+        aside = path.with_name(f"{path.name}.gone-{os.getpid()}")
+        os.rename(path, aside)
+        found = aside.stat()
+        again = found.st_mtime >= before_s
+        if again:
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+        aside.unlink()
+        return 0 if again else found.st_size
+
     def clear_partial(self) -> None:
         """Remove what processes that have died were writing."""
         for path in self.folder.glob("partial-*"):
@@ -155,7 +180,7 @@ class Partial:
             if not named:
                 # It has none from now on: should we die, the file goes with us.
                 self._path.unlink()
-            self._file: File | None = begin_file(descriptor, files.vault)
+            self._file: File | None = files.vault.begin_file(descriptor)
         except OSError as error:
             raise unwritable(folder, error) from error
 

@@ -87,8 +87,7 @@ class Database:
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
-        vault = self.vault
-        return Row(self.tables[table], vault.place(table, key), vault.seal(table, key, value))
+        return Row(self.tables[table], *self.vault.seal(table, key, value))
 
     def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
         """Put a row that was made; say whether it was."""
@@ -106,8 +105,8 @@ class Database:
         """Put a row; say whether it was."""
         return self.put_row(transaction, self.row(table, key, value), overwrite=overwrite)
 
-    def get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
-        """Find the value of a row.
+    def read(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Read the value of a row, or None where there is no such row.
 
         Raises: BadRecord, where its seal is broken.
         """
@@ -121,7 +120,7 @@ class Database:
         Raises: LogCorrupt.
         """
         try:
-            return self.get(transaction, table, key)
+            return self.read(transaction, table, key)
         except BadRecord as error:
             raise LogCorrupt(f"a row of the table {table}: {error}") from error
 

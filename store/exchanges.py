@@ -1,7 +1,7 @@
 """The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import lmdb
@@ -12,6 +12,7 @@ from ..tape.model import Exchange, Seq
 from . import bodies
 from .database import Database, Row
 from .errors import LogCorrupt
+from .file_uses import files_row
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
 from .messages import Messages
@@ -67,10 +68,12 @@ class Exchanges:
         used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
         value = bodies.pack(encoded)
         row = self._database.row
-        rows = (
+        rows = [
             row("exchanges", pair_key(run, exchange.seq), value),
             row("fingerprints", used, b""),
-        )
+        ]
+        if exchange.spilled:
+            rows.append(files_row(self._database, run, exchange))
         raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)
         return lambda txn: self._save(txn, run, record, rows, raw)
 
@@ -79,7 +82,7 @@ class Exchanges:
         transaction: lmdb.Transaction,
         run: int,
         record: Record,
-        rows: tuple[Row, ...],
+        rows: Sequence[Row],
         raw: Row,
     ) -> None:
         exchange = record.exchange
@@ -101,7 +104,7 @@ class Exchanges:
         """
         with self._database.reading() as transaction:
             try:
-                value = self._database.get(transaction, "exchanges", pair_key(info.number, seq))
+                value = self._database.read(transaction, "exchanges", pair_key(info.number, seq))
                 if value is None:
                     return None
                 return decode_exchange(bodies.unpack(value))

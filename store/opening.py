@@ -15,7 +15,7 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FORMAT, LEFT_ROW, PLAIN_FORMAT, TABLES
+from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, PLAIN_FORMAT, TABLES
 from .lock import hold_shared
 from .vault import Vault, open_vault
 
@@ -154,6 +154,7 @@ def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
     write_head(transaction, database.tables["meta"], database.vault)
+    transaction.put(FILES_ROW, b"1", db=database.tables["meta"])
 
 
 def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
@@ -165,9 +166,9 @@ def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
 
 
 def _check_key(database: Database, key: StoreKey | None) -> None:
+    check = read_check(database.environment)
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
-        check = transaction.get(CHECK_ROW, b"")
         left = transaction.get(LEFT_ROW) is not None
     if check != database.vault.check:
         raise wrong_key(database.path, check, key)
@@ -177,6 +178,12 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
             " `playhead rekey` again",
             database.path,
         )
+
+
+def read_check(environment: lmdb.Environment) -> bytes:
+    """Read what a store says of its key; b"" where it is not encrypted."""
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        return bytes(transaction.get(CHECK_ROW, b""))
 
 
 def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:

@@ -6,7 +6,7 @@ import lmdb
 
 from .database import Database
 
-BY_RUN = ("events", "exchanges", "messages", "origins", "mail")
+BY_RUN = ("events", "exchanges", "messages", "files", "origins", "mail")
 BY_INDEX = ("fingerprints", "raws")
 
 

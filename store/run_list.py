@@ -201,6 +201,33 @@ class RunList:
             return info
         return replace(info, exchanges=self._database.last(transaction, "exchanges", info.number))
 
+    def mark(self, info: RunInfo, event: Event) -> RunInfo:
+        """Give a run the labels and the pin that an event tells of; give it as it now stands. Blocks.
+
+        Raises: UnknownRun.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> RunInfo:
+            now = self.load(transaction, info.number)
+            if now is None:
+                raise UnknownRun(info.id, ())
+            labels, pinned = tuple(event.data["labels"]), bool(event.data["pinned"])
+            marked = replace(now, labels=labels, pinned=pinned)
+            self.put(transaction, marked)
+            self._log.put(transaction, info.number, event)
+            return marked
+
+        made: RunInfo = self._database.writer.call(operation)
+        return made
+
+    def remove(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
+        """Take a run off the list, with its name and the counters of names made from it, inside a transaction."""
+        database, name = self._database, info.id.encode()
+        for table in ("runs", "open"):
+            database.delete(transaction, table, number_key(info.number))
+        for key in (name, b"\0" + name + b"@", b"\0" + name + b"~"):
+            database.delete(transaction, "names", key)
+
     def seal(
         self, info: RunInfo, *, reason: str, at_ns: int, unfinished: tuple[Seq, ...] = ()
     ) -> "asyncio.Future[RunInfo]":

@@ -52,6 +52,10 @@ class RunInfo:
     """Number that the rows of its index stand under; 0 for the run's own."""
     stale: tuple[int, ...] = ()
     """Numbers of earlier indexes that were being played when they were replaced."""
+    labels: tuple[str, ...] = ()
+    """In order; what `retention.labels` goes by."""
+    pinned: bool = False
+    """Whether it stays whatever its age."""
 
     @property
     def index_number(self) -> int:
@@ -77,6 +81,8 @@ class RunInfo:
                 "canonical": self.canonical,
                 "index": self.index,
                 "stale": self.stale,
+                "labels": self.labels,
+                "pinned": self.pinned,
             }
         )
 
@@ -106,6 +112,8 @@ class RunInfo:
                 canonical=value.get("canonical", 0),
                 index=value.get("index", 0),
                 stale=tuple(value.get("stale", ())),
+                labels=tuple(value.get("labels", ())),
+                pinned=value.get("pinned", False),
             )
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise BadRecord(f"not a run: {error!r}") from error

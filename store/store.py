@@ -5,7 +5,7 @@ awaited but what rule 3 of the design asks for; a read transaction lives for one
 own; this is where they meet.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import lmdb
@@ -14,7 +14,9 @@ from ..tape.model import Chunk, Spilled
 from ..tape.redact_stream import Stream
 from .body_files import BodyFiles
 from .database import Database, unreadable
+from .errors import RunOpen
 from .exchanges import Exchanges
+from .file_uses import FileUses
 from .index import Indexes
 from .intake import Intake, drop_unpublished
 from .key import StoreKey
@@ -24,7 +26,9 @@ from .messages import Messages
 from .opening import open_database
 from .origins import Origins
 from .recovery import recover
+from .removal import remove_rows
 from .run_list import RunList
+from .runs import RunInfo, RunStatus
 from .spool import Spool
 from .writer import Writer
 
@@ -44,6 +48,7 @@ class Store:
         self._messages = messages = Messages(database)
         runs.ended.append(messages.forget)
         self._exchanges = exchanges = Exchanges(database, log, origins, messages)
+        self._files = FileUses(database)
         index = Indexes(database, runs)
         mail = Mail(database)
 
@@ -55,6 +60,7 @@ class Store:
         self.reload = runs.reload
         self.seal = runs.seal
         self.seal_blocking = runs.seal_blocking
+        self.mark = runs.mark
         self.owner_alive = runs.owner_alive
 
         self.ask = mail.ask
@@ -116,6 +122,46 @@ class Store:
     def take_in(self) -> Intake:
         """Begin to take in runs from elsewhere; see `Intake`."""
         return Intake(self._database, self._runs, self._log, self._exchanges, self._messages)
+
+    def delete_runs(self, runs: Sequence[RunInfo]) -> int:
+        """Delete runs that have ended, all at once; give how many rows that were. Blocks.
+
+        Their body files stay until `remove_unneeded_files`, and their bytes in the file until `compact`.
+        Raises: RunOpen; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            found = [self._runs.load(transaction, run.number) for run in runs]
+            there = [info for info in found if info is not None]
+            for info in there:
+                if info.status is RunStatus.OPEN:
+                    raise RunOpen(f"run {info.id!r} has not ended")
+            return sum(self._remove(transaction, info) for info in there)
+
+        count: int = self.writer.call(operation)
+        return count
+
+    def _remove(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
+        indexes = {info.number, info.index_number, *info.stale}
+        count = remove_rows(self._database, transaction, info.number, indexes)
+        self._runs.remove(transaction, info)
+        return count
+
+    def remove_unneeded_files(self, before_s: float) -> int:
+        """Remove body files that no exchange needs any more; give how many bytes that were. Blocks.
+
+        before_s: files put there since then, in seconds since the epoch, stay: the exchange that needs one is
+            written after it, a late answer's up to ten minutes.
+        Raises: LogCorrupt.
+        """
+        if not self._files.complete:
+            self._files.complete_with(
+                (run.number, exchange)
+                for run in self.runs()
+                for exchange in self.exchanges(run)
+                if exchange.spilled
+            )
+        return self._bodies.remove_unneeded(self._files.needed(), before_s)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""

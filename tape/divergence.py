@@ -4,8 +4,7 @@ Values are shown as one line of at most 200 characters, with nothing that a term
 requests differ is found in `difference.py`, which recorded request was meant in `nearness.py`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -146,55 +145,6 @@ class Divergence:
             "note": self.note or None,
             "text": self.text,
         }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Divergence":
-        """Read what `to_json` wrote; unknown keys are passed over.
-
-        Raises: ValueError where a key is missing or of another kind.
-        """
-        try:
-            nearest_seq = data["nearest_seq"]
-            return cls(
-                DivergenceKind(data["kind"]),
-                Seq(int(data["seq"])),
-                str(data["method"]),
-                str(data["url"]),
-                None if nearest_seq is None else Seq(int(nearest_seq)),
-                tuple(
-                    Difference(str(one["place"]), str(one["recorded"]), str(one["asked"]))
-                    for one in data["differences"]
-                ),
-                str(data["text"]),
-                _read(Dependence, _NEEDS, data.get("needs")),
-                _read_cause(data.get("cause")),
-                str(data.get("rule") or ""),
-                str(data.get("note") or ""),
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"no divergence: {error!r} in {one_line(repr(data))}") from error
-
-
-def _optional(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-_NEEDS = (int, str, str, str)
-_ORIGIN = (_optional, _optional, str)
-
-
-def _read(kind: type[Any], types: tuple[Any, ...], data: Mapping[str, Any] | None) -> Any:
-    if data is None:
-        return None
-    names = [field.name for field in fields(kind)]
-    return kind(*(read(data[name]) for name, read in zip(names, types, strict=True)))
-
-
-def _read_cause(data: Mapping[str, Any] | None) -> Cause | None:
-    if data is None:
-        return None
-    recorded, asked = (_read(Origin, _ORIGIN, data[name]) for name in ("recorded", "asked"))
-    return Cause(str(data["place"]), recorded, asked)
 
 
 def one_line(text: str, limit: int = MAX_SHOWN) -> str:

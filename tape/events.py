@@ -16,6 +16,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               conversation                    messages, bytes, closing code or 0, closed by the client
               hash, said                      over the exchange as it was written, and over its messages
+    marked    labels, pinned, by              its labels, and whether it is pinned, as they are from then on
     annotated seq or 0, text, by              somebody's words; also after the closing row
     diverged  seq, and a divergence as JSON types
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
@@ -65,6 +66,7 @@ class EventKind(StrEnum):
     VERDICT = "verdict"
     OUTCOME = "outcome"
     ANNOTATED = "annotated"
+    MARKED = "marked"
     DIVERGED = "diverged"
     HELD = "held"
     RULED = "ruled"

@@ -99,6 +99,11 @@ class Spilled:
     pieces: bytes = b""
     """Digest of the file that lists the pieces (`codec.pack_piece`), or empty where there is no list."""
 
+    @property
+    def files(self) -> tuple[bytes, ...]:
+        """Digests of its files."""
+        return (self.digest, self.pieces) if self.pieces else (self.digest,)
+
 
 class Secret(NamedTuple):
     """A place where a placeholder stands; in comparison it counts by its kind alone."""
@@ -354,3 +359,9 @@ class Exchange:
     """Of a WebSocket; `response` is the end of its handshake."""
     repeat: Repeat | None = None
     tunnel: Tunnel = NO_TUNNEL
+
+    @property
+    def spilled(self) -> tuple[Spilled, ...]:
+        """Its bodies that lie in files."""
+        found = [self.request.spilled, self.response.spilled if self.response is not None else None]
+        return tuple(one for one in found if one is not None)

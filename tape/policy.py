@@ -192,9 +192,12 @@ class Policy:
                 return rule
         return None
 
-    def find_gate(self, facts: Facts) -> EffectRule | None:
-        """Find the effect rule whose gate holds a request."""
-        return self.find_effect(facts, "gate") if self.effects else None
+    def find_gate(self, facts: Facts) -> tuple[EffectRule, Gate] | None:
+        """Find the effect rule whose gate holds a request, and its gate."""
+        rule = self.find_effect(facts, "gate") if self.effects else None
+        if rule is None or rule.gate is None or rule.gate.when == "never":
+            return None
+        return rule, rule.gate
 
     def imitates(self, facts: Facts) -> bool:
         """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
@@ -256,28 +259,29 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if standing.spent:
         return Decision(Action.REFUSE, standing.spent, LIMITS)
-    rule = policy.find_gate(facts)
-    if rule is None or rule.gate is None:
+    found = policy.find_gate(facts)
+    if found is None:
         return out
+    rule, gate = found
+    repeat = standing.repeat if facts.request_class is RequestClass.EFFECT else None
+    if gate.when == "duplicates" and not is_duplicate(repeat):
+        return out
+    text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
     name = f"effects {rule.match.text}"
-    if rule.gate.when == "always":
-        text = f"held by the gate of effect rule {rule.match.text!r}"
-        repeat = standing.repeat
-    elif facts.request_class is RequestClass.EFFECT and is_duplicate(standing.repeat):
-        assert standing.repeat is not None
-        text = (
-            f"held by the gate of effect rule {rule.match.text!r}: it may repeat the effect of"
-            f" exchange {standing.repeat.of}"
-        )
-        repeat = standing.repeat
-    else:
-        return out
-    return Decision(Action.HOLD, text, name, gate=rule.gate, then=out.action, repeat=repeat)
+    return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:
     """Say whether a repeat is one that a gate on duplicates holds: a safe retry is none."""
     return repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE
+
+
+def _repeated(repeat: Repeat | None) -> str:
+    if repeat is None:
+        return ""
+    if is_duplicate(repeat):
+        return f": it may repeat the effect of exchange {repeat.of}"
+    return f": it is a {repeat.kind.value} of exchange {repeat.of}"
 
 
 def _refusal(facts: Facts, found: Found | None) -> str:

@@ -10,19 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..config import Match, parse_match
-from ..tape.model import RequestClass
 from .idle_places import Find, IdlePlaces
-
-_WHAT = {
-    "ignore": "request",
-    "effects": "effect",
-    "reads": "read",
-    "live": "request",
-    "faults": "request",
-}
-"""Keys of the configuration, and what their rules speak of."""
-_CLASS = {"effects": RequestClass.EFFECT.value, "reads": RequestClass.READ.value}
-"""Keys whose rules are for one class alone."""
 
 
 class Hints:
@@ -35,7 +23,7 @@ class Hints:
         self._places = IdlePlaces()
 
     def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
-        """Take the rules that the run began with, as the log has them: key -> (pattern, class or None)."""
+        """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None)."""
         self._places.rules(places)
         for key, rules in noted.items():
             for text, only in rules:
@@ -57,9 +45,8 @@ class Hints:
             return
         scheme, host, port, target = place
         for rule, match in list(self._left.items()):
-            key, _, only = rule
-            kind = _CLASS.get(key, only)
-            if kind is not None and kind != data["request_class"]:
+            only = rule[2]
+            if only is not None and only != data["request_class"]:
                 continue
             if match.matches(data["method"], scheme, host, port, target):
                 del self._left[rule]
@@ -73,7 +60,7 @@ class Hints:
             {
                 "key": key,
                 "rule": text,
-                "text": f"{key} rule {text!r} matched no {only or _WHAT.get(key, 'request')} of this run",
+                "text": f"{key} rule {text!r} matched no {only or 'request'} of this run",
             }
             for key, text, only in self._left
         ]

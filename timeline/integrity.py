@@ -13,7 +13,7 @@ from blake3 import blake3
 from ..store import LogCorrupt, RunInfo, RunStatus, Store
 from ..tape.codec import encode_exchange, encode_message
 from ..tape.events import HASH_BYTES, Event, EventKind, content_hash
-from ..tape.model import Exchange, Seq, Spilled
+from ..tape.model import Exchange, Seq
 from .render import plain
 
 _LISTED = 10
@@ -151,19 +151,13 @@ def _check_exchange(
             yield Problem(seq, 0, "it does not fit the hash that the log has of it")
         elif whole and seq not in told.asked:
             yield Problem(seq, 0, "the log does not tell of it")
-        for spilled in _spilled(exchange):
+        for spilled in exchange.spilled:
             for _ in store.read_body(spilled):
                 pass
         if seq in told.said and _said(store, run, exchange) != told.said[seq]:
             yield Problem(seq, 0, "its messages do not fit the hash that the log has of them")
     except LogCorrupt as error:
         yield Problem(seq, 0, str(error))
-
-
-def _spilled(exchange: Exchange) -> list[Spilled]:
-    response = exchange.response
-    found = [exchange.request.spilled, response.spilled if response is not None else None]
-    return [one for one in found if one is not None]
 
 
 def _said(store: Store, run: RunInfo, exchange: Exchange) -> bytes:

@@ -21,7 +21,7 @@ from ..tape.codec import (
     unpack,
 )
 from ..tape.events import EventKind, content_hash
-from ..tape.model import Exchange, Spilled
+from ..tape.model import Exchange
 from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
 _DIGEST_BYTES = 32
@@ -81,7 +81,7 @@ def _row(run: RunInfo) -> dict[str, Any]:
 def _put_exchange(
     store: Store, run: RunInfo, exchange: Exchange, writer: TapeWriter, bodies: set[bytes]
 ) -> None:
-    for digest in _bodies(exchange):
+    for digest in _files(exchange):
         if digest not in bodies:
             bodies.add(digest)
             writer.put(Kind.BODY, digest)
@@ -94,13 +94,8 @@ def _put_exchange(
             writer.put(Kind.MESSAGE, key + encode_message(message))
 
 
-def _bodies(exchange: Exchange) -> list[bytes]:
-    found: list[Spilled | None] = [exchange.request.spilled]
-    if exchange.response is not None:
-        found.append(exchange.response.spilled)
-    return [
-        digest for one in found if one is not None for digest in (one.digest, one.pieces) if digest
-    ]
+def _files(exchange: Exchange) -> list[bytes]:
+    return [digest for spilled in exchange.spilled for digest in spilled.files]
 
 
 class _Taking:
@@ -178,7 +173,7 @@ class _Taking:
             raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
         if not self._seq < exchange.seq < 1 << 63:
             raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")
-        missing = [digest for digest in _bodies(exchange) if digest not in self._bodies]
+        missing = [digest for digest in _files(exchange) if digest not in self._bodies]
         if missing:
             raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")
         self._seq = exchange.seq

@@ -483,10 +483,13 @@ class _Fold:
         if not self.spared:
             return False
         place = split_place(data["url"])
+        by_body = data.get(
+            "by_body", False
+        )  # nothing leaves as a read that method and URL do not show
         return place is not None and any(
             rule.matches(data["method"], *place)
             for rule, only in self.spared
-            if only is None or only == kind
+            if only is None or (only == kind and not by_body)
         )
 
 

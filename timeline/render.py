@@ -25,6 +25,7 @@ from ..tape.model import (
     Request,
     Response,
 )
+from ..tape.retention import Sentence
 from .ledger import Effect, describe_outcome
 from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
 
@@ -70,7 +71,7 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
     """List runs, oldest first."""
     if not runs:
         return "no runs yet: record one with `playhead record -- COMMAND`"
-    rows = [("RUN", "MODE", "STATUS", "EXCHANGES", "BEGAN", "AGENT")]
+    rows = [("RUN", "MODE", "STATUS", "EXCHANGES", "BEGAN", "LABELS", "AGENT")]
     rows += [
         (
             plain(run.id, 60),
@@ -78,11 +79,25 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
             run.status.value,
             str(run.exchanges) if run.parent is None else "-",
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
+            plain(" ".join((*(["pinned"] if run.pinned else []), *run.labels)), 40),
             plain(run.agent, 60),
         )
         for run in runs
     ]
     return table(rows)
+
+
+def render_collected(sentences: Sequence[Sentence], *, deleted: bool) -> str:
+    """Show which runs go, or went, and which stay and why."""
+    gone = [one for one in sentences if one.goes]
+    stay = [one for one in sentences if not one.goes]
+    what = "deleted" if deleted else "would be deleted"
+    lines = [f"{what}: {plain(one.run.name, 60)}: {plain(one.reason)}" for one in gone]
+    lines.append(f"{len(gone)} {what}, {len(stay)} stay")
+    lines += [f"  {plain(one.run.name, 60)}: {plain(one.reason)}" for one in stay[:_ROWS]]
+    if len(stay) > _ROWS:
+        lines.append(f"  … and {len(stay) - _ROWS} more")
+    return "\n".join(lines)
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
@@ -96,7 +111,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
-    """Show a run: one line an exchange; `rows` come from `exchange_row`."""
+    """Show a run: one line an exchange; `rows` come from `listing.rows`."""
     head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
     if info.parent:
         head += f", plays {plain(info.parent)}"
@@ -552,15 +567,3 @@ def _rows(title: str, rows: Sequence[str], count: int | None = None) -> list[str
     lines = [f"{title}:"] + [f"  {plain(row)}" for row in rows[:_ROWS]]
     more = (count if count is not None else len(rows)) - _ROWS
     return lines + ([f"  … and {more} more"] if more > 0 else [])
-
-
-def exchange_row(exchange: Exchange) -> dict[str, Any]:
-    """Give one exchange as a row of a listing."""
-    return {
-        "seq": exchange.seq,
-        "class": exchange.request_class.value,
-        "verdict": exchange.verdict.value,
-        "method": exchange.request.method,
-        "url": exchange.request.url,
-        "outcome": describe_outcome(exchange),
-    }

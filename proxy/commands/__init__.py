@@ -6,14 +6,15 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import carry, keep, look, rule, run, setup
+from . import carry, keep, look, retain, rule, run, setup
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
     *(look.runs, look.show, look.receipt, look.effects, look.policy, look.learn, look.reindex),
     rule.gates,
-    *(keep.verify, keep.note),
+    *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
+    *(retain.label, retain.pin, retain.gc, retain.erase),
     *(setup.ca, setup.doctor),
 )
 """In the order of a day's work."""

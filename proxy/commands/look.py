@@ -11,12 +11,13 @@ from .common import options, print_json, print_list, reading
 @options("config", "store", "json")
 def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
     """List all runs, oldest first."""
-    from ...store import Store, StoreError
+    from ...store import StoreError
     from ...timeline import render_runs
+    from ..stores import open_store
 
     config = reading(config_file, store)
     try:
-        with Store.open(config.store, readonly=True) as opened:
+        with open_store(config, readonly=True) as opened:
             listed = opened.runs()
     except StoreError as error:
         if str(error).startswith("no store"):
@@ -35,6 +36,8 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
                     "created_ns": run.created_ns,
                     "sealed_ns": run.sealed_ns,
                     "agent": run.agent,
+                    "labels": list(run.labels),
+                    "pinned": run.pinned,
                     "end": run.end,
                 }
                 for run in listed
@@ -53,13 +56,14 @@ def show(
     config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
 ) -> int:
     """Show a run, or one exchange of it."""
-    from ...store import Store, StoreError
+    from ...store import StoreError
     from ...timeline import render_exchange, render_run
     from ...timeline.export import exchange_json
     from ...timeline.listing import find_shown, rows
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         if seq is None:
             listed = rows(opened, info)
@@ -89,11 +93,11 @@ def receipt(
     config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
 ) -> int:
     """Print the receipt of a run again."""
-    from ...store import Store
     from ...timeline import build, render_divergences, render_receipt
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
     if as_json:
         print_json(made.to_json())
@@ -109,12 +113,12 @@ def receipt(
 @click.argument("run")
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List what a run did to the world, or would have done."""
-    from ...store import Store
     from ...timeline.ledger import effects_of
     from ...timeline.render import render_effects
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         listed, omitted = effects_of(opened, info)
         if as_json:

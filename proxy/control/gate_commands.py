@@ -4,9 +4,9 @@ from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
-from ...store import Store
 from ...timeline.render import plain, plain_lines
 from ..errors import NotAnswered
+from ..stores import open_store
 from .address import Address, find_addresses, read_token, token_path
 from .client import ask
 
@@ -78,7 +78,7 @@ def render_ruled(ruled: dict[str, Any]) -> str:
 
 def _addresses(config: Config) -> list[Address]:
     """Give where the processes of a store can be asked; a mistyped store has none, and is said to be none."""
-    with Store.open(config.store, readonly=True):
+    with open_store(config, readonly=True):
         return find_addresses(config.store)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...addons.gates import CannotRule, Held
 from ...tape.gate import Ruled, Ruling
+from ...tape.policy import is_duplicate
 from ...timeline.render import MAX_SHOWN_BYTES, show_text
 from .problem import ControlError
 from .routes import Answer, Call, Text
@@ -58,7 +59,7 @@ def _shown(held: Held) -> dict[str, Any]:
         "digest": held.digest,
         "reason": held.reason,
         "rule": held.rule,
-        "repeats": repeat.of if repeat is not None else None,
+        "repeats": repeat.of if repeat is not None and is_duplicate(repeat) else None,
         "headers": [
             [name.decode("latin-1"), value.decode("latin-1")] for name, value in request.headers
         ],

@@ -113,11 +113,6 @@ class UploadingStream(BaseStream):
         self._fetch = Fetch(flight, self.context.server, self._sent, _FETCH_BYTES)
         yield self._fetch
 
-    @property
-    def _sending(self) -> bool:
-        """Whether some of an upload is still to be sent on."""
-        return self._fetch is not None
-
     def _send_fetched(self, fetch: Fetch) -> Commands:
         """Send on what was read."""
         flight, self._fetch = self._flight, None

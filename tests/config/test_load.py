@@ -30,6 +30,7 @@ from playhead.config import (
     Playback,
     ReadRule,
     RedactRule,
+    Retention,
     Runs,
     Sink,
     Tls,
@@ -129,7 +130,7 @@ MATCH = parse_match(PATTERN)
             )
             for text, gate in (
                 ("true", Gate("always", 600.0)),
-                ("false", None),
+                ("false", Gate("never")),
                 ("duplicates", Gate("duplicates", 600.0)),
                 ("{}", Gate("always", 600.0)),
                 ("{when: duplicates}", Gate("duplicates", 600.0)),
@@ -149,6 +150,14 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        (
+            "retention: {keep: 90d, labels: {ci: 1d, incident: forever}}",
+            Config(
+                retention=Retention(
+                    keep_s=90 * 86400.0, labels=(("ci", 86400.0), ("incident", None))
+                )
+            ),
+        ),
         ("faults: []", Config()),
         (
             "faults: [{match: 'https://a', inject: reset, nth: 1}, {match: 'https://a', inject: timeout}]",
@@ -405,6 +414,18 @@ FAULTS = [
         "1:60: effects[0].answer.text: an answer with status 204 has no body",
     ),
     (
+        "effects: [{match: 'https://a', answer: {status: 205, text: a}}]",
+        "1:60: effects[0].answer.text: an answer with status 205 has no body",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {Keep-Alive: 3}}}]",
+        "1:51: effects[0].answer.headers.Keep-Alive: this header is the connection's; remove it",
+    ),
+    (
+        "effects: [{match: 'https://a', answer: {headers: {content-encoding: gzip}, text: a}}]",
+        "1:50: effects[0].answer.headers: content-encoding, but text is written as it stands",
+    ),
+    (
         "effects: [{match: 'https://a', answer: {headers: {Content-Length: 3}}}]",
         "1:51: effects[0].answer.headers.Content-Length: this header is computed",
     ),
@@ -415,6 +436,10 @@ FAULTS = [
     (
         "effects: [{match: 'https://a', answer: {json: {a: 1, a: 2}}}]",
         "1:54: effects[0].answer.json.a: duplicate key",
+    ),
+    (
+        "playback:\n  effects: refuse\neffects:\n- {match: 'https://a', answer: {status: 200}}",
+        "4:3: effects[0]: contradicts line 2, playback.effects: refuse, under which its answer is never given",
     ),
     (
         "ignore: [{match: 'https://a', json: [$..a]}]",
@@ -485,7 +510,12 @@ FAULTS = [
         "3:3: faults[1]: never hits: line 2 hits all of the same requests first",
     ),
     ("fault_seed: many", "1:13: fault_seed: 'many' is not a whole number between 0 and"),
-    ("retention: {keep: 30d}", "1:19: retention.keep: this version cannot delete runs yet"),
+    ("retention: {keep: ever}", "1:19: retention.keep: 'ever' is no duration; expected a number"),
+    (
+        "retention: {labels: {'a b': 1d}}",
+        "1:22: retention.labels.'a b': 'a b' is no label; expected 1 to 60",
+    ),
+    ("retention: {labels: {a: soon}}", "1:25: retention.labels.a: 'soon' is no duration"),
     ("retention: {archive: s3}", "1:22: retention.archive: this version cannot archive runs yet"),
     ("reads: [{match: 'https://a'}]", "1:9: reads[0].repeat: missing; expected last"),
     (

@@ -71,7 +71,7 @@ def test_the_examples_of_the_reference_load() -> None:
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)
-        assert same is (field.name in (*unset, "retention", "encrypt", "fault_seed")), field.name
+        assert same is (field.name in (*unset, "encrypt", "fault_seed")), field.name
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMED) - {"gate"}))

@@ -182,6 +182,23 @@ async def test_many_held_requests_disturb_nobody(tmp_path: Path) -> None:
         assert sum(said.counts.values()) == 320
 
 
+async def test_what_there_is_no_room_to_hold_was_never_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused at once, and the same asked for again repeats nothing."""
+    async with gated(tmp_path, Gate()) as (running, origin, said):
+        monkeypatch.setattr("playhead.addons.gate.MOST_HELD", 0)
+        refused = await ask(running, f"{origin.url}/wires")
+        assert "approve or deny some" in refused.json()["error"]["message"]
+        monkeypatch.undo()
+        asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
+        (waiting,) = await held(running)
+        assert waiting.repeat is None
+        running.sessions.gates.rule_on(waiting.name, None, NO)
+        assert (await asking).status_code == 424
+        assert not said.counts
+
+
 def _ask(running: Running, origin: RawOrigin, number: int) -> socket.socket:
     """Ask over a socket of its own, without waiting for the answer."""
     sock = socket.create_connection((running.address.host, running.address.port))

@@ -6,7 +6,6 @@ in vain again and gives up again; whoever waits longer gets what came late, and 
 """
 
 import asyncio
-import contextlib
 import json
 import threading
 import time
@@ -21,13 +20,12 @@ from typing import Any
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Ending, Exchange, FaultKind, Phase, RequestClass, RunId
+from playhead.tape.model import Exchange, FaultKind, Phase, RequestClass, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
-from playhead.tests.support.http2 import Http2Client
+from playhead.tests.support.patience import ask
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.tests.support.sockets import ending_of, open_tunnel, post
 from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
@@ -173,63 +171,11 @@ class Seen:
 
 def _ask(case: Case, proxy: str, url: str, ca: Path, patience_s: float, *, leave: bool) -> Seen:
     """Ask once, with so much patience; leave on purpose when two events have come."""
-    talk = _ask_http1 if case.over == "h1" else _ask_http2
     begun = time.monotonic()
-    body, how = talk(proxy, url, ca, patience_s, leave)
-    return Seen(body, how, time.monotonic() - begun)
-
-
-def _ask_http1(proxy: str, url: str, ca: Path, patience_s: float, leave: bool) -> tuple[bytes, str]:
-    received, how = b"", ""
-    with open_tunnel(proxy, url, ca) as tunnel:
-        post(tunnel, url, BODY)
-        tunnel.settimeout(patience_s)
-        while not how:
-            try:
-                data = tunnel.recv(65536)
-            except TimeoutError:
-                how = "gave up"
-            except OSError as error:
-                how = ending_of(error).value
-            else:
-                received += data
-                if received.endswith(b"0\r\n\r\n") or not data:
-                    how = "end" if data else Ending.CLOSE.value
-                elif leave and EVENTS[1] in received:
-                    how = "left"
-    return _body(received), how
-
-
-def _body(received: bytes) -> bytes:
-    """Take a body out of its chunks."""
-    _, _, rest = received.partition(b"\r\n\r\n")
-    body = b""
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        body += rest[: int(size, 16)]
-        rest = rest[int(size, 16) + 2 :]
-    return body
-
-
-def _ask_http2(proxy: str, url: str, ca: Path, patience_s: float, leave: bool) -> tuple[bytes, str]:
-    with open_tunnel(proxy, url, ca, alpn="h2") as tunnel:
-        client = Http2Client(tunnel)
-        stream = client.ask("POST", url, BODY)
-        got = client.got[stream]
-
-        def over() -> bool:
-            return bool(got) and isinstance(got[-1], str)
-
-        def enough() -> bool:
-            return over() or (leave and EVENTS[1] in client.data(stream))
-
-        with contextlib.suppress(TimeoutError):
-            client.read_until(enough, patience_s)
-        how = got[-1] if over() else "left" if enough() else "gave up"
-        if how in ("left", "gave up"):
-            client.cancel(stream)
-            client.settle()  # the proxy has heard of it before the connection ends
-        return client.data(stream), how
+    seen = ask(
+        case.over, proxy, url, ca, BODY, patience_s, lambda came: leave and EVENTS[1] in came
+    )
+    return Seen(seen.body, seen.how, time.monotonic() - begun)
 
 
 # ---- running it --------------------------------------------------------------------------------------

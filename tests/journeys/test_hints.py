@@ -5,7 +5,16 @@ from pathlib import Path
 
 from aiohttp import web
 
-from playhead.config import Answer, Config, EffectRule, IgnoreRule, LiveRule, Mode, parse_match
+from playhead.config import (
+    Answer,
+    Config,
+    EffectRule,
+    Gate,
+    IgnoreRule,
+    LiveRule,
+    Mode,
+    parse_match,
+)
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
@@ -48,6 +57,17 @@ async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
         ("live", idle),
     ]
     assert played.faithful
+
+
+async def test_a_gate_that_held_nothing_is_hinted_at_while_recording(tmp_path: Path) -> None:
+    """What it was to hold has left; one that holds a read has its say as any."""
+    with Origin({"/used": say_yes}) as origin:
+        used, idle = f"GET {origin.url}/used", f"POST {origin.url}/idel"
+        rules = [EffectRule(parse_match(text), gate=Gate("duplicates")) for text in (used, idle)]
+        async with running_engine(Config(store=tmp_path, effects=tuple(rules))) as running:
+            recorded = await ask(running, f"{origin.url}/used")
+    told = f"effects rule {idle!r} matched no request of this run"
+    assert recorded.hints == [{"key": "effects", "rule": idle, "text": told}]
 
 
 async def test_without_requests_there_are_no_hints(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,13 +30,14 @@ from playhead.config import (
 )
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
-from playhead.tape.model import Ending, Exchange, FaultKind, RequestClass, VerdictKind
+from playhead.tape.model import Exchange, FaultKind, RequestClass, VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.http2 import Http2Client
+from playhead.tests.support.patience import Seen, ask
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.tests.support.sockets import ending_of, open_tunnel, post
+from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.export import exchange_json
 from playhead.timeline.ledger import effects_of
@@ -48,74 +49,6 @@ BODY = b'{"amount": 4900}'
 ANSWER = b'{"refund": "done"}'
 ANY = parse_match("*://*")
 REFUNDS = parse_match("POST *://*/refunds*")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a client saw."""
-
-    status: int
-    body: bytes
-    how: str
-    """`end`, `gave up`, or how the connection or stream ended."""
-    headers: dict[str, str] = field(default_factory=dict, compare=False)
-
-
-def ask(over: str, proxy: str, url: str, ca: Path, patience_s: float) -> Seen:
-    """Post once."""
-    return (_ask_http1 if over == "h1" else _ask_http2)(proxy, url, ca, patience_s)
-
-
-def _ask_http1(proxy: str, url: str, ca: Path, patience_s: float) -> Seen:
-    received, how = b"", ""
-    with open_tunnel(proxy, url, ca) as tunnel:
-        post(tunnel, url, BODY)
-        tunnel.settimeout(patience_s)
-        while not how:
-            try:
-                data = tunnel.recv(65536)
-            except TimeoutError:
-                how = "gave up"
-            except OSError as error:
-                how = ending_of(error).value
-            else:
-                received += data
-                how = "" if data else Ending.CLOSE.value
-                if _is_whole(received):
-                    how = "end"
-    head, _, body = received.partition(b"\r\n\r\n")
-    lines = head.decode().split("\r\n")
-    fields = dict(line.lower().split(": ", 1) for line in lines[1:])
-    return Seen(int(lines[0].split()[1]) if received else 0, body, how, fields)
-
-
-def _is_whole(received: bytes) -> bool:
-    head, found, body = received.partition(b"\r\n\r\n")
-    sizes = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
-    return bool(found and sizes) and len(body) >= int(sizes[0].partition(b": ")[2])
-
-
-def _ask_http2(proxy: str, url: str, ca: Path, patience_s: float) -> Seen:
-    with open_tunnel(proxy, url, ca, alpn="h2") as tunnel:
-        client = Http2Client(tunnel)
-        stream = client.ask("POST", url, BODY)
-        got = client.got[stream]
-
-        def over() -> bool:
-            return bool(got) and isinstance(got[-1], str)
-
-        how = ""
-        try:
-            client.read_until(over, patience_s)
-        except TimeoutError:
-            how = "gave up"
-            client.cancel(stream)
-            client.settle()
-        except OSError as error:
-            how = ending_of(error).value
-        how = how or str(got[-1])
-        fields = next((item for item in got if isinstance(item, dict)), {})
-        return Seen(int(fields.get(":status", 0)), client.data(stream), how, fields)
 
 
 class Origins:
@@ -151,7 +84,7 @@ class House:
 
     async def ask(self, over: str, run: str, path: str, patience_s: float = _LONG_S) -> Seen:
         proxy, url = self.running.url_for(run), self.urls[over] + path
-        return await asyncio.to_thread(ask, over, proxy, url, self.running.ca, patience_s)
+        return await asyncio.to_thread(ask, over, proxy, url, self.running.ca, BODY, patience_s)
 
     async def settled(self, run: str) -> None:
         """Wait for what is under way, then seal the run."""

@@ -31,7 +31,7 @@ from playhead.tape.events import EventKind
 from playhead.tape.model import Exchange, Repeat, RepeatKind, RequestClass, RunId, Seq
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.timeline import Receipt, build
+from playhead.timeline import Receipt, build, exit_code
 
 DUPLICATE, RETRY = RepeatKind.POSSIBLE_DUPLICATE, RepeatKind.SAFE_RETRY
 PATIENCE_S = 0.3
@@ -351,6 +351,24 @@ async def test_no_body_lets_a_request_out(store_dir: Path) -> None:
         receipt = story.receipt("tape@1")
     assert story.payments.counts == {"/mcp": 1, "/things": 2}
     assert receipt.matched == {"canonical": 1}
+
+
+async def test_what_only_a_body_made_a_read_is_left_over_where_reads_are_live(
+    store_dir: Path,
+) -> None:
+    """It cannot have gone out instead."""
+    async with recording(store_dir) as story:
+        listing = Asked("/mcp", '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}')
+        for asked in (listing, Asked("/things", "", method="GET")):
+            assert await story.ask(asked) == "200"
+        await story.end()
+        story.running.play()
+        story.running.change(playback=Playback(reads=ClassLive(("127.0.0.1",), "a test")))
+        assert await story.ask(Asked("/other", "", method="GET")) == "200"
+        await story.running.end("tape@1")
+        receipt = story.receipt("tape@1")
+    assert [row["seq"] for row in receipt.unused] == [1]
+    assert exit_code(receipt) == 122
 
 
 async def test_a_replay_tells_of_the_same_repeats(store_dir: Path) -> None:

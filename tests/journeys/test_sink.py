@@ -12,11 +12,10 @@ from playhead.addons.sink import Bus
 from playhead.config import Answer, Config, EffectRule, Sink, parse_match
 from playhead.tape.model import RunId
 from playhead.tests.support.certificates import Certificates
-from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.early import ask_by_halves
+from playhead.tests.support.engine import running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
-from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.sockets import open_tunnel
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline.ledger import effects_of
 
@@ -80,20 +79,14 @@ async def test_an_effect_that_is_answered_before_it_has_ended_is_told_as_any(
         stream.data(b"", end=True)
         return True
 
-    def ask(running: Running, url: str) -> None:
-        with open_tunnel(running.url_for("tape"), url, running.ca, alpn="h2") as tunnel:
-            client = Http2Client(tunnel)
-            stream = client.ask("POST", f"{url}/say", b"wo", kind="application/grpc", end=False)
-            client.read_until(lambda: client.data(stream) == b"said")
-            client.end(stream, b"rd")
-            client.read_until(lambda: client.got[stream][-1] == "end")
-
     path = tmp_path / "effects.jsonl"
     config = Config(store=tmp_path / "store", upstream_ca=certificates.root, sink=Sink(path))
     with FramesOrigin(end, certificates, begin) as origin:
         async with running_engine(config) as running:
             for run in ("tape", "tape@1"):
-                await asyncio.to_thread(ask, running, origin.url)
+                await asyncio.to_thread(
+                    ask_by_halves, running, "tape", f"{origin.url}/say", b"said"
+                )
                 await running.end(run)
                 running.play()
     rows = read(path)

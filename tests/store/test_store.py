@@ -30,6 +30,7 @@ from playhead.store import (
     RunStatus,
     Store,
     StoreError,
+    StoreKey,
     StoreTooNew,
     StoreUnwritable,
     UnknownRun,
@@ -74,12 +75,14 @@ class StoreMachine(RuleBasedStateMachine):
     """Random operations; the store and a few dicts must agree."""
 
     runs = Bundle("runs")
+    key: StoreKey | None = None
+    """What the store is encrypted under."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
-        self.store = Store.open(self.folder)
+        self.store = Store.open(self.folder, key=self.key)
         self.model: dict[str, ModelRun] = {}
 
     def teardown(self) -> None:
@@ -208,9 +211,9 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self, readonly: bool) -> None:
         self.store.close()
         if readonly:
-            with Store.open(self.folder, readonly=True) as self.store:
+            with Store.open(self.folder, readonly=True, key=self.key) as self.store:
                 self.agree()
-        self.store = Store.open(self.folder)
+        self.store = Store.open(self.folder, key=self.key)
 
     # ---- reading
 
@@ -268,12 +271,23 @@ class StoreMachine(RuleBasedStateMachine):
                 assert store.next_use(info, Fingerprint(fingerprint), after) == expected
 
 
+class SealedStoreMachine(StoreMachine):
+    """The same in an encrypted store."""
+
+    key = StoreKey(bytes(range(32)), "a test")
+
+
 TestStoreMachine = StoreMachine.TestCase
+TestSealedStoreMachine = SealedStoreMachine.TestCase
 TestStoreMachine.settings = settings(
     max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 25,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TestSealedStoreMachine.settings = settings(
+    TestStoreMachine.settings,
+    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 10,
 )
 
 

@@ -10,6 +10,8 @@ import httpx
 from .certificates import Certificates
 from .engine import Running
 from .frames import FramesOrigin, Stream
+from .http2 import Http2Client
+from .sockets import open_tunnel
 
 Call = Callable[[str], Awaitable[httpx.Response]]
 """Asks a URL for one word with one word."""
@@ -41,3 +43,13 @@ def early_client(running: Running, run: str) -> Iterator[Call]:
             return await asyncio.to_thread(client.post, url, content=b"word", headers=kind)
 
         yield call
+
+
+def ask_by_halves(running: Running, run: str, url: str, said: bytes) -> None:
+    """Post `wo`, and `rd` once this much of the answer has come; wait for its end. Blocks."""
+    with open_tunnel(running.url_for(run), url, running.ca, alpn="h2") as tunnel:
+        client = Http2Client(tunnel)
+        stream = client.ask("POST", url, b"wo", kind="application/grpc", end=False)
+        client.read_until(lambda: client.data(stream) == said)
+        client.end(stream, b"rd")
+        client.read_until(lambda: client.got[stream][-1] == "end")

@@ -19,8 +19,6 @@ from playhead.tape.divergence import (
     ABSENT,
     MAX_SHOWN,
     Difference,
-    Divergence,
-    DivergenceKind,
 )
 from playhead.tape.model import Headers, Request, RequestClass, Seq, Spilled
 from playhead.tape.nearness import distance, nearest
@@ -389,34 +387,3 @@ def test_distance_orders_by_endpoint_first() -> None:
     assert found[0] == 0
     assert found == sorted(found)
     assert len(set(found)) == len(found)
-
-
-DIVERGENCE = Divergence(
-    DivergenceKind.CHANGED,
-    Seq(9),
-    "POST",
-    "https://a.example/x",
-    Seq(7),
-    (Difference("body $.a", "1", "2"),),
-    "text",
-)
-
-
-@pytest.mark.parametrize(
-    "divergence", [DIVERGENCE, Divergence(DivergenceKind.UNEXPECTED, Seq(1), "GET", "http://a/")]
-)
-def test_a_divergence_survives_json(divergence: Divergence) -> None:
-    """What is written to the log is read back."""
-    assert Divergence.from_json(json.loads(json.dumps(divergence.to_json()))) == divergence
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"kind": "odd"}, {"seq": None}, {"differences": [1]}, {"seq": "x"}, {"differences": None}],
-)
-def test_what_is_no_divergence_is_refused(change: dict[str, Any]) -> None:
-    """A broken record is not read as something else."""
-    with pytest.raises(ValueError, match=r"divergence|is not a valid|invalid literal"):
-        Divergence.from_json({**DIVERGENCE.to_json(), **change})
-    with pytest.raises(ValueError, match="no divergence"):
-        Divergence.from_json({})

@@ -19,6 +19,7 @@ from playhead.config import (
     ModelDrift,
     Playback,
     ReadRule,
+    loads,
     parse_match,
 )
 from playhead.tape.cursor import Exhausted, Hit, Unknown
@@ -172,6 +173,10 @@ GATES = {
     "gate": Config(effects=(GATED,)),
     "gate on duplicates": Config(effects=(TWICE,)),
     "gate, then duplicates of all": Config(effects=(GATED, WIDE)),
+    "all gated but refunds": loads(
+        "effects: [{match: 'POST https://pay.test/refunds', gate: false},"
+        " {match: 'POST https://pay.test', gate: true}]"
+    ),
     "gate, and live": Config(effects=(GATED,), live=(LIVE_REFUNDS,)),
     "duplicates, and live": Config(effects=(TWICE,), live=(LIVE_REFUNDS,)),
     "gate and answer": Config(effects=(GATED, REFUNDS)),
@@ -212,6 +217,8 @@ RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (RECORD, REFUND, EFFECT, "gate, then duplicates of all", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
         (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, CALM, FORWARD, "mode"),
         (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, DUPLICATE, HOLD, "effects POST https://pay.test/*"),
+        (RECORD, REFUND, EFFECT, "all gated but refunds", None, CALM, FORWARD, "mode"),
+        (RECORD, CHARGE, EFFECT, "all gated but refunds", None, CALM, HOLD, "effects POST https://pay.test"),
         # A limit refuses what is about to leave, before any gate; the tape costs nothing.
         (RECORD, CHAT, INFERENCE, "none", None, SPENT, REFUSE, "limits"),
         (RECORD, REFUND, EFFECT, "gate", None, SPENT, REFUSE, "limits"),
@@ -248,6 +255,22 @@ def test_what_is_about_to_leave(
     if action is HOLD:
         assert decision.gate is not None
         assert decision.then is (FORWARD if mode is RECORD else LIVE)
+
+
+@pytest.mark.parametrize(
+    ("rules", "standing", "note"),
+    [
+        ("gate", CALM, ""),
+        ("gate", DUPLICATE, ": it may repeat the effect of exchange 3"),
+        ("gate", RETRY, ": it is a safe retry of exchange 3"),
+        ("gate on duplicates", DUPLICATE, ": it may repeat the effect of exchange 3"),
+    ],
+)
+def test_a_gate_says_what_may_be_done_twice(rules: str, standing: Standing, note: str) -> None:
+    """Whoever rules on it reads that first, whatever it was held for."""
+    held = decide(facts(REFUND, EFFECT), RECORD, Policy.of(GATES[rules]), None, standing)
+    assert held.reason == f"held by the gate of effect rule {REFUND!r}{note}"
+    assert held.repeat == standing.repeat
 
 
 @pytest.mark.parametrize("found", [ON_TAPE, AGAIN, USED_UP, NEVER, NO_TAPE], ids=str)

@@ -10,7 +10,7 @@ from playhead.timeline.hints import Hints, split_place
 
 RULES: dict[str, Any] = {
     "ignore": [("POST https://api.test/v1/runs", None), ("*://api.test/v1/*?page=*", None)],
-    "effects": [("https://api.test/v1/refunds", None)],
+    "effects": [("https://api.test/v1/refunds", "effect")],
     "live": [("GET https://clock.test", None), ("* *://llm.test", "inference")],
 }
 

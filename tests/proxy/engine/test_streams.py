@@ -35,12 +35,11 @@ from playhead.tape.model import (
 from playhead.tape.redact import Redactor
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.early import ask_by_halves
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.exchanges import make_exchange, make_record, make_request
 from playhead.tests.support.frames import FramesOrigin, Stream
-from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.tests.support.sockets import open_tunnel
 
 DONE = b"data: [DONE]\n\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
@@ -619,17 +618,9 @@ async def test_what_is_kept_on_the_way_does_not_end_a_request_that_goes_on(
         stream.data(b"", end=True)
         return True
 
-    def ask(running: Running, url: str) -> None:
-        with open_tunnel(running.url_for("tape"), url, running.ca, alpn="h2") as tunnel:
-            client = Http2Client(tunnel)
-            stream = client.ask("POST", f"{url}/say", b"wo", kind="application/grpc", end=False)
-            client.read_until(lambda: client.data(stream) == DONE)
-            client.end(stream, b"rd")
-            client.read_until(lambda: client.got[stream][-1] == "end")
-
     with FramesOrigin(end, certificates, begin) as origin:
         async with _recording(store_dir, certificates.root) as running:
-            await asyncio.to_thread(ask, running, origin.url)
+            await asyncio.to_thread(ask_by_halves, running, "tape", f"{origin.url}/say", DONE)
             await running.end("tape")
             (kept,) = running.store.exchanges(running.store.get_run("tape"))
     assert kept.request.body == b"word"

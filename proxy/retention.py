@@ -1,0 +1,150 @@
+"""`playhead gc`, `erase`, `label` and `pin`: how long runs stay."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Config
+from ..config.values import LABEL_RULE, is_label
+from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, compact, hold_alone
+from ..tape.events import Event, EventKind
+from ..tape.retention import Listed, Sentence, judge
+from .notes import user_name
+from .progress import ProgressBar
+from .stores import open_store
+
+_SPARE_S = 3600.0
+"""Younger body files stay; longer than a late answer is waited for."""
+_BATCH_RUNS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of a store."""
+
+    sentences: list[Sentence]
+    deleted: bool
+    file_bytes: int
+    """Of body files that were removed."""
+    before_bytes: int
+    after_bytes: int
+    """Of the database's file; as before where it could not be made anew."""
+    waiting: str
+    """Why the database's file could not be made anew, or empty."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return {
+            "runs": [
+                {"run": one.run.name, "goes": one.goes, "reason": one.reason}
+                for one in self.sentences
+            ],
+            "deleted": self.deleted,
+            "file_bytes": self.file_bytes,
+            "before_bytes": self.before_bytes,
+            "after_bytes": self.after_bytes,
+            "waiting": self.waiting,
+        }
+
+
+def collect(config: Config, *, dry_run: bool) -> Collected:
+    """Delete the runs that were kept long enough, and give their space back.
+
+    Raises: StoreError, LogCorrupt.
+    """
+    with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
+        sentences = _judge(config, store)
+    size = _size(config)
+    if dry_run:
+        return Collected(sentences, False, 0, size, size, "")
+    with open_store(config) as store, ProgressBar("deleting") as progress:
+        sentences = _judge(config, store)
+        gone = [store.get_run(one.run.name) for one in sentences if one.goes]
+        for at in range(0, len(gone), _BATCH_RUNS):
+            store.delete_runs(gone[at : at + _BATCH_RUNS])
+            progress(at + _BATCH_RUNS, len(gone))
+        freed = store.remove_unneeded_files(time.time_ns() / 1e9 - _SPARE_S)
+    after, waiting = size, ""
+    if gone:
+        try:
+            with ProgressBar("compacting") as progress:
+                size, after = compact(config.store, progress)
+        except StoreError as error:
+            waiting = str(error)
+    return Collected(sentences, True, freed, size, after, waiting)
+
+
+def _judge(config: Config, store: Store) -> list[Sentence]:
+    return judge([_listed(run) for run in store.runs()], config.retention, time.time_ns())
+
+
+def _listed(run: RunInfo) -> Listed:
+    ended = max(run.sealed_ns, run.created_ns) if run.status is not RunStatus.OPEN else 0
+    return Listed(run.number, run.id, ended, run.parent_number, run.labels, run.pinned)
+
+
+def _size(config: Config) -> int:
+    return (config.store / "log.lmdb" / "data.mdb").stat().st_size
+
+
+def find_erased(config: Config, name: str) -> list[RunInfo]:
+    """Give what goes with a run that is erased: the run, and what plays it or was made from it.
+
+    Raises: UnknownRun, RunOpen.
+    """
+    with open_store(config, readonly=True) as store:
+        return _line(store, store.get_run(name))
+
+
+def _line(store: Store, run: RunInfo) -> list[RunInfo]:
+    found = {run.number: run}
+    for other in sorted(store.runs(), key=lambda one: one.number):
+        if other.parent_number in found:
+            found[other.number] = other
+    for one in found.values():
+        if one.status is RunStatus.OPEN:
+            raise RunOpen(f"run {one.id!r} has not ended", f"end it first: playhead seal {one.id}")
+    return list(found.values())
+
+
+def erase(config: Config, name: str) -> list[RunInfo]:
+    """Erase a run and what was made from it: their bytes are not in the store's files afterwards.
+
+    Raises: UnknownRun, RunOpen; StoreError, naming who has the store open: nothing is erased then.
+    """
+    find_erased(config, name)
+    # Asked first: nothing half done where another process has it open.
+    hold_alone(config.store, "erasing").close()
+    with open_store(config) as store:
+        gone = _line(store, store.get_run(name))
+        store.delete_runs(gone)
+        store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
+    with ProgressBar("compacting") as progress:
+        compact(config.store, progress)
+    return gone
+
+
+def mark(
+    config: Config,
+    name: str,
+    *,
+    add: tuple[str, ...] = (),
+    remove: tuple[str, ...] = (),
+    pin: bool | None = None,
+) -> RunInfo:
+    """Give a run labels, take some, pin it or let it go; give it as it now stands.
+
+    Raises: UnknownRun; StoreError for what is no label.
+    """
+    for label in add:
+        if not is_label(label):
+            raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+    labels = tuple(sorted({*run.labels, *add}.difference(remove)))
+    pinned = run.pinned if pin is None else pin
+    if (labels, pinned) == (run.labels, run.pinned):
+        return run
+    with open_store(config) as store:
+        told = {"labels": labels, "pinned": pinned, "by": user_name()}
+        return store.mark(store.get_run(name), Event(EventKind.MARKED, time.time_ns(), told))

@@ -1,0 +1,255 @@
+"""Runs that go: by age, label and pin; with their bytes, for good."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from playhead import PlayheadError
+from playhead.proxy.cli import cli
+from playhead.store import RunInfo, Store, UnknownRun
+from playhead.store.layout import FILES_ROW
+from playhead.tape.model import Chunk, RequestClass
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+from playhead.timeline.integrity import verify_run
+
+DAY = 86_400 * 10**9
+OLD = 100 * DAY
+
+
+def run(store: Path, *arguments: str, keep: str = "30d") -> Result:
+    """Run a command, with a configuration that keeps runs for so long."""
+    config = store.parent / "playhead.yaml"
+    config.write_text(
+        f"store: {store}\nretention: {{keep: {keep}, labels: {{incident: forever}}}}\n"
+    )
+    return CliRunner().invoke(cli, [*arguments, "-c", str(config)])
+
+
+async def _record(
+    store: Store, name: str, ended_ns: int, *, mark: str = "", parent: RunInfo | None = None
+) -> RunInfo:
+    mode = "record" if parent is None else "playback"
+    info = await store.create_run(name, mode=mode, at_ns=1, parent=parent, agent=f"agent {mark}")
+    body = f"said {mark} ".encode() * 50
+    spool = store.spool()
+    spool.write(body * 40, Chunk(1, len(body) * 40))
+    spilled = await spool.keep()
+    for number, response in enumerate(
+        (make_response(body), replace(make_response(b""), spilled=spilled)), 1
+    ):
+        exchange = make_exchange(
+            number,
+            f"POST https://api.test/{mark}",
+            kind=RequestClass.EFFECT,
+            body=body,
+            response=response,
+        )
+        store.append(info.number, make_intent(exchange))
+        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.seal(info, reason="done", at_ns=ended_ns)
+
+
+def _make(path: Path, **ended: int) -> None:
+    """Make runs that ended so many days ago."""
+    with Store.open(path) as store:
+        for name, days in ended.items():
+            asyncio.run(_record(store, name, time.time_ns() - days * DAY, mark=f"mark-{name}"))
+
+
+def _age(path: Path) -> None:
+    """Make body files as old as they would be."""
+    for file in path.glob("bodies/??/*"):
+        os.utime(file, (1, 1))
+
+
+def _bytes(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+
+
+@contextmanager
+def opened_elsewhere(path: Path) -> Iterator[int]:
+    """Have another process hold a store open; gives its pid."""
+    told = "import sys; from pathlib import Path; from playhead.store import Store; s = Store.open(Path(sys.argv[1]), readonly=True); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", told, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        yield process.pid
+        process.communicate(b"\n", timeout=20)
+
+
+def names(path: Path) -> list[str]:
+    """List the runs of a store."""
+    with Store.open(path, readonly=True) as store:
+        return [one.id for one in store.runs()]
+
+
+def test_old_runs_go_and_young_ones_stay(tmp_path: Path) -> None:
+    """Said first, then done; what stays is sound, and the space comes back."""
+    path = tmp_path / "s"
+    _make(path, old=40, young=1)
+    _age(path)
+    said = run(path, "gc", "--dry-run")
+    assert "would be deleted: old: ended 40d ago, retention.keep is 30d" in said.output
+    assert names(path) == ["old", "young"]
+    done = json.loads(run(path, "gc", "--json").output)
+    assert [(one["run"], one["goes"]) for one in done["runs"]] == [("old", True), ("young", False)]
+    assert done["file_bytes"] > 0
+    assert done["waiting"] == ""
+    assert names(path) == ["young"]
+    kept = _bytes(path)
+    assert b"mark-old" not in kept
+    assert b"mark-young" in kept
+    with Store.open(path, readonly=True) as store:
+        found = verify_run(store, store.get_run("young"))
+        assert (found.exchanges, found.problems) == (2, ())
+
+
+def test_labels_and_pins_keep_a_run(tmp_path: Path) -> None:
+    """They are given, listed, taken away; each is an event, and the run stays sound."""
+    path = tmp_path / "s"
+    _make(path, labelled=40, pinned=40, bare=40)
+    assert run(path, "label", "labelled", "incident", "team/pay").output == "incident team/pay\n"
+    assert run(path, "pin", "pinned").output == "pinned\n"
+    listed = json.loads(run(path, "runs", "--json").output)
+    assert [(one["labels"], one["pinned"]) for one in listed] == [
+        (["incident", "team/pay"], False),
+        ([], True),
+        ([], False),
+    ]
+    assert "incident team/pay" in run(path, "runs").output
+    run(path, "gc")
+    assert names(path) == ["labelled", "pinned"]
+    with Store.open(path, readonly=True) as store:
+        assert verify_run(store, store.get_run("labelled")).problems == ()
+    assert run(path, "label", "labelled", "incident", "--remove").output == "team/pay\n"
+    assert run(path, "pin", "pinned", "--off").output == "not pinned\n"
+    run(path, "gc")
+    assert names(path) == []
+
+
+def test_what_is_no_label_is_refused(tmp_path: Path) -> None:
+    """It would have to be quoted everywhere."""
+    _make(tmp_path / "s", one=1)
+    made = run(tmp_path / "s", "label", "one", "two words")
+    assert isinstance(made.exception, PlayheadError)
+    assert "'two words' is no label" in str(made.exception)
+
+
+def test_a_body_that_two_runs_share_goes_with_the_last(tmp_path: Path) -> None:
+    """And one that was put there just now stays, whoever needs it."""
+    path = tmp_path / "s"
+    with Store.open(path) as store:
+        for name, days in (("first", 40), ("second", 35), ("third", 1)):
+            asyncio.run(_record(store, name, time.time_ns() - days * DAY, mark="same"))
+    _age(path)
+    run(path, "gc", keep="38d")
+    assert len(list(path.glob("bodies/??/*"))) == 2
+    run(path, "gc", keep="0s")
+    assert names(path) == []
+    assert list(path.glob("bodies/??/*")) == []
+    _make(path, fresh=1)
+    run(path, "gc", keep="0s")
+    assert len(list(path.glob("bodies/??/*"))) == 2
+
+
+def test_a_store_that_did_not_count_its_files_loses_none(tmp_path: Path) -> None:
+    """An earlier version kept no table of them: it is made before the first is removed."""
+    path = tmp_path / "s"
+    _make(path, old=40, young=1)
+    _age(path)
+    with Store.open(path) as store:
+        tables = store._database.tables
+        store.writer.call(lambda txn: txn.drop(tables["files"], delete=False))
+        store.writer.call(lambda txn: txn.delete(FILES_ROW, db=tables["meta"]))
+    run(path, "gc")
+    with Store.open(path, readonly=True) as store:
+        assert verify_run(store, store.get_run("young")).problems == ()
+    assert b"mark-old" not in _bytes(path)
+
+
+def test_a_run_is_erased_for_good(tmp_path: Path) -> None:
+    """With what plays it; not a byte of it is left in any file, and the others are sound."""
+    path = tmp_path / "s"
+    _make(path, secret=1, other=1)
+    with Store.open(path) as store:
+        tape = store.get_run("secret")
+        asyncio.run(_record(store, "secret", time.time_ns(), mark="mark-secret", parent=tape))
+    assert b"mark-secret" in _bytes(path)
+    asked = CliRunner().invoke(cli, ["erase", "secret", "--store", str(path)], input="n\n")
+    assert "erase secret, secret@1?" in asked.output
+    assert names(path) == ["secret", "other", "secret@1"]
+    assert run(path, "erase", "secret", "--yes").output == "erased: secret, secret@1\n"
+    kept = _bytes(path)
+    assert b"mark-secret" not in kept
+    assert b"secret" not in kept
+    with Store.open(path, readonly=True) as store:
+        assert verify_run(store, store.get_run("other")).problems == ()
+    with Store.open(path) as store:
+        again = asyncio.run(_record(store, "secret", time.time_ns(), mark="anew"))
+        assert again.id == "secret"
+
+
+def test_nothing_is_erased_while_another_has_the_store_open(tmp_path: Path) -> None:
+    """Its bytes could not be taken out of the file; whoever has it open is named."""
+    path = tmp_path / "s"
+    _make(path, one=1)
+    with opened_elsewhere(path) as pid:
+        made = run(path, "erase", "one", "--yes")
+    assert isinstance(made.exception, PlayheadError)
+    assert f"process {pid} " in str(made.exception)
+    assert names(path) == ["one"]
+
+
+def test_gc_beside_a_process_deletes_and_leaves_the_file_as_large(tmp_path: Path) -> None:
+    """The pages are used again; the file shrinks another time."""
+    path = tmp_path / "s"
+    _make(path, old=40, young=1)
+    with opened_elsewhere(path) as pid:
+        done = json.loads(run(path, "gc", "--json").output)
+    assert f"process {pid} " in done["waiting"]
+    assert done["after_bytes"] == done["before_bytes"]
+    assert names(path) == ["young"]
+
+
+def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:
+    """Nor is one that is not there."""
+    path = tmp_path / "s"
+    with Store.open(path) as store:
+
+        async def begin() -> None:
+            await store.create_run("open", mode="record", at_ns=1)
+
+        asyncio.run(begin())
+        with Store.open(tmp_path / "two"):
+            pass
+        made = CliRunner().invoke(
+            cli, ["erase", "nobody", "--yes", "--store", str(tmp_path / "two")]
+        )
+        assert isinstance(made.exception, UnknownRun)
+        info = store.get_run("open")
+        with pytest.raises(PlayheadError, match="has not ended"):
+            store.delete_runs([info])
+
+
+def test_the_space_of_runs_that_went_is_used_again(tmp_path: Path) -> None:
+    """Without compaction, too: rounds of recording and deleting do not grow the file for ever."""
+    path = tmp_path / "s"
+    sizes = []
+    with Store.open(path) as store:
+        for _ in range(12):
+            made = [asyncio.run(_record(store, f"r{n}", OLD, mark=f"m{n}")) for n in range(5)]
+            store.delete_runs(made)
+            sizes.append((path / "log.lmdb" / "data.mdb").stat().st_size)
+    assert sizes[-1] == sizes[4]
