@@ -14,6 +14,7 @@ import pytest
 
 from playhead.store import Store
 from playhead.tests.support.captured import HOST, PLAIN
+from playhead.tests.support.machine import NONE
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
@@ -30,8 +31,8 @@ def captured() -> dict[str, Any]:
         timeout=180,
         check=False,
     )
-    if "unshare" in done.stderr:
-        pytest.skip(f"no namespaces on this machine: {done.stderr.splitlines()[-1]}")
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 

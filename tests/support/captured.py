@@ -107,7 +107,7 @@ def _playhead(*words: str) -> dict[str, Any]:
 
 
 def _main() -> None:
-    machine.enter(machine.SOMEBODY, {"/etc/hosts": _HOSTS})
+    machine.enter_or_exit(machine.SOMEBODY, {"/etc/hosts": _HOSTS})
     with tempfile.TemporaryDirectory() as made:
         os.environ["HOME"] = made
         store = ["--store", f"{made}/store"]

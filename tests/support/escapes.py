@@ -324,7 +324,7 @@ async def _boxed(
 def _main(uid: int) -> None:
     from . import machine
 
-    machine.enter(uid)
+    machine.enter_or_exit(uid)
     with (
         tempfile.TemporaryDirectory() as made,
         subprocess.Popen(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from playhead.tests.support.machine import SOMEBODY
+from playhead.tests.support.machine import NONE, SOMEBODY
 
 ELSEWHERE = {"unix elsewhere", "unix datagram elsewhere", "unix datagram by a pair"}
 """By a path outside of the folders that are hidden: open unless strict, and told."""
@@ -28,8 +28,8 @@ def _run(uid: int) -> dict[str, Any]:
         timeout=120,
         check=False,
     )
-    if "unshare" in done.stderr or "Operation not permitted" in done.stderr:
-        pytest.skip(f"no namespaces on this machine: {done.stderr.splitlines()[-1]}")
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
