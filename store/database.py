@@ -1,6 +1,7 @@
 """One LMDB environment of a store: its tables, its rows, its read transactions and its one writer.
 
-What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read transaction lives for one call. Readers in any process see committed records only.
+What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read
+transaction lives for one call. Readers in any process see committed records only.
 """
 
 import contextlib
