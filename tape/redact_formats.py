@@ -40,7 +40,9 @@ class Context(NamedTuple):
     fields: dict[str, str]
     """Fields of a configuration, in lower case, and their kinds."""
     kept: frozenset[str]
-    """Names of formats and fields that are not to be hidden."""
+    """Fields, in lower case, that are not to be hidden."""
+    kept_formats: frozenset[str]
+    """Names of formats that are not to be hidden."""
 
 
 class Format(NamedTuple):
@@ -183,7 +185,7 @@ def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool]]:
 def find_userinfo(context: Context) -> list[Found]:
     """Find the passwords of URLs."""
     data, founds, at = context.data, list[Found](), -1
-    if "userinfo" in context.kept or b"@" not in data:
+    if "userinfo" in context.kept_formats or b"@" not in data:
         return founds
     while (at := data.find(b"://", at + 1)) >= 0:
         end = at + _LONGEST_USER
@@ -206,11 +208,15 @@ def _look_for(one: Format) -> Handler:
         if found is not None:
             group = found.lastindex or 0
             first, last = found.span(group)
-            if (check is None or check(found[group])) and name not in context.kept:
+            if (check is None or check(found[group])) and name not in context.kept_formats:
                 return Found(first, last, SECRET, learn=name != "pem")
             if context.final or last < len(data):
                 return None
-        if not context.final and name not in context.kept and len(data) - start < _MAX_VALUE:
+        if (
+            not context.final
+            and name not in context.kept_formats
+            and len(data) - start < _MAX_VALUE
+        ):
             if name == "pem":
                 line = data.find(b"-----", end)
                 first = line + 5

@@ -103,7 +103,8 @@ class Search:
         names = [rule.json or rule.form for rule in rules if rule.json or rule.form]
         self._fields = {name.lower(): CONFIGURED for name in names}
         self._patterns = tuple(compile_regex(r.pattern) for r in rules if r.pattern)
-        self._kept = frozenset((r.json or r.form or r.format).lower() for r in kept)
+        self._kept = frozenset((rule.json or rule.form).lower() for rule in kept)
+        self._kept_formats = frozenset(rule.format for rule in kept if rule.format)
         # Case is told apart by the automaton alone; a name is written in one of these ways.
         ways = {way for name in names for way in (name, name.lower(), name.upper())}
         self._automata = _deal(triggers(tuple(ways)))
@@ -114,7 +115,9 @@ class Search:
     def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
         """Give a text without its secrets, or None where it holds none."""
         edits: list[_Edit] = []
-        context = Context(data, kind.final, kind.answer, self._fields, self._kept)
+        context = Context(
+            data, kind.final, kind.answer, self._fields, self._kept, self._kept_formats
+        )
         founds = self._look(context)
         if kind.form and data.count(b"&") <= MAX_PAIRS:
             founds += self._form(data)

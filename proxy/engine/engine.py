@@ -9,6 +9,7 @@ import errno
 import logging
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
@@ -40,6 +41,7 @@ from . import (
     tunnels,
     websocket,
 )
+from .capture import Capture
 from .dispatch import TableAddonManager
 from .loop import eager_task
 from .tls import PlayheadTlsConfig
@@ -85,6 +87,8 @@ class Engine:
         self._started = False
         self._own: list[tuple[str, int]] = []
         """Where something of ours listens, which is no upstream of anybody."""
+        self._inside: list[asyncio.Server] = []
+        """What accepts in a sandbox: its addresses are none of this machine."""
         self.denied: Counter[str] = Counter()
         """Destinations that something tried to reach and was denied, with their number."""
 
@@ -111,12 +115,14 @@ class Engine:
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
+        capture = self.capture = Capture(self.sessions, self._proxyserver)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
             next_layer.NextLayer(),
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
+            capture,
             *chain(self.sessions),
             Connections(self.sessions, self._proxyserver.connections),
         )
@@ -162,7 +168,7 @@ class Engine:
     @property
     def listening(self) -> bool:
         """Whether requests are taken."""
-        return self._started and bool(self._servers)
+        return self._started and bool(self._servers or self._inside)
 
     def keep_from_clients(self, ready: socket.socket) -> None:
         """Let no client through to a port of ours that is not the proxy's."""
@@ -180,12 +186,26 @@ class Engine:
         self._own += found
         return found[0] if found else ("", 0)
 
+    async def serve_inside(
+        self, proxy: Sequence[socket.socket], captured: Sequence[socket.socket]
+    ) -> None:
+        """Accept on sockets of a sandbox.
+
+        proxy: of clients that use a proxy. captured: of those that mean somebody else.
+        """
+        for ready in proxy:
+            served = await asyncio.start_server(self._instance.handle_stream, sock=ready)
+            self._inside.append(served)
+        for ready in captured:
+            served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
+            self._inside.append(served)
+
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""
         if not self._started:
             return
         self._started = False
-        for server in self._servers:
+        for server in (*self._servers, *self._inside):
             server.close()
         await self.sessions.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())

@@ -361,6 +361,19 @@ def test_rules_add_and_take_away() -> None:
     assert kept.request(same)[0] is same
 
 
+def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:
+    """And a format no field: a key of GitHub in a field `github` is one all the same."""
+    secret = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+    body = f'{{"github":"{secret}","x":"{secret}"}}'.encode()
+    for kept in (KeepRule(json="github"), KeepRule(form="github")):
+        new, _ = Redactor(b"k", (), (kept,)).request(ask(body, JSON))
+        assert secret.encode() not in new.body
+    named = b'{"userinfo":"hunter2-and-more"}'
+    rules = (RedactRule(json="userinfo"),)
+    new, _ = Redactor(b"k", rules, (KeepRule(format="userinfo"),)).request(ask(named, JSON))
+    assert b"hunter2" not in new.body
+
+
 def test_every_format_can_be_named() -> None:
     """What a configuration may turn off is what there is."""
     assert {one.name for one in FORMATS} | {"userinfo"} == set(SECRET_FORMATS)
