@@ -142,7 +142,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     hold_alone(config.store, "erasing").close()
     with open_store(config) as store:
         gone = _line(store, store.get_run(name))
-        store.delete_runs([run for run in gone if run.archived is None])
+        store.erase_runs([run for run in gone if run.archived is None])
         away = [run for run in gone if run.archived is not None]
         if away:
             with moving(store), ProgressBar("erasing") as progress:

@@ -10,7 +10,7 @@ Rules:
 3. One process at a time moves runs: a lock beside that of the store.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from .database import Database
 from .errors import LogCorrupt
 from .layout import number_key
 from .lock import StoreLock, hold_alone
+from .openings import erase
 from .removal import remove_rows
 from .run_list import RunList
 from .runs import Archived, RunInfo
@@ -84,7 +85,7 @@ class ArchivedRuns:
         """
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
-            done = []
+            done, taken = [], []
             played = self._played(transaction)
             for told, archived in runs:
                 now = self._runs.load(transaction, told.number)
@@ -92,13 +93,14 @@ class ArchivedRuns:
                     continue
                 if self._events(transaction, now) != archived.events:
                     continue
-                self._take_out(transaction, now)
+                taken.append(now)
                 info = replace(now, archived=archived, index=0, stale=())
                 if now.index:
                     # What an index was made under by `reindex` says nothing of the exchanges in the archive.
                     info = replace(info, rules=b"", canonical=0)
                 self._runs.put(transaction, info)
                 done.append(info)
+            self._take_out(transaction, taken)
             if done:
                 self._unmark(transaction, go)
             return done
@@ -122,7 +124,7 @@ class ArchivedRuns:
                 if info is None or info.archived is None or info.archived.go != old:
                     continue
                 if number in left_out:
-                    self._take_out(transaction, info)
+                    self._take_out(transaction, [info])
                     self._runs.remove(transaction, info)
                 else:
                     assert new is not None
@@ -145,11 +147,11 @@ class ArchivedRuns:
             self._runs.put(transaction, here)
             key = _INTAKE + number_key(info.number)
             transaction.delete(key, db=self._database.tables["meta"])
+            for forget in self._runs.ended:
+                forget(info.number)
             return here
 
         made: RunInfo = self._database.writer.call(operation)
-        for forget in self._runs.ended:
-            forget(info.number)
         return made
 
     def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
@@ -163,19 +165,24 @@ class ArchivedRuns:
                     continue
                 if now.index or self._events(transaction, now) != now.archived.events:
                     continue
-                self._take_out(transaction, now)
                 self._runs.put(
                     transaction, replace(now, archived=replace(now.archived, recalled_ns=0))
                 )
                 done.append(now)
+            self._take_out(transaction, done)
             return done
 
         made: list[RunInfo] = self._database.writer.call(operation)
         return made
 
-    def _take_out(self, transaction: lmdb.Transaction, info: RunInfo) -> None:
-        indexes = {info.number, info.index_number, *info.stale}
-        remove_rows(self._database, transaction, info.number, indexes)
+    def _take_out(self, transaction: lmdb.Transaction, runs: Collection[RunInfo]) -> None:
+        # Also what others share with them: they can be erased for good while they are away.
+        erase(self._database, transaction, [info.number for info in runs])
+        for info in runs:
+            indexes = {info.number, info.index_number, *info.stale}
+            remove_rows(self._database, transaction, info.number, indexes)
+            for forget in self._runs.ended:
+                forget(info.number)
 
     def _played(self, transaction: lmdb.Transaction) -> set[int]:
         found = (self._runs.load(transaction, one) for one in self._runs.open_numbers(transaction))

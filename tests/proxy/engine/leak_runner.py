@@ -752,6 +752,16 @@ def live_until_a_limit_is_reached(v: Visit) -> None:
 
 
 @featured(live=True)
+def live_against_its_contract(v: Visit) -> None:
+    _post(v, "/live/agreed", '{"sum": 1}')
+
+
+@featured(live=True, asks=("POST /live/agreed",))
+def live_within_its_contract(v: Visit) -> None:
+    _post(v, "/live/agreed", '{"amount": 1}')
+
+
+@featured(live=True)
 def another_path_of_a_live_host(v: Visit) -> None:
     v.ask_plain("/else")
 

@@ -195,6 +195,8 @@ def test_the_client_is_told(case: str, seen: str, report: Callable[[str], Report
         ("live_model", "424"),  # its second request is no model call
         ("live_of_an_unknown_tape", "424"),
         ("live_held_and_not_approved", "424"),
+        ("live_against_its_contract", "424"),
+        ("live_within_its_contract", "200"),
         ("live_until_a_limit_is_reached", "424"),
         ("another_path_of_a_live_host", "424"),
         ("another_path_of_a_live_host_over_tls", "424"),
