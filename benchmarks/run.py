@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store, archive.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+import archiving
 import bodies
 import chunks
 import matching
@@ -50,6 +51,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "redact": redact.redact,
     "sealing": sealing.sealing,
     "store": storing.storing,
+    "archive": archiving.archiving,
 }
 _ROUNDS = {
     "record": 5,
@@ -66,6 +68,7 @@ _ROUNDS = {
     "redact": 15,
     "sealing": 15,
     "store": 1,
+    "archive": 1,
 }
 _MOST_ROUNDS = 50
 

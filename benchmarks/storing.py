@@ -97,7 +97,7 @@ def storing(plan: Plan) -> list[Section]:
         (*head, "read p50", "p99 ms", "lanes MB", "wrong"),
         raw={},
     )
-    for name, passed in _corpora(plan):
+    for name, passed in corpora(plan):
         plan.say(f"store: {name}")
         found = asyncio.run(_measure(plan, passed))
         section.rows.append(_row(name, found))
@@ -157,7 +157,7 @@ async def _measure(plan: Plan, passed: Iterable[Passed]) -> _Measured:
     with Store.open(folder, readonly=True) as store:
         for run in store.runs():
             for exchange in store.exchanges(run):
-                found.wrong += hashes.pop((run.id, exchange.seq)) != _hash(exchange)
+                found.wrong += hashes.pop((run.id, exchange.seq)) != hash_of(exchange)
         found.wrong += len(hashes)
         _read(store, plan.rng, found)
     shutil.rmtree(folder)
@@ -178,6 +178,20 @@ async def _write(
         return operation
 
     exchanges._prepare = timed
+
+    def note(one: Passed, exchange: Exchange) -> None:
+        hashes[one.run, exchange.seq] = hash_of(exchange)
+        found.exchanges += 1
+        found.bytes += one.size
+        found.body_bytes += len(one.asked) + len(one.said)
+
+    await record(store, passed, note)
+
+
+async def record(
+    store: Store, passed: Iterable[Passed], note: Callable[[Passed, Exchange], None]
+) -> None:
+    """Write what passed as a recording does, and seal its runs; `note` is told of each exchange."""
     runs: dict[str, RunInfo] = {}
     seqs: dict[str, int] = {}
     for one in passed:
@@ -185,14 +199,11 @@ async def _write(
             runs[one.run] = await store.create_run(one.run, mode="record", at_ns=1)
         seq = seqs[one.run] = seqs.get(one.run, 0) + 1
         exchange = _exchange(one, seq)
-        hashes[one.run, seq] = _hash(exchange)
-        found.exchanges += 1
-        found.bytes += one.size
-        found.body_bytes += len(one.asked) + len(one.said)
+        note(one, exchange)
         intent, outcome = _events(exchange)
         store.append(runs[one.run].number, intent)
-        record = Record(exchange, blake3(exchange.fingerprint).digest(16), outcome)
-        await store.save(runs[one.run].number, partial(_same, record))
+        told = Record(exchange, blake3(exchange.fingerprint).digest(16), outcome)
+        await store.save(runs[one.run].number, partial(_same, told))
     for run in runs.values():
         await store.seal(run, reason="measured", at_ns=2)
 
@@ -279,14 +290,16 @@ def _events(exchange: Exchange) -> tuple[Event, Event]:
     )
 
 
-def _hash(exchange: Exchange) -> bytes:
+def hash_of(exchange: Exchange) -> bytes:
+    """Give a hash over an exchange as it is written."""
     return blake3(encode_exchange(exchange)).digest(16)
 
 
 # ---- what is measured on -----------------------------------------------------------------------
 
 
-def _corpora(plan: Plan) -> Iterator[tuple[str, Iterable[Passed]]]:
+def corpora(plan: Plan) -> Iterator[tuple[str, Iterable[Passed]]]:
+    """Give what is measured on: made up, and from the corpus of samples where it is there."""
     seed = plan.rng.randrange(10**6)
     for name, make in traffic.MADE.items():
         yield name, make(seed, plan.quick)

@@ -155,13 +155,14 @@ class ArchivedRuns:
         return made
 
     def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
-        """Take the copies of archived runs out again; give which: one that was written to since stays."""
+        """Take the copies of archived runs out again; give which: one that was written to since, or is played, stays."""
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
             done = []
+            played = self._played(transaction)
             for told in runs:
                 now = self._runs.load(transaction, told.number)
-                if now is None or now.archived is None or not now.archived.recalled_ns:
+                if now is None or now.archived is None or now.is_away or now.number in played:
                     continue
                 if now.index or self._events(transaction, now) != now.archived.events:
                     continue

@@ -71,14 +71,6 @@ def reading(config_file: Path | None, store: str | None) -> Config:
     return override(config, {"store": store} if store else {})
 
 
-def require_run(config: Config, name: str) -> None:
-    """Raise UnknownRun, with the nearest names, where the store holds no such run."""
-    from ..stores import open_store
-
-    with open_store(config, readonly=True) as opened:
-        opened.get_run(name)
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))

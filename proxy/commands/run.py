@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from ... import PlayheadError
-from ...config import Mode, override
-from .common import UNTESTABLE, complain, options, reading, require_run, settings
+from ...config import Config, Mode, override
+from .common import UNTESTABLE, complain, options, reading, settings
 
 
 @click.command()
@@ -16,8 +16,8 @@ from .common import UNTESTABLE, complain, options, reading, require_run, setting
 def serve(config_file: Path | None, **flags: object) -> int:
     """Run the long-running proxy; edit the file to switch its mode."""
     config, watcher = settings(config_file, flags)
-    if config.mode is Mode.PLAYBACK and flags.get("run") not in (None, "latest"):
-        require_run(config, str(flags["run"]))
+    if config.mode is Mode.PLAYBACK and flags.get("run") is not None:
+        _bring_back(config, str(flags["run"]))
     from ..serve import serve as run_serve
 
     return run_serve(config, watcher)
@@ -94,10 +94,7 @@ def replay(
         flags["sandbox"] = "none"
     try:
         config, _ = settings(config_file, flags)
-        from ..recall import bring_back_tape
-
-        if run != "latest" or (config.store / "log.lmdb").exists():
-            bring_back_tape(config, run)  # before a mistyped store is made
+        _bring_back(config, run)  # before a mistyped store is made
         from ..launcher import Output
         from ..launcher import replay as run_replay
 
@@ -105,6 +102,14 @@ def replay(
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE
+
+
+def _bring_back(config: Config, run: str) -> None:
+    """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
+    from ..recall import bring_back_tape
+
+    if run != "latest" or (config.store / "log.lmdb").exists():
+        bring_back_tape(config, run)
 
 
 @click.command()

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from playhead.store import LogCorrupt, RunInfo, RunStatus, Store
+from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
 from playhead.store.bodies import MAX_HOPS, parse
 from playhead.store.key import StoreKey
 from playhead.store.lanes import opening_name
@@ -82,6 +82,12 @@ def delete(store: Store, run: RunInfo) -> None:
 
 def erase(store: Store, run: RunInfo) -> None:
     store.erase_runs([run])
+
+
+def archive(store: Store, run: RunInfo) -> None:
+    """Say that a run lies in an archive."""
+    where = Archived("/archive", "go", "id", len(store.events(run)))
+    assert [one.id for one in store.archive.moved("go", [(run, where)])] == [run.id]
 
 
 # ---- the machine -------------------------------------------------------------------------------
@@ -215,12 +221,15 @@ def test_an_opening_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None
 
 
 @pytest.mark.parametrize("others", [0, 1, 3])
-def test_nothing_of_an_erased_run_is_left_in_an_opening(store_dir: Path, others: int) -> None:
-    """What began like it stands on another opening then."""
+@pytest.mark.parametrize("take_out", [erase, archive])
+def test_nothing_of_a_run_that_was_taken_out_is_left_in_an_opening(
+    store_dir: Path, take_out: Callable[[Store, RunInfo], None], others: int
+) -> None:
+    """Erased, or moved to an archive, where it can be erased; what began like it stands on another opening then."""
     with Store.open(store_dir) as store:
         first = record(store, "secret", talk("secret"))
         runs = [record(store, name, talk(name)) for name in "abc"[:others]]
-        erase(store, first)
+        take_out(store, first)
         assert len({key[:16] for key in rows(store, "openings")}) == min(others, 1)
         for name in {key for key in rows(store, "openings") if len(key) == 16}:
             with store._database.reading() as transaction:

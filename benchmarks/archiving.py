@@ -1,0 +1,157 @@
+"""How small an archive is, and how long it takes to get at what lies in it.
+
+1. Each corpus is recorded into a store, run by run, and all of it is archived into a folder.
+2. The ratio is that of the bytes of bodies and header fields to all files of the archive: index and events, too.
+3. Some steps are read at random, each with the archive opened anew. Then every run is recalled, and each exchange is
+   compared by hash with what was recorded.
+4. Times of reading are those of the clock on the wall; of archiving, CPU of the process.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from measure import Plan
+from report import Bar, Section
+from storing import corpora, hash_of, record
+from traffic import Passed
+
+from playhead.config import ArchivePlace
+from playhead.store import Store
+from playhead.store.archive.place import Place
+from playhead.tape.model import Exchange
+from playhead.timeline.archive import archive_runs, find_step, recall
+
+_READS = 30
+_STEPS = 300
+_STEP_S, _RECALL_S = 1.0, 5.0
+_RATIO = {"long run": 85.0, "tickets": 45.0, "corpus long": 85.0, "corpus tickets": 45.0}
+
+
+@dataclass(slots=True)
+class _Measured:
+    """What was found of one corpus."""
+
+    exchanges: int = 0
+    bytes: int = 0
+    """Of bodies and header fields."""
+    files: int = 0
+    """Of all files of the archive."""
+    packing_s: float = 0.0
+    steps_s: list[float] = field(default_factory=list)
+    recalls: list[tuple[int, float]] = field(default_factory=list)
+    """Steps of a run, and time."""
+    wrong: int = 0
+
+    @property
+    def step_s(self) -> float:
+        """Time that one read in twenty exceeds."""
+        times = sorted(self.steps_s)
+        return times[min(len(times) - 1, int(0.95 * len(times)))]
+
+    @property
+    def recall_s(self) -> float:
+        """Longest recall; of a run longer than that, for so many of its steps."""
+        return max(took * min(1.0, _STEPS / steps) for steps, took in self.recalls)
+
+
+def archiving(plan: Plan) -> list[Section]:
+    """Measure the archive on the corpora that the store is measured on."""
+    section = Section(
+        "What an archive makes of agents' traffic",
+        (
+            "traffic",
+            "runs",
+            "exchanges",
+            "MB",
+            "archive",
+            "pack s",
+            "step p95 ms",
+            "recall s",
+            "wrong",
+        ),
+        raw={},
+    )
+    for name, passed in corpora(plan):
+        plan.say(f"archive: {name}")
+        found = _measure(plan, passed)
+        section.rows.append(
+            (
+                name,
+                f"{len(found.recalls):,}",
+                f"{found.exchanges:,}",
+                f"{found.bytes / 1e6:,.1f}",
+                f"{found.bytes / found.files:.1f}x",
+                f"{found.packing_s:.1f}",
+                f"{found.step_s * 1e3:.0f}",
+                f"{found.recall_s:.2f}",
+                str(found.wrong),
+            )
+        )
+        section.raw[name] = {"ratio": found.bytes / found.files, "step_s": found.steps_s}
+        section.bars.append(Bar(f"{name}: exchanges that came back otherwise", 0, found.wrong, ""))
+        section.bars.append(Bar(f"{name}: one archived step, p95", _STEP_S, found.step_s, "s"))
+        section.bars.append(
+            Bar(f"{name}: recall of {_STEPS} steps", _RECALL_S, found.recall_s, "s")
+        )
+        if name in _RATIO and not plan.quick:
+            ratio = found.bytes / found.files
+            section.bars.append(Bar(f"{name}: archive", _RATIO[name], ratio, least=True))
+    section.notes.append(f"recall: the longest of all runs, of longer ones {_STEPS} steps")
+    return [section]
+
+
+def _measure(plan: Plan, passed: Iterable[Passed]) -> _Measured:
+    found = _Measured()
+    folder = plan.folder / "archiving"
+    shutil.rmtree(folder, ignore_errors=True)
+    place = Place(ArchivePlace(folder=folder / "archive"))
+    hashes: dict[tuple[str, int], bytes] = {}
+    with Store.open(folder / "store") as store:
+
+        def note(one: Passed, exchange: Exchange) -> None:
+            hashes[one.run, exchange.seq] = hash_of(exchange)
+            found.exchanges += 1
+            found.bytes += one.size
+
+        asyncio.run(record(store, passed, note))
+        began = time.process_time()
+        moved = archive_runs(store, place, store.runs(), "bench", time.time_ns)
+        found.packing_s = time.process_time() - began
+        assert not moved.refused, moved.refused
+        found.files = _size(folder / "archive")
+        _read(store, place, plan, found, hashes)
+        for run in store.runs():
+            began = time.perf_counter()
+            recall(store, run, place, time.time_ns())
+            found.recalls.append((run.exchanges, time.perf_counter() - began))
+            for exchange in store.exchanges(run):
+                found.wrong += hashes.pop((run.id, exchange.seq)) != hash_of(exchange)
+        found.wrong += len(hashes)
+    shutil.rmtree(folder)
+    return found
+
+
+def _read(
+    store: Store,
+    place: Place,
+    plan: Plan,
+    found: _Measured,
+    hashes: dict[tuple[str, int], bytes],
+) -> None:
+    where = {run.id: run.archived for run in store.runs()}
+    for run, seq in plan.rng.sample(sorted(hashes), min(_READS, len(hashes))):
+        archived = where[run]
+        assert archived is not None
+        began = time.perf_counter()
+        step = find_step(archived, place, seq)
+        found.steps_s.append(time.perf_counter() - began)
+        assert step is not None
+        found.wrong += hash_of(step.exchange) != hashes[run, seq]
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
