@@ -12,6 +12,7 @@ from ..tape.retention import Sentence, judge_hot
 from .progress import ProgressBar
 from .recall import moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed
+from .say import say
 from .stores import open_store
 
 
@@ -62,11 +63,13 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
 
     place = Place(config.retention.archive)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
-        remove_unneeded(store, open_place)
+        try:
+            remove_unneeded(store, open_place)
+        except StoreError as error:  # of a place that runs went to before, perhaps
+            say(f"playhead: what an earlier go left is not removed yet: {error}")
         sentences = _chosen(config, store, names)
         runs = [store.get_run(one.run.name) for one in sentences if one.goes]
         moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
-        remove_unneeded(store, open_place)
         store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
     return Archiving(sentences, True, [(run.id, why) for run, why in moved.refused])
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..config import Config, load
-from ..store import StoreError
+from ..store import RunInfo, Store, StoreError
 from ..timeline.rejudge import Rejudged, rejudge
 from .progress import ProgressBar
 from .recall import bring_back
@@ -20,7 +20,7 @@ def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rej
         bring_back(config, *names)
     with open_store(config, readonly=True) as store:
         runs = [store.get_run(name) for name in names]
-        runs = runs or [run for run in store.runs() if not run.is_away]
+        runs = runs or _here(store)
         if not runs:
             raise StoreError("there is no run to judge", "record one with: playhead record")
         made = []
@@ -29,3 +29,10 @@ def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rej
                 made.append(rejudge(store, run, rules))
                 progress(number, len(runs))
         return made
+
+
+def _here(store: Store) -> list[RunInfo]:
+    """Give the runs that the store holds with what they play."""
+    runs = store.runs()
+    away = {run.number for run in runs if run.is_away}
+    return [run for run in runs if not {run.number, run.parent_number} & away]

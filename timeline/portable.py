@@ -113,7 +113,8 @@ class Taking:
         self._runs: list[RunInfo] = []
         self._bodies: set[bytes] = set()
         self._hashes: dict[int, bytes] = {}
-        """What the log of the run at hand says of its exchanges."""
+        """What the log of the run at hand says of its exchanges that are yet to come."""
+        self._events = 0
         self._seq = 0
         self._lacking = 0
         """Messages that the exchange at hand still lacks."""
@@ -148,6 +149,7 @@ class Taking:
         run = self._runs[-1].number
         if record.kind is Kind.EVENT:
             event = self._intake.put_event(run, record.data)
+            self._events += 1
             if event.kind is EventKind.OUTCOME and "hash" in event.data:
                 self._hashes[event.seq] = event.data["hash"]
         elif record.kind is Kind.EXCHANGE:
@@ -173,6 +175,10 @@ class Taking:
         self._end_exchange()
         if [run.number for run in self._runs] != [info.number]:
             raise BadRecord(f"it is not the run {info.id!r}")
+        if info.archived is None or self._events != info.archived.events:
+            raise BadRecord(f"it has {self._events} events, which are not those that were archived")
+        if self._hashes:
+            raise BadRecord(f"exchange {min(self._hashes)} is missing, which its log tells of")
         self._store.archive.recalled(info, at_ns)
         self._intake.published(info.number)
 
@@ -192,7 +198,7 @@ class Taking:
 
     def _take_exchange(self, run: int, data: bytes) -> None:
         exchange = decode_exchange(data)
-        if self._hashes.get(exchange.seq, content_hash(data)) != content_hash(data):
+        if self._hashes.pop(exchange.seq, content_hash(data)) != content_hash(data):
             raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
         if not self._seq < exchange.seq < 1 << 63:
             raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")

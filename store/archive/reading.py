@@ -290,6 +290,7 @@ class Go:
             TypeError,
             AttributeError,
             OverflowError,
+            RecursionError,
             MemoryError,
         ) as error:
             raise self._bad(folder, " ".join(str(error).split())[:300] or repr(error)) from error

@@ -43,7 +43,6 @@ SCHEMAS = {
         [
             *_RUN,
             ("seq", pa.int64()),
-            ("started", _TIME),
             ("class", _WORD),
             ("method", _WORD),
             ("url", _WORD),

@@ -24,7 +24,7 @@ from ...tape.codec import (
     encode_message,
     unpack,
 )
-from ...tape.events import CHAIN_START, HASH_BYTES, check_link, decode_event
+from ...tape.events import CHAIN_START, check_link, decode_event
 from ...tape.model import Exchange, Headers, Spilled
 from ...tape.tape_file import Kind, Record
 from .place import Place
@@ -42,6 +42,8 @@ from .schema import (
 
 _LEVEL = 9
 _KEY_BYTES = 16
+_HASH_BYTES = 8
+"""Of a body, in `steps`: to find equal ones; they are a third of that table as it is."""
 _SORTED = frozenset(("run", "archive_id", "seq", "number", "started", "at"))
 """Columns that have statistics, so that a query reads the groups it needs; those of bodies would hold bodies."""
 _UNSPLIT = 1 << 30
@@ -169,7 +171,6 @@ class GoWriter:
             {
                 **run.key,
                 "seq": exchange.seq,
-                "started": exchange.started_ns,
                 "class": exchange.request_class.value,
                 "method": _text(request.method),
                 "url": _text(request.url),
@@ -319,7 +320,7 @@ def _step(run: "_Run", exchange: Exchange, file: str, group: int) -> dict[str, A
 
 
 def _hash(body: bytes, spilled: Spilled | None) -> bytes:
-    return spilled.digest[:HASH_BYTES] if spilled is not None else blake3(body).digest(HASH_BYTES)
+    return spilled.digest[:_HASH_BYTES] if spilled is not None else blake3(body).digest(_HASH_BYTES)
 
 
 def _fields(headers: Headers) -> list[dict[str, bytes]]:

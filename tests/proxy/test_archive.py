@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import polars
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -250,6 +251,35 @@ def test_a_playback_brings_its_tape(store: Path) -> None:
             "day": True,
             "night@1": False,
         }
+
+
+def test_a_replay_recalls_its_tape(store: Path) -> None:
+    """By its name, or as the newest."""
+    done(store, "archive")
+    for name in ("night", "latest"):
+        made = run(store, "replay", name, "--no-sandbox", "-q", "--store", str(store), "--", "true")
+        assert made.exception is None, made.output
+    with Store.open(store, readonly=True) as opened:
+        assert {one.id: one.is_away for one in opened.runs() if one.parent is None} == {
+            "night": False,
+            "day": False,
+        }
+
+
+def test_an_archive_that_lacks_an_exchange_is_refused(store: Path) -> None:
+    """Its files are sound, and what they hold is not all of the run."""
+    done(store, "archive")
+    (file,) = (attic(store) / "exchanges").iterdir()
+    (index,) = (attic(store) / "steps").iterdir()
+    sizes = json.loads(pq.read_metadata(index).metadata[schema.FILES_KEY])
+    for one in (file, index):
+        rows = pq.read_table(one)
+        told = {schema.VERSION_KEY: b"1", schema.FILES_KEY: json.dumps(sizes).encode()}
+        kept = rows.filter(pc.not_equal(rows["seq"], 3)).replace_schema_metadata(told)
+        pq.write_table(kept, one)
+        sizes["exchanges"] = file.stat().st_size
+    assert "exchange 3 is missing" in refused(store, "receipt", "night")
+    nothing_taken(store)
 
 
 POINTS = ["first file", "index", "taking out", "taken out"]
