@@ -26,6 +26,7 @@ from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_re
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16
+_FINGERPRINT_BYTES = 16
 Progress = Callable[[int, int], None]
 
 
@@ -173,6 +174,11 @@ class _Taking:
             raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
         if not self._seq < exchange.seq < 1 << 63:
             raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")
+        if len(exchange.fingerprint) != _FINGERPRINT_BYTES:
+            raise BadRecord(
+                f"exchange {exchange.seq} has a fingerprint of {len(exchange.fingerprint)} bytes;"
+                f" expected {_FINGERPRINT_BYTES}"
+            )
         missing = [digest for digest in _files(exchange) if digest not in self._bodies]
         if missing:
             raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")

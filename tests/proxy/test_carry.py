@@ -18,7 +18,7 @@ from playhead import PlayheadError
 from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
-from playhead.store import RunInfo, RunOpen, Store, StoreTooNew
+from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.layout import number_key
 from playhead.tape.codec import encode_exchange, pack_map
 from playhead.tape.events import CHAIN_START, Event, EventKind, encode_event
@@ -31,6 +31,7 @@ from playhead.tape.model import (
     Repeat,
     RepeatKind,
     RequestClass,
+    RunId,
     Seq,
     Spilled,
 )
@@ -216,6 +217,8 @@ SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spi
         ([RUN, (Kind.EVENT, EVENT), (Kind.EVENT, EVENT)], "does not follow"),
         ([RUN, (Kind.EXCHANGE, b"\x94\x01\x02\x03\x04")], "exchange"),
         ([RUN, EXCHANGE, EXCHANGE], "exchange 1 after exchange 1"),
+        ([RUN, (Kind.EXCHANGE, encode_exchange(make_exchange(fingerprint=b"x")))], "of 1 bytes"),
+        ([RUN, (Kind.EXCHANGE, encode_exchange(make_exchange(fingerprint=b"x" * 600)))], "of 600"),
         ([RUN, (Kind.EXCHANGE, SPILLED)], "not in the file"),
         ([RUN, (Kind.EXCHANGE, TALK)], "lacks 1"),
         ([RUN, EXCHANGE, (Kind.MESSAGE, bytes(16) + b"x")], "where none belongs"),
@@ -294,6 +297,25 @@ def test_what_a_process_that_died_had_not_published_is_dropped(tmp_path: Path) -
         store.writer.call(lambda txn: txn.put(key, gone, db=table))
     with Store.open(tmp_path):
         pass
+    _is_empty(tmp_path)
+
+
+def test_nothing_is_published_of_which_a_record_could_not_be_written(tmp_path: Path) -> None:
+    """Nor what another process has dropped: a run with a hole is never taken for whole."""
+    info = RunInfo(number=0, id=RunId("half"), mode="record", created_ns=1, status=RunStatus.SEALED)
+    with Store.open(tmp_path) as store:
+        with pytest.raises(StoreError, match="could not be written"), store.take_in() as intake:
+            number = intake.begin("half")
+            wrong = replace(make_exchange(), end_us=10**30)  # no such number in msgpack
+            intake.save(number, make_record(make_exchange(2)))
+            intake.save(number, make_record(wrong))
+            intake.publish([replace(info, number=number)])
+        with pytest.raises(StoreError, match="was dropped"), store.take_in() as intake:
+            number = intake.begin("half")
+            meta = store._database.tables["meta"]
+            key = b"intake/" + number_key(number)
+            store.writer.call(lambda txn: txn.delete(key, db=meta))
+            intake.publish([replace(info, number=number)])
     _is_empty(tmp_path)
 
 
@@ -402,6 +424,18 @@ def test_an_effect_that_is_there_twice_is_a_possible_duplicate(tmp_path: Path) -
         ("{", "line 2: .*truncated"),
         (line("https://api.test/a", "x", seq=1), "line 2: .*own, found 1 again"),
         (line("https://api.test/a", "x", run="y" * 500), "line 2: .*name of a run"),
+        # numbers that no record can hold
+        (line("https://api.test/a", "x", gone={"at_us": 1 << 70}), r"line 2: .*\$\.gone\.at_us"),
+        (
+            line("https://api.test/a", "x", started_ns=1 << 62, end_us=1 << 62),
+            r"line 2: .*\$\.end_us",
+        ),
+        (
+            "\n".join(
+                [line("https://a.test/", "x", seq=(1 << 63) - 1), line("https://a.test/", "")]
+            ),
+            "line 3: .*no exchange after",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_read_leaves_nothing(second: str, told: str, tmp_path: Path) -> None:
