@@ -40,7 +40,7 @@ class Fault:
         if flight.session.config.faults:
             upgrade = is_upgrade(flight.fields)
             flight.injection = flight.session.faults.take(flight.facts, upgrade=upgrade)
-        return self.request(flow)
+        return self.request(flow) if flight.injection is not None else None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin what is done to a request that is about to be sent on."""

@@ -183,6 +183,10 @@ class Sessions:
             session.clients.pop(client.id, None)
             session.tunnels.pop(client.id, None)
 
+    def redactor(self) -> Redactor:
+        """Make what takes secrets out of texts, under the settings of now."""
+        return self._redactor(self.config)
+
     @property
     def open(self) -> list[Session]:
         """All runs that are open, each once."""

@@ -42,6 +42,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sandbox,
     Sink,
     Tls,
     UpstreamEncoding,
@@ -65,6 +66,7 @@ from .values import (
     parse_host,
     parse_keep,
     parse_listen,
+    parse_live_match,
     parse_mode,
     parse_model_drift,
     parse_pace,
@@ -82,7 +84,10 @@ from .values import (
     url_host,
 )
 
-FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+FLAGS = (
+    *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
+    *("sandbox", "capture"),
+)
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
 _NO_MATCH = Match("", frozenset(), "", "", None, "")
@@ -100,6 +105,7 @@ _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 205, 304)
+_CONTAINMENT = choice("contained", "strict", "none")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -235,6 +241,10 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, runs=runs, playback=replace(config.playback, run=run))
         case "store":
             return replace(config, store=parse_place(text))
+        case "sandbox":
+            return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
+        case "capture":
+            return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -287,7 +297,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "encrypt", "control"),
+        *("limits", "sink", "retention", "encrypt", "control", "sandbox"),
     )
     default = Config()
 
@@ -320,6 +330,7 @@ def _config(value: Value, base: Path | None) -> Config:
         retention=fields.section("retention", _retention, default.retention),
         encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
+        sandbox=fields.section("sandbox", _sandbox, default.sandbox),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)
@@ -476,7 +487,8 @@ def _pattern(fields: Fields) -> Match:
 def _live_rule(value: Value) -> LiveRule:
     fields = value.fields("match", "reason")
     reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
-    return LiveRule(_pattern(fields), reason)
+    match = fields.required("match", parse_live_match, _MISSING_MATCH, _NO_MATCH)
+    return LiveRule(match, reason)
 
 
 def _effect_rule(value: Value) -> EffectRule:
@@ -492,6 +504,15 @@ def _effect_rule(value: Value) -> EffectRule:
     if value.is_mapping and len(fields.given) == 1 and "match" in fields.given:
         value.fault("says nothing but what it matches; expected answer, gate or on_miss")
     return rule
+
+
+def _sandbox(value: Value) -> Sandbox:
+    fields = value.fields("replay", "record")
+    default = Sandbox()
+    return Sandbox(
+        replay=fields.parsed("replay", _CONTAINMENT, default.replay),
+        record=fields.parsed("record", _CONTAINMENT, default.record),
+    )
 
 
 def _gate(value: Value) -> Gate | None:

@@ -102,7 +102,15 @@ class LiveRule:
     """An allowlist entry: what may leave in playback, and why."""
 
     match: Match
+    """Requests; or, as `tcp://HOST:PORT`, a service of this machine that speaks no HTTP."""
     reason: str
+
+    @property
+    def service(self) -> tuple[str, int] | None:
+        """Host and port of a service that is let into a sandbox; None where it speaks of requests."""
+        if self.match.scheme != "tcp" or self.match.port is None:
+            return None
+        return self.match.host, self.match.port
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +309,19 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Whether a command runs where the proxy is the only thing that it can reach.
+
+    `contained`, `strict` (there it has no Unix sockets either) or `none`.
+    """
+
+    replay: str = "contained"
+    """Of commands that are replayed."""
+    record: str = "none"
+    """Of commands that are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Encrypt:
     """Whether the store is encrypted."""
 
@@ -364,6 +385,7 @@ class Config:
     retention: Retention = field(default_factory=Retention)
     encrypt: Encrypt = field(default_factory=Encrypt)
     control: Control = field(default_factory=Control)
+    sandbox: Sandbox = field(default_factory=Sandbox)
 
     @property
     def public_ca_dir(self) -> Path:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from ..config import Config, load
-from ..store import Store
 from ..timeline.contract_row import ContractRow
 from ..timeline.contracts import found_in
 from ..timeline.recheck import check_again
+from .stores import open_store
 
 
 def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:
@@ -15,7 +15,7 @@ def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
     """
     rules = load(file) if file is not None else None
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         run = store.get_run(name)
         if rules is None:
             return found_in(store, run)

@@ -14,25 +14,29 @@ import lmdb
 
 from .body_files import sync_folder
 from .errors import StoreError, StoreUnwritable
-from .layout import TABLES
 from .leftovers import remove_leftovers
-from .lock import hold_alone
-from .opening import holds_data, open_environment, read_check
+from .lock import StoreLock, hold_alone
+from .opening import holds_data, open_environment, open_tables, read_check
 
 _BATCH_BYTES = 16 << 20
 Progress = Callable[[int, int], None]
 
 
-def compact(path: Path, progress: Progress = lambda _done, _of: None) -> tuple[int, int]:
+def compact(
+    path: Path,
+    progress: Progress = lambda _done, _of: None,
+    held: StoreLock | None = None,
+) -> tuple[int, int]:
     """Make the database of the store in a folder anew; give the bytes of its file before and after. Blocks.
 
     progress: told how many rows are done, of how many.
+    held: the store's lock, where whoever asks holds it alone, and longer.
     Raises: StoreError, naming who has the store open; StoreUnwritable. The store is then as it was.
     """
     folder, target = path / "log.lmdb", path / "compact.lmdb"
     if not holds_data(folder):
         raise StoreError(f"no store at {path}", "name another with --store")
-    lock = hold_alone(path, "compaction")
+    lock = hold_alone(path, "compaction") if held is None else StoreLock(None)
     try:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700)
@@ -41,7 +45,7 @@ def compact(path: Path, progress: Progress = lambda _done, _of: None) -> tuple[i
             open_environment(folder, readonly=True) as old,
             open_environment(target, readonly=False) as new,
         ):
-            _copy(old, new, progress)
+            _copy(path, old, new, progress)
             new.sync(True)
             check = read_check(old)
         swap_in(target, folder)
@@ -66,17 +70,12 @@ def swap_in(made: Path, folder: Path) -> None:
     sync_folder(folder)
 
 
-def _copy(old: lmdb.Environment, new: lmdb.Environment, progress: Progress) -> None:
-    tables = []
-    for name in TABLES:
-        try:
-            tables.append((name, old.open_db(name.encode(), create=False)))
-        except (lmdb.NotFoundError, lmdb.ReadonlyError):  # made by a version that had no such table
-            continue
+def _copy(path: Path, old: lmdb.Environment, new: lmdb.Environment, progress: Progress) -> None:
+    tables = open_tables(path, old)
     with old.begin() as reading:
-        of = sum(reading.stat(table)["entries"] for _, table in tables)
+        of = sum(reading.stat(table)["entries"] for table in tables.values())
         done = 0
-        for name, table in tables:
+        for name, table in tables.items():
             target = new.open_db(name.encode())
             with reading.cursor(table) as cursor:
                 more = cursor.first()

@@ -15,8 +15,8 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, PLAIN_FORMAT, TABLES
-from .lock import hold_shared
+from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
+from .lock import StoreLock, hold_shared
 from .vault import Vault, open_vault
 
 logger = logging.getLogger(__name__)
@@ -25,15 +25,18 @@ _MAP_BYTES = 1 << 40
 _SPARED_BYTES = 1 << 20
 
 
-def open_database(path: Path, *, readonly: bool, key: StoreKey | None = None) -> Database:
+def open_database(
+    path: Path, *, readonly: bool, key: StoreKey | None = None, held: StoreLock | None = None
+) -> Database:
     """Open the database of the store in a folder; a writer makes it when it is not there.
 
     key: what the store is encrypted under, or is to be if it is made.
+    held: the store's lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
     """
     folder = path / "log.lmdb"
     _find_folder(path, folder, readonly)
-    lock = hold_shared(path, readonly=readonly)
+    lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
     try:
         environment = open_environment(folder, readonly=readonly)
     except BaseException:
@@ -119,6 +122,10 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
         )
     if found is not None:
         _check_key(database, key)
+        if found < FORMAT and database.writable:
+            # What is in it is read as it is; earlier versions could not read what is written now.
+            meta = database.environment.open_db(b"meta", create=False)
+            database.writer.call(lambda txn: write_head(txn, meta, database.vault))
     for name in TABLES:
         # A store that an earlier version made lacks the tables that came later.
         with contextlib.suppress(lmdb.NotFoundError):
@@ -159,8 +166,7 @@ def _make(database: Database, transaction: lmdb.Transaction) -> None:
 
 def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
     """Write into `meta` which format a store has, and which key."""
-    found = FORMAT if vault.check else PLAIN_FORMAT
-    transaction.put(b"format", str(found).encode(), db=meta)
+    transaction.put(b"format", str(FORMAT).encode(), db=meta)
     if vault.check:
         transaction.put(CHECK_ROW, vault.check, db=meta)
 
@@ -178,6 +184,23 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
             " `playhead rekey` again",
             database.path,
         )
+
+
+def open_tables(path: Path, environment: lmdb.Environment) -> dict[str, Any]:
+    """Open all tables that an environment has, for a copy of everything.
+
+    Raises: StoreTooNew, where there is one that this version does not know: a copy would lack it.
+    """
+    with environment.begin() as transaction:
+        names = [bytes(name).decode("latin-1") for name, _ in transaction.cursor()]
+    if unknown := sorted(set(names).difference(TABLES)):
+        raise StoreTooNew(
+            f"the store at {path} has a table {unknown[0]!r} that this version does not know",
+            "use a newer Playhead",
+        )
+    return {
+        name: environment.open_db(name.encode(), create=False) for name in TABLES if name in names
+    }
 
 
 def read_check(environment: lmdb.Environment) -> bytes:

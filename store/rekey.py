@@ -22,10 +22,18 @@ from .body_files import BodyFiles, Partial, sync_folder
 from .compact import swap_in
 from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from .key import StoreKey
-from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TABLES, TEXT_FROM
+from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TEXT_FROM
 from .leftovers import REKEY, remove_leftovers
 from .lock import hold_alone
-from .opening import holds_data, open_environment, read_check, read_format, write_head, wrong_key
+from .opening import (
+    holds_data,
+    open_environment,
+    open_tables,
+    read_check,
+    read_format,
+    write_head,
+    wrong_key,
+)
 from .vault import Vault, open_vault
 
 _AT_ROW = b"rekey-at"
@@ -61,28 +69,36 @@ def rekey(
     Raises: StoreError: another process has it open, it has another key than `before`, something in it cannot be
         opened; StoreUnwritable. The store is then as it was.
     """
-    folder = path / "log.lmdb"
-    if not holds_data(folder):
-        raise StoreError(f"no store at {path}", "name another with --store, or record a run first")
-    lock = hold_alone(path, "rekey")
     try:
-        check = _read_check(path)
-        if check == open_vault(after).check:
-            _clean(path, open_vault(after))
-            return Rekeyed(0, 0, already=True)
-        if check != open_vault(before).check:
-            raise wrong_key(path, check, before or after)
-        done = _copy(path, open_vault(before), open_vault(after), progress)
-        swap_in(path / REKEY, path / "log.lmdb")
-        _clean(path, open_vault(after))
-        return done
+        if not holds_data(path / "log.lmdb"):
+            raise StoreError(
+                f"no store at {path}", "name another with --store, or record a run first"
+            )
+        lock = hold_alone(path, "rekey")
+        try:
+            return _rekey(path, before, after, progress)
+        finally:
+            lock.close()
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(
             f"cannot rekey the store at {path}: {error}",
             "there must be room for all of it once more; nothing is lost, run the same command again",
         ) from error
-    finally:
-        lock.close()
+
+
+def _rekey(
+    path: Path, before: StoreKey | None, after: StoreKey | None, progress: Progress
+) -> Rekeyed:
+    check, wanted = _read_check(path), open_vault(after)
+    if check == wanted.check:
+        _clean(path, wanted)
+        return Rekeyed(0, 0, already=True)
+    if check != open_vault(before).check:
+        raise wrong_key(path, check, before or after)
+    done = _copy(path, open_vault(before), wanted, progress)
+    swap_in(path / REKEY, path / "log.lmdb")
+    _clean(path, wanted)
+    return done
 
 
 def _copy(path: Path, before: Vault, after: Vault, progress: Progress) -> Rekeyed:
@@ -143,7 +159,7 @@ class _Copy:
         with target.begin(db=self._meta) as transaction:
             done = int(bytes(transaction.get(_AT_ROW, b" 0")).rpartition(b" ")[2])
             last = bytes(transaction.get(_FILE_ROW, b"")).decode()
-        tables = {name: table for name in TABLES if (table := self._table(name)) is not None}
+        tables = open_tables(self._path, source)
         with source.begin() as transaction:
             counts = {name: transaction.stat(tables[name])["entries"] for name in tables}
         self._old_files.clear_partial()
@@ -162,9 +178,7 @@ class _Copy:
             with target.begin(write=True) as transaction:
                 transaction.put(_FILE_ROW, path.name.encode(), db=self._meta)
             self._progress(rows + number, self._of)
-        sync_folder(
-            self._path
-        )  # the folder of files has a name there, which the new database counts on
+        sync_folder(self._path)  # where the folder of files has its name
         with target.begin(write=True) as transaction:
             for row in (_AT_ROW, _FILE_ROW):
                 transaction.delete(row, db=self._meta)
@@ -172,12 +186,6 @@ class _Copy:
             write_head(transaction, self._meta, self._after)
         target.sync(True)
         return Rekeyed(rows, len(files), already=False)
-
-    def _table(self, name: str) -> Any:
-        try:
-            return self._source.open_db(name.encode(), create=False)
-        except (lmdb.NotFoundError, lmdb.ReadonlyError):
-            return None  # made by a version that had no such table
 
     def _copy_table(self, name: str, table: Any, skip: int, done: int) -> int:
         """Copy the rows of a table but the first `skip`; give how much is done of all then."""

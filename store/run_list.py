@@ -196,14 +196,21 @@ class RunList:
         with transaction.cursor(self._database.tables["open"]) as cursor:
             return [int.from_bytes(key, "big") for key, _ in cursor]
 
+    def played(self, transaction: lmdb.Transaction) -> set[int]:
+        """Give the numbers of the runs that an open one plays, inside a transaction."""
+        found = (self.load(transaction, number) for number in self.open_numbers(transaction))
+        return {run.parent_number for run in found if run is not None}
+
     def _current(self, transaction: lmdb.Transaction, info: RunInfo) -> RunInfo:
         if info.status is not RunStatus.OPEN:
             return info
         return replace(info, exchanges=self._database.last(transaction, "exchanges", info.number))
 
-    def mark(self, info: RunInfo, event: Event) -> RunInfo:
+    def mark(self, info: RunInfo, make: Callable[[RunInfo], Event | None]) -> RunInfo:
         """Give a run the labels and the pin that an event tells of; give it as it now stands. Blocks.
 
+        make: makes the event from the run as it stands, so that what another process marks meanwhile is not undone;
+            None where nothing changes.
         Raises: UnknownRun.
         """
 
@@ -211,6 +218,9 @@ class RunList:
             now = self.load(transaction, info.number)
             if now is None:
                 raise UnknownRun(info.id, ())
+            event = make(now)
+            if event is None:
+                return now
             labels, pinned = tuple(event.data["labels"]), bool(event.data["pinned"])
             marked = replace(now, labels=labels, pinned=pinned)
             self.put(transaction, marked)

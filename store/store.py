@@ -20,10 +20,12 @@ from .file_uses import FileUses
 from .index import Indexes
 from .intake import Intake, drop_unpublished
 from .key import StoreKey
+from .lock import StoreLock
 from .log import EventLog
 from .mail import Mail
 from .messages import Messages
 from .opening import open_database
+from .openings import erase
 from .origins import Origins
 from .recovery import recover
 from .removal import remove_rows
@@ -48,6 +50,7 @@ class Store:
         self._messages = messages = Messages(database)
         runs.ended.append(messages.forget)
         self._exchanges = exchanges = Exchanges(database, log, origins, messages)
+        runs.ended.append(exchanges.forget)
         self._files = FileUses(database)
         index = Indexes(database, runs)
         mail = Mail(database)
@@ -94,14 +97,22 @@ class Store:
         self.find_alpn = origins.find_alpn
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False, key: StoreKey | None = None) -> "Store":
+    def open(
+        cls,
+        path: Path,
+        *,
+        readonly: bool = False,
+        key: StoreKey | None = None,
+        held: StoreLock | None = None,
+    ) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
         key: what the store is encrypted under, or is to be if it is made.
+        held: the store's lock, where whoever opens it holds it alone, and longer.
         Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly, key=key))
+        store = cls(open_database(path, readonly=readonly, key=key, held=held))
         if not readonly:
             try:
                 store.check_readers()
@@ -126,20 +137,53 @@ class Store:
     def delete_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, all at once; give how many rows that were. Blocks.
 
-        Their body files stay until `remove_unneeded_files`, and their bytes in the file until `compact`.
+        One that was marked since it was looked at, or is being played, stays. Body files stay until
+        `remove_unneeded_files`, and bytes in the file until `compact`.
         Raises: RunOpen; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> int:
-            found = [self._runs.load(transaction, run.number) for run in runs]
-            there = [info for info in found if info is not None]
-            for info in there:
-                if info.status is RunStatus.OPEN:
-                    raise RunOpen(f"run {info.id!r} has not ended")
+            played = self._runs.played(transaction)
+            there = [
+                now
+                for told, now in self._ended(transaction, runs)
+                if (now.labels, now.pinned) == (told.labels, told.pinned)
+                and now.number not in played
+            ]
             return sum(self._remove(transaction, info) for info in there)
 
         count: int = self.writer.call(operation)
         return count
+
+    def erase_runs(self, runs: Sequence[RunInfo]) -> int:
+        """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
+
+        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it.
+        Raises: RunOpen; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            there = [now for _, now in self._ended(transaction, runs)]
+            for info in there:
+                erase(self._database, transaction, info.number)
+            return sum(self._remove(transaction, info) for info in there)
+
+        count: int = self.writer.call(operation)
+        return count
+
+    def _ended(
+        self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]
+    ) -> list[tuple[RunInfo, RunInfo]]:
+        """Give those of some runs that are there, as told and as they now stand.
+
+        Raises: RunOpen.
+        """
+        found = [(run, self._runs.load(transaction, run.number)) for run in runs]
+        there = [(told, now) for told, now in found if now is not None]
+        for _, now in there:
+            if now.status is RunStatus.OPEN:
+                raise RunOpen(f"run {now.id!r} has not ended")
+        return there
 
     def _remove(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
         indexes = {info.number, info.index_number, *info.stale}

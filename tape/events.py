@@ -25,13 +25,15 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     contract  seq, of, rule, refused, count, violations, unchecked     what was not as agreed on: of `request`, `response`
               or `model`; the first violations as what, place, expected, found; what could not be checked, and why
               recorded                      the client was refused the same on the tape
-    egress    target, by, reason              something tried to leave and was denied
+    egress    target, by, reason, protocol, process, count      something tried to leave and was denied, the latter
+                                              three where the kernel denied it
     foreign   sockets                         sockets seen outside the proxy
     lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
+              sandbox                         what was seen of the sandbox, as receipts have it
               live                            the live rules of a playback: pattern, class or None
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text

@@ -163,7 +163,9 @@ class Policy:
     @classmethod
     def of(cls, config: Config) -> "Policy":
         """Compile the rules of a configuration."""
-        live: list[tuple[LiveRule, RequestClass | None]] = [(rule, None) for rule in config.live]
+        live: list[tuple[LiveRule, RequestClass | None]] = [
+            (rule, None) for rule in config.live if rule.service is None
+        ]
         live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
         live += _class_rules(config.playback.reads, RequestClass.READ)
         playback = config.playback

@@ -7,7 +7,7 @@ tests/test_architecture.py.
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -26,6 +26,8 @@ from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
+from playhead.proxy.sandbox.listeners import Service
+from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout
 from playhead.store.runs import RunStatus
@@ -269,6 +271,19 @@ def _receipt() -> Receipt:
     made.limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
+    made.sandbox = {
+        "strict": False,
+        "counters": dict.fromkeys(
+            ("packets_out", "packets_inside", "tcp_opened", "tcp_failed", "udp_sent"), 0
+        ),
+        "tapped": True,
+        "attempts_omitted": 0,
+        "names": [{"name": "a.test", "type": "A", "count": 1}],
+        "names_omitted": 0,
+        "refused": [{"target": "tcp://127.0.0.1:1", "process": "", "count": 1}],
+        "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
+        "sockets": [],
+    }
     return made
 
 

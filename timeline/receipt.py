@@ -156,6 +156,8 @@ class Receipt:
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched, and places in them that none had."""
     contained: bool = False
+    sandbox: dict[str, Any] | None = None
+    """What was seen of the sandbox; None where there was none."""
     child_exit: int | None = None
     end: str = ""
     tape_gone: bool = False
@@ -198,6 +200,8 @@ class Receipt:
         if self.mode == "record":
             return "0: log only"
         live = {row["request_class"] for row in self.live}
+        if any(row["connections"] for row in (self.sandbox or {}).get("services", ())):
+            return "1: tools partly live"
         if RequestClass.READ.value in live or RequestClass.EFFECT.value in live:
             return "1: tools partly live"
         if RequestClass.INFERENCE.value in live:
@@ -218,6 +222,7 @@ class Receipt:
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
             "contained": self.contained,
+            "sandbox": self.sandbox,
             "requests": self.requests,
             "counts": {
                 name: self.counts[name]
@@ -345,6 +350,7 @@ class _Fold:
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
+                receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 self.spared += _rules(data.get("live", ()))
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:

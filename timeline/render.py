@@ -301,10 +301,8 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _rows(
         "live",
-        [
-            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
-            for row in receipt.live
-        ],
+        [f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}" for row in receipt.live]
+        + [_service(row) for row in _told(receipt, "services")],
     )
     lines += _rows(
         "failed below HTTP",
@@ -314,9 +312,7 @@ def render_receipt(receipt: Receipt) -> str:
         ],
     )
     lines += _rows("unfinished at the end", [f"seq {seq}" for seq in receipt.unfinished])
-    lines += _rows(
-        "tried to leave, denied", [f"{row['target']}: {row['reason']}" for row in receipt.egress]
-    )
+    lines += _rows("tried to leave, denied", [_attempt(row) for row in receipt.egress])
     lines += _rows(
         "sockets past the proxy",
         [
@@ -328,11 +324,11 @@ def render_receipt(receipt: Receipt) -> str:
         "effects that were not told to a sink",
         [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
     )
+    lines += _sandbox(receipt)
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
-        contained = "contained" if receipt.contained else "not contained (no sandbox)"
-        lines.append(f"{contained}; level {receipt.level}")
+        lines.append(f"{_containment(receipt)}; level {receipt.level}")
         code = exit_code(receipt)
         if receipt.status == RunStatus.RECOVERED.value:
             lines.append(
@@ -349,6 +345,56 @@ _CODES = {
     121: "the run diverged from the tape, or was stopped",
     122: "the tape was not used up",
 }
+
+
+def _told(receipt: Receipt, key: str) -> Sequence[Any]:
+    """Give what was seen of the sandbox under a key; nothing where there was none."""
+    rows: Sequence[Any] = (receipt.sandbox or {}).get(key, ())
+    return rows
+
+
+def _service(row: Mapping[str, Any]) -> str:
+    failed = f", {row['failed']} in vain" if row["failed"] else ""
+    return f"{row['service']}: {row['reason']} ({_times(row['connections'], 'connection')}{failed})"
+
+
+def _attempt(row: Mapping[str, Any]) -> str:
+    protocol = f"{row['protocol']} " if row.get("protocol") else ""
+    process = f" by {row['process']}" if row.get("process") else ""
+    count = f", {row['count']} times" if row.get("count", 1) > 1 else ""
+    return f"{protocol}{row['target']}{process}{count}: {row['reason']}"
+
+
+def _sandbox(receipt: Receipt) -> list[str]:
+    """Show what was seen of the sandbox."""
+    asked = [f"{row['name']} {row['type']}" for row in _told(receipt, "names")]
+    lines = _rows("names asked of DNS, answered with made-up addresses", asked)
+    lines += _rows(
+        "refused on loopback, as nothing listens there in the sandbox",
+        [
+            f"{row['target']} {_times(row['count'], 'time')}"
+            f"{f' by {row["process"]}' if row['process'] else ''}"
+            for row in _told(receipt, "refused")
+        ],
+    )
+    lines += _rows(
+        "path sockets of programs outside, within reach (--sandbox strict closes them)",
+        list(_told(receipt, "sockets")),
+    )
+    return lines
+
+
+def _containment(receipt: Receipt) -> str:
+    told = receipt.sandbox
+    if not receipt.contained or told is None:
+        return "not contained (no sandbox)"
+    kind = "contained, strict" if told["strict"] else "contained"
+    count = _times(told["counters"]["packets_out"], "packet")
+    return f"{kind}: {count} left the machine"
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _stopped(told: Mapping[str, Any]) -> str:

@@ -51,14 +51,12 @@ class RecordingStream(UploadingStream):
     _unsaid: ResponseEndOfMessage | ResponseProtocolError | None = None
     """How an answer ended that the client is told nothing of, while it waits for it."""
 
-    def handle_event(self, event: events.Event) -> Commands:
-        """Handle an event; while a request is held or delayed, its client's leaving is heard at once."""
-        if isinstance(event, RequestProtocolError) and self._paused is not None:
-            flight = self._flight if hasattr(self, "flow") else None
-            waits = flight is not None and (flight.held is not None or flight.delayed is not None)
-            if flight is not None and waits and not flight.forwarded:
-                flight.client_left()
-        return super().handle_event(event)
+    def hear_leaving(self) -> None:
+        """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
+        flight = self._flight if self._paused is not None and hasattr(self, "flow") else None
+        waits = flight is not None and (flight.held is not None or flight.delayed is not None)
+        if flight is not None and waits and not flight.forwarded:
+            flight.client_left()
 
     def make_server_connection(self) -> Commands:
         """Get a connection to the upstream."""

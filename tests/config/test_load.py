@@ -287,6 +287,28 @@ FAULTS = [
     ("mode: {a: b}", "1:7: mode: expected text, found a mapping"),
     ("mode:", "1:6: mode: has no value"),
     ("runs: [a]", "1:7: runs: expected a mapping, found a list"),
+    (
+        "live: [{match: 'tcp://db.example.com:5432', reason: r}]",
+        "1:16: live[0].match: 'tcp://db.example.com:5432' is no such service; expected a service of this machine",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1' is no such service; expected a service of this machine",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:5432/path', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:5432/path' is no such service",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:443', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:443': port 443 is HTTP, which is recorded",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:99999', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:99999': Port out of range 0-65535",
+    ),
+    ("sandbox: {replay: tight}", "1:19: sandbox.replay: unknown value 'tight'; expected"),
+    ("sandbox: {docker: strict}", "1:11: sandbox.docker: unknown key"),
     ("live: {match: a}", "1:7: live: expected a list, found a mapping"),
     ("live: all", "1:7: live: expected a list, found text"),
     ("live: [a]", "1:8: live[0]: expected a mapping, found text"),

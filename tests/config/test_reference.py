@@ -68,6 +68,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "live_max",
         "model_contracts",
         "sink",
+        "sandbox",
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)

@@ -20,12 +20,12 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
-from openai import AsyncOpenAI, BadRequestError, OpenAI
 
-from playhead.examples.double_refund import agent, agent_fixed, fake_payments, fake_provider
+from playhead.examples.double_refund import fake_payments, fake_provider
 from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.tape.model import Exchange, RunId
+from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.timeline import build
 from playhead.timeline.export import exchange_json
@@ -86,7 +86,10 @@ def _fakes(delay: str) -> Iterator[Fakes]:
         [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
         [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", delay],
     ]
-    processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+    processes = [
+        prepared.start(c, imports=["aiohttp.web"], stdout=subprocess.PIPE, text=True)
+        for c in commands
+    ]
     try:
         lines = [process.stdout.readline().split() for process in processes if process.stdout]
         assert [line[0] for line in lines] == ["ready", "ready"]
@@ -175,7 +178,7 @@ class TestGate:
                 "PAYMENTS_URL": payments,
                 "REFUND_TIMEOUT_S": "1.5",
             }
-            recording = subprocess.Popen(
+            recording = prepared.start(
                 [*COMMAND, "record", *map(str, flags), "--run", "gated", *command],
                 env=os.environ | environment,
                 stdout=subprocess.PIPE,
@@ -233,6 +236,8 @@ class TestProcesses:
 
     def test_the_agent_refunds_twice_and_tells_of_one(self, fakes: Fakes) -> None:
         """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
+        from playhead.examples.double_refund import agent  # here: it imports an SDK
+
         (_, provider), (_, payments) = fakes
         environment = os.environ | {
             "OPENAI_BASE_URL": f"{provider}/v1",
@@ -269,13 +274,15 @@ class TestFix:
         monkeypatch.setenv("OPENAI_BASE_URL", provider)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
         monkeypatch.setenv("PAYMENTS_URL", payments)
-        monkeypatch.setattr(agent, "REFUND_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(f"{STORY}.agent.REFUND_TIMEOUT_S", 0.2)
 
     @pytest.mark.asyncio
     async def test_the_fixed_agent_refunds_once(
         self, payments: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """It finds the refund that was not answered, and tells the model of it."""
+        from playhead.examples.double_refund import agent, agent_fixed
+
         await asyncio.to_thread(agent.main, agent_fixed.CarefulAgent)
         assert "(refund re_1)" in capsys.readouterr().out.splitlines()[-1]
         assert await _ledger(payments) == ["re_1"]
@@ -288,6 +295,7 @@ class TestFix:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Where the refunds cannot be listed nothing is paid again, and a human takes over."""
+        from playhead.examples.double_refund import agent, agent_fixed
 
         def refuse(request: httpx.Request) -> httpx.Response:
             return httpx.Response(424, json={"error": {"message": "not on the tape"}})
@@ -311,6 +319,8 @@ class TestProvider:
 
     def test_the_sync_sdk_reads_a_tool_call_from_the_stream(self, threaded_provider: str) -> None:
         """Text, tool call and usage arrive; the pieces add up to valid JSON."""
+        from openai import OpenAI
+
         with OpenAI(base_url=threaded_provider, api_key="any") as client:
             stream = client.chat.completions.create(**_streamed())
             assert _added_up(list(stream)) == EXPECTED
@@ -318,6 +328,8 @@ class TestProvider:
     @pytest.mark.asyncio
     async def test_the_async_sdk_reads_a_tool_call_from_the_stream(self, provider: str) -> None:
         """The same stream through the asynchronous client."""
+        from openai import AsyncOpenAI
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             stream = await client.chat.completions.create(**_streamed())
             assert _added_up([chunk async for chunk in stream]) == EXPECTED
@@ -325,6 +337,8 @@ class TestProvider:
     @pytest.mark.asyncio
     async def test_an_answer_in_one_piece_says_the_same(self, provider: str) -> None:
         """Streamed or not, the model says the same under the same ids."""
+        from openai import AsyncOpenAI
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             whole = await client.chat.completions.create(model="m", messages=[QUESTION])  # type: ignore[list-item]
         [choice] = whole.choices
@@ -342,6 +356,8 @@ class TestProvider:
         self, provider: str, messages: Any
     ) -> None:
         """Nonsense gets an error in OpenAI's shape."""
+        from openai import AsyncOpenAI, BadRequestError
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             with pytest.raises(BadRequestError, match="messages"):
                 await client.chat.completions.create(model="m", messages=messages)
@@ -441,6 +457,8 @@ async def test_payments_honour_an_idempotency_key() -> None:
 
 def test_the_agent_and_its_fix_differ_in_the_refund_alone() -> None:
     """The fix asks the model in the same words, or nothing could be replayed."""
+    from playhead.examples.double_refund import agent, agent_fixed
+
     assert _own(agent_fixed) == {"CarefulAgent", "Unsure"}
     assert agent_fixed.CarefulAgent.ask is agent.SupportAgent.ask
     assert agent_fixed.CarefulAgent.lookup_order is agent.SupportAgent.lookup_order

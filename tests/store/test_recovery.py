@@ -19,6 +19,7 @@ from playhead.proxy.cli import main
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.layout import pair_key
 from playhead.tape.events import Event, EventKind
+from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.process import read_json
 from playhead.tests.support.store_child import nth
@@ -31,8 +32,9 @@ class Child:
     """A process that writes; it begins when told to."""
 
     def __init__(self, *arguments: object) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "playhead.tests.support.store_child", *map(str, arguments)],
+        self.process = prepared.start(
+            [sys.executable, "-m", store_child.__name__, *map(str, arguments)],
+            imports=("playhead.store", "playhead.tests.support.exchanges"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -8,14 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 from blake3 import blake3
 
-from playhead.proxy.cli import main
-from playhead.store import LogCorrupt, Store, StoreError, StoreKey, StoreUnwritable, make_key_file
+from playhead.proxy.cli import cli, main
+from playhead.store import (
+    LogCorrupt,
+    Store,
+    StoreError,
+    StoreKey,
+    StoreTooNew,
+    StoreUnwritable,
+    make_key_file,
+)
 from playhead.store import rekey as module
 from playhead.store.body_files import BodyFiles, Partial
 from playhead.store.compact import compact
@@ -126,6 +135,26 @@ def test_the_key_it_has_must_be_known(
     with pytest.raises(StoreError, match=told):
         rekey(store_dir, before, after)
     assert held(store_dir, made) == expected
+
+
+@pytest.mark.parametrize("work", [lambda path: rekey(path, None, ONE), compact])
+def test_a_table_of_a_newer_version_is_not_left_behind(
+    store_dir: Path, work: Callable[[Path], object]
+) -> None:
+    """What makes the store anew refuses where it does not know all of it."""
+    expected = planted(store_dir, None)
+    with lmdb.open(str(store_dir / "log.lmdb"), max_dbs=20) as environment:
+        environment.open_db(b"later")
+    with pytest.raises(StoreTooNew, match="table 'later' that this version does not know"):
+        work(store_dir)
+    assert held(store_dir, None) == expected
+
+
+def test_a_store_that_is_none_is_told_of(tmp_path: Path) -> None:
+    """A mistyped one is not made."""
+    with pytest.raises(StoreError, match="no store at"):
+        rekey(tmp_path / "none", None, ONE)
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("what", ["row", "file"])
@@ -420,6 +449,8 @@ COMMANDS = [
     (("rekey", "--decrypt"), 2),
     (("note", "r", "x"), 2),
     (("export", "r", "--tape", "FILE"), 2),
+    (("import", "--jsonl", "FILE"), 2),
+    (("contracts", "r"), 2),
     (("gc",), 2),
     (("erase", "--yes", "r"), 2),
     (("label", "r"), 2),
@@ -443,6 +474,12 @@ def test_every_command_says_which_key_is_missing(
     assert done == code
     assert f"is encrypted under key {ONE.id.hex()}, but no key was given" in told
     assert "encrypt.key_file" in told
+
+
+def test_no_command_is_left_out() -> None:
+    """Each opens the store with its key, or opens none but its own."""
+    asked = {words[0] for words, _ in COMMANDS}
+    assert asked | {"ca", "doctor", "demo"} == set(cli.commands)
 
 
 def test_the_commands_use_the_key_of_the_environment(

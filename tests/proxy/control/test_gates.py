@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.proxy.control import gates
 from playhead.tape.events import EventKind
 from playhead.tape.gate import Ruled, Ruling
+from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser, find_browser
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -158,12 +158,10 @@ async def test_more_than_are_listed_are_counted(
 
 def _command(api: Controlled, *arguments: str) -> subprocess.CompletedProcess[str]:
     store = api.running.store.path
-    return subprocess.run(
-        [sys.executable, "-m", "playhead.proxy.cli", "gates", *arguments, "--store", str(store)],
-        capture_output=True,
+    return prepared.run(
+        [*prepared.OURS, "gates", *arguments, "--store", str(store)],
         text=True,
         timeout=60,
-        check=False,
     )
 
 

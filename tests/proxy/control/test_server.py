@@ -33,6 +33,7 @@ from playhead.proxy.control.routes import House
 from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
 from playhead.store import Store, StoreError, UnknownRun
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.control import controlled
 from playhead.tests.support.engine import running_engine
@@ -284,7 +285,7 @@ def test_a_recorded_command_goes_on_when_its_run_is_stopped(tmp_path: Path, orig
     file.write_text(f"control: {{listen: '127.0.0.1:{taken}'}}\n")
     script = f"curl -s {origin.url}/; echo; read line < {told}; curl -s {origin.url}/; exit 7"
     os.mkfifo(told)
-    recording = subprocess.Popen(
+    recording = prepared.start(
         [
             *COMMAND,
             "record",
