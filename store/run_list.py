@@ -125,6 +125,18 @@ class RunList:
                 return None
             return self._shown(self.load(transaction, int.from_bytes(number, "big")))
 
+    def find_tape(self, info: RunInfo) -> RunInfo | None:
+        """Find the run that a run plays; by its number, since another may have its name once it was deleted."""
+        if not info.parent_number:
+            return None
+        with self._database.reading() as transaction:
+            return self._shown(self.load(transaction, info.parent_number))
+
+    def is_there(self, info: RunInfo) -> bool:
+        """Say whether a run has not been deleted meanwhile."""
+        with self._database.reading() as transaction:
+            return self._database.holds(transaction, "runs", number_key(info.number))
+
     def get(self, name: str) -> RunInfo:
         """Get a run by its name.
 

@@ -58,6 +58,8 @@ class Store:
         self.create_run = runs.create
         self.find_run = runs.find
         self.get_run = runs.get
+        self.find_tape = runs.find_tape
+        self.is_there = runs.is_there
         self.runs = runs.all
         self.find_latest = runs.find_latest
         self.reload = runs.reload

@@ -38,7 +38,7 @@ def export_tape(
     Raises: RunOpen; LogCorrupt, where the store cannot read it; StoreError.
     """
     runs = [info]
-    if info.parent is not None and (tape := store.find_run(info.parent)) is not None:
+    if (tape := store.find_tape(info)) is not None:
         runs.insert(0, tape)
     for run in runs:
         if run.status is RunStatus.OPEN:
@@ -56,6 +56,10 @@ def export_tape(
                 _put_exchange(store, run, exchange, writer, bodies)
                 done += 1
                 progress(done, total)
+            if not store.is_there(run):  # its rows went with its name, all at once
+                raise StoreError(
+                    f"run {run.id!r} was deleted while it was exported", "nothing was written"
+                )
     except BadRecord as error:
         raise StoreError(f"run {info.id!r} cannot be exported: {error}") from error
     writer.close()

@@ -43,6 +43,7 @@ from playhead.tests.support.exchanges import (
     make_record,
     make_response,
 )
+from playhead.timeline import receipt as receipts
 from playhead.timeline.portable import export_tape
 
 LARGE = bytes(range(256)) * 8192
@@ -153,6 +154,39 @@ def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
     with Store.open(recorded, readonly=True) as store:
         assert store.get_run("night~2@1").parent == "night~2"
         assert store.get_run("night~2@1").parent_number == store.get_run("night~2").number
+
+
+def test_another_run_of_its_name_is_not_taken_for_its_tape(recorded: Path, tmp_path: Path) -> None:
+    """Once a tape was deleted its name is free: what was played is gone, and nothing else stands for it."""
+    with Store.open(recorded) as store:
+        tape = store.get_run("night")
+
+        async def play() -> None:
+            info = await store.create_run("night", mode="playback", at_ns=100, parent=tape)
+            await store.seal(info, reason="done", at_ns=101)
+
+        asyncio.run(play())
+        store.delete_runs([tape])
+        assert asyncio.run(_record(store)).id == "night"
+        played = store.get_run("night@1")
+        assert store.find_tape(played) is None
+        assert receipts.build(store, played).tape_gone
+        parts: list[bytes] = []
+        runs = export_tape(store, played, parts.append, lambda _done, _of: None)
+        assert [one.id for one in runs] == ["night@1"]
+
+
+def test_a_run_that_is_deleted_while_it_is_exported_is_no_tape(recorded: Path) -> None:
+    """What was read by then would stand for all of it."""
+    with Store.open(recorded) as store:
+        info = store.get_run("night")
+
+        def delete(done: int, _of: int) -> None:
+            if done == 1:
+                store.delete_runs([info])
+
+        with pytest.raises(StoreError, match="deleted while it was exported"):
+            export_tape(store, info, lambda _: None, delete)
 
 
 def test_a_file_that_is_there_is_not_overwritten(recorded: Path, tmp_path: Path) -> None:
