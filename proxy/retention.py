@@ -1,5 +1,6 @@
 """`playhead gc`, `erase`, `label` and `pin`: how long runs stay."""
 
+import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 
 from ..config import Config
 from ..config.values import LABEL_RULE, is_label
-from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, compact, hold_alone
+from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreLock, compact, hold_alone
 from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
@@ -67,13 +68,18 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
             progress(at + _BATCH_RUNS, len(gone))
         sentences = _carried_out(store, sentences)
         freed = store.remove_unneeded_files(time.time_ns() / 1e9 - _SPARE_S)
+        erasing = store.erasing
     after, waiting = size, ""
-    if gone:
-        try:
+    try:
+        if erasing:  # somebody began to, and was killed
+            with contextlib.closing(hold_alone(config.store, "erasing")) as held:
+                more, (size, after) = _take_bytes_out(config, held)
+                freed += more
+        elif gone:
             with ProgressBar("compacting") as progress:
                 size, after = compact(config.store, progress)
-        except StoreError as error:
-            waiting = str(error)
+    except StoreError as error:
+        waiting = str(error)
     return Collected(sentences, True, freed, size, after, waiting)
 
 
@@ -128,17 +134,20 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     """
     find_erased(config, name)
     # From first to last: who comes in between could put a body there that nothing needs yet, or keep it from its end.
-    held = hold_alone(config.store, "erasing")
-    try:
+    with contextlib.closing(hold_alone(config.store, "erasing")) as held:
         with open_store(config, held=held) as store:
             gone = _line(store, store.get_run(name))
             store.erase_runs(gone)
-            store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
-        with ProgressBar("compacting") as progress:
-            compact(config.store, progress, held)
+        _take_bytes_out(config, held)
         return gone
-    finally:
-        held.close()
+
+
+def _take_bytes_out(config: Config, held: StoreLock) -> tuple[int, tuple[int, int]]:
+    """Remove all files and pages that nothing needs; give the bytes of files, and of the database before and after."""
+    with open_store(config, held=held) as store:
+        freed = store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
+    with ProgressBar("compacting") as progress:
+        return freed, compact(config.store, progress, held)
 
 
 def mark(

@@ -14,6 +14,7 @@ import lmdb
 
 from .body_files import sync_folder
 from .errors import StoreError, StoreUnwritable
+from .layout import ERASED_ROW
 from .leftovers import remove_leftovers
 from .lock import StoreLock, hold_alone
 from .opening import holds_data, open_environment, open_tables, read_check
@@ -84,7 +85,11 @@ def _copy(path: Path, old: lmdb.Environment, new: lmdb.Environment, progress: Pr
                     with new.begin(write=True) as writing:
                         while more and size < _BATCH_BYTES:
                             key, value = cursor.item()
-                            writing.put(key, value, db=target, append=True)
+                            if (name, key) != (
+                                "meta",
+                                ERASED_ROW,
+                            ):  # it is true of the old file alone
+                                writing.put(key, value, db=target, append=True)
                             size += len(value)
                             done += 1
                             more = cursor.next()

@@ -15,7 +15,7 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
+from .layout import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .lock import StoreLock, hold_shared
 from .vault import Vault, open_vault
 
@@ -176,12 +176,19 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
         left = transaction.get(LEFT_ROW) is not None
+        erased = transaction.get(ERASED_ROW) is not None
     if check != database.vault.check:
         raise wrong_key(database.path, check, key)
     if left:
         logger.warning(
             "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
             " `playhead rekey` again",
+            database.path,
+        )
+    if erased:
+        logger.warning(
+            "a run of the store at %s was erased, but its bytes may still be in the files: `playhead gc` takes"
+            " them out",
             database.path,
         )
 

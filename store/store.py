@@ -20,6 +20,7 @@ from .file_uses import FileUses
 from .index import Indexes
 from .intake import Intake, drop_unpublished
 from .key import StoreKey
+from .layout import ERASED_ROW
 from .lock import StoreLock
 from .log import EventLog
 from .mail import Mail
@@ -160,18 +161,26 @@ class Store:
     def erase_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
 
-        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it.
+        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it. Until the files
+        nobody needs are removed and `compact` is through, `erasing` is True.
         Raises: RunOpen; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> int:
             there = [now for _, now in self._ended(transaction, runs)]
+            transaction.put(ERASED_ROW, b"", db=self._database.tables["meta"])
             for info in there:
                 erase(self._database, transaction, info.number)
             return sum(self._remove(transaction, info) for info in there)
 
         count: int = self.writer.call(operation)
         return count
+
+    @property
+    def erasing(self) -> bool:
+        """Whether the bytes of a run that was erased may still be in the files."""
+        with self._database.reading() as transaction:
+            return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
 
     def _ended(
         self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]

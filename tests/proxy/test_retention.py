@@ -306,6 +306,30 @@ def test_nobody_comes_in_while_a_run_is_erased(
     hold_shared(path, readonly=False, patience_s=0).close()
 
 
+def test_an_erasure_that_was_killed_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run is off the list, its bytes are not out of the files: whoever opens the store is told, and `gc` does it."""
+    path = tmp_path / "s"
+    _make(path, secret=1, other=1)
+    with monkeypatch.context() as patch:
+
+        def kill(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("playhead.proxy.retention._take_bytes_out", kill)
+        run(path, "erase", "secret", "--yes")
+    assert names(path) == ["other"]
+    assert b"mark-secret" in _bytes(path)
+    assert "was erased, but its bytes may still be in the files" in caplog.text
+    assert run(path, "gc").exit_code == 0
+    assert b"mark-secret" not in _bytes(path)
+    caplog.clear()
+    with Store.open(path, readonly=True) as store:
+        assert verify_run(store, store.get_run("other")).problems == ()
+    assert not caplog.text
+
+
 def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:
     """Nor is one that is not there."""
     path = tmp_path / "s"
