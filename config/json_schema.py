@@ -77,8 +77,10 @@ class BadSchema(ValueError):
 class Schema:
     """A schema that has been compiled. Any thread."""
 
-    def __init__(self, tree: Any, validator: "jsonschema_rs.Validator") -> None:
+    def __init__(self, tree: Any, validator: "jsonschema_rs.Validator", patterns: int) -> None:
         self.tree = tree
+        self.patterns = patterns
+        """How many of them it holds."""
         self.validator = validator
         self._efforts: list[int] = []
         """By levels of a value; the last one holds for all further ones once it has come twice."""
@@ -236,7 +238,7 @@ def compile_schema(text: str) -> Schema:
         raise BadSchema(_said(error.message), path) from None
     except (ValueError, RecursionError) as error:
         raise BadSchema(_said(str(error))) from None
-    made = Schema(tree, validator)
+    made = Schema(tree, validator, patterns)
     if made.effort(_NOMINAL_DEPTH) > MAX_EFFORT:
         raise BadSchema(
             f"unfolds into more than {MAX_EFFORT} schemas for one value; its references multiply each other"
