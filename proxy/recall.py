@@ -78,7 +78,7 @@ def _line(store: Store, name: str) -> Iterator[RunInfo]:
     while run is not None and run.number not in seen:
         seen.add(run.number)
         yield run
-        run = store.find_run(run.parent) if run.parent is not None else None
+        run = store.find_tape(run)
 
 
 def open_place(text: str) -> "Place":

@@ -19,7 +19,6 @@ import lmdb
 from ..tape.codec import BadRecord, pack_map, unpack
 from .database import Database
 from .errors import LogCorrupt
-from .layout import number_key
 from .lock import StoreLock, hold_alone
 from .openings import erase
 from .removal import remove_rows
@@ -27,7 +26,6 @@ from .run_list import RunList
 from .runs import Archived, RunInfo
 
 _MARK = b"archive/"
-_INTAKE = b"intake/"
 
 
 class ArchivedRuns:
@@ -86,7 +84,7 @@ class ArchivedRuns:
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
             done, taken = [], []
-            played = self._played(transaction)
+            played = self._runs.played(transaction)
             for told, archived in runs:
                 now = self._runs.load(transaction, told.number)
                 if now is None or now != told or now.number in played:
@@ -136,30 +134,12 @@ class ArchivedRuns:
 
         self._database.writer.call(operation)
 
-    def recalled(self, info: RunInfo, at_ns: int) -> RunInfo:
-        """Say that all of an archived run is in the store again, under its number; give it as it now stands."""
-
-        def operation(transaction: lmdb.Transaction) -> RunInfo:
-            now = self._runs.load(transaction, info.number)
-            assert now is not None
-            assert now.archived is not None
-            here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
-            self._runs.put(transaction, here)
-            key = _INTAKE + number_key(info.number)
-            transaction.delete(key, db=self._database.tables["meta"])
-            for forget in self._runs.ended:
-                forget(info.number)
-            return here
-
-        made: RunInfo = self._database.writer.call(operation)
-        return made
-
     def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
         """Take the copies of archived runs out again; give which: one that was written to since, or is played, stays."""
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
             done = []
-            played = self._played(transaction)
+            played = self._runs.played(transaction)
             for told in runs:
                 now = self._runs.load(transaction, told.number)
                 if now is None or now.archived is None or now.is_away or now.number in played:
@@ -184,10 +164,6 @@ class ArchivedRuns:
             remove_rows(self._database, transaction, info.number, indexes)
             for forget in self._runs.ended:
                 forget(info.number)
-
-    def _played(self, transaction: lmdb.Transaction) -> set[int]:
-        found = (self._runs.load(transaction, one) for one in self._runs.open_numbers(transaction))
-        return {run.parent_number for run in found if run is not None}
 
     def _events(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
         return self._database.last(transaction, "events", info.number)

@@ -5,6 +5,7 @@ Rules:
 1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
    one transaction puts all of an intake's runs onto the list.
 2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
+3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from ..tape.codec import BadRecord, pack_map, unpack
 from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
+from .errors import StoreError
 from .exchanges import Exchanges, Record
 from .layout import number_key, pair_key
 from .log import EventLog
@@ -47,6 +49,7 @@ class Intake:
         self._log = log
         self._exchanges = exchanges
         self._messages = messages
+        self._lost = database.writer.lost
         self._begun: list[int] = []
         self._chains: dict[int, tuple[int, bytes]] = {}
 
@@ -68,7 +71,7 @@ class Intake:
         return self._mark(None)
 
     def begin_again(self, info: RunInfo) -> int:
-        """Give the number of a run of the list, whose rows are to come back; `published` says that they have.
+        """Give the number of a run of the list, whose rows are to come back; `publish_again` says that they have.
 
         Nobody sees them before: its row says that it is away.
         Raises: StoreUnwritable.
@@ -110,10 +113,11 @@ class Intake:
 
         runs: as they ended, each with the number it was begun under, the name it should have, and `parent_number` 0
             or that of another of them, or of a run in the store. A taken name becomes another, as for a new run.
-        Raises: StoreUnwritable.
+        Raises: StoreError, where something of it is not there; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            self._check(transaction, runs)
             found: dict[int, RunInfo] = {}
             for told in runs:
                 assert told.status is not RunStatus.OPEN
@@ -142,9 +146,25 @@ class Intake:
         self._begun = [number for number in self._begun if number not in published]
         return made
 
-    def published(self, number: int) -> None:
-        """Drop nothing of a run any more: its rows are seen."""
-        self._begun.remove(number)
+    def publish_again(self, info: RunInfo, at_ns: int) -> None:
+        """Say that all of a run that was begun again is here.
+
+        Raises: StoreError, where not all of it is; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            self._check(transaction, [info])
+            now = self._runs.load(transaction, info.number)
+            if now is None or now.archived is None:
+                raise StoreError(f"run {info.id!r} was deleted meanwhile", "nothing was recalled")
+            here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
+            self._runs.put(transaction, here)
+            transaction.delete(_MARK + number_key(info.number), db=self._database.tables["meta"])
+            for forget in self._runs.ended:
+                forget(info.number)
+
+        self._database.writer.call(operation)
+        self._begun.remove(info.number)
 
     def _mark(self, known: int | None) -> int:
         us = self._runs.owner
@@ -159,6 +179,20 @@ class Intake:
         number: int = self._database.writer.call(operation)
         self._begun.append(number)
         return number
+
+    def _check(self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]) -> None:
+        """Raise StoreError unless all that was taken in is there. Writer's thread."""
+        if self._database.writer.lost != self._lost:
+            raise StoreError(
+                "a record could not be written; the log says why", "nothing was imported"
+            )
+        meta = self._database.tables["meta"]
+        for run in runs:
+            if transaction.get(_MARK + number_key(run.number), db=meta) is None:
+                raise StoreError(
+                    f"what was read of run {run.id!r} was dropped by a process that took this one for dead",
+                    "nothing was imported; try again while nothing else writes to the store",
+                )
 
     def _wait(self) -> None:
         if self._database.writer.waiting >= _MOST_WAITING:
