@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..config import Config, Control, Listen, Mode
-from ..store import RunInfo, RunOpen, RunStatus
+from ..addons.session import Session
+from ..config import Config, Control, Listen, Mode, OnFull
+from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
 from ..timeline import Receipt, build, exit_code, render_receipt
 from .engine.loop import new_event_loop
@@ -28,6 +29,8 @@ from .sockets import SocketWatch
 from .trust import environment, proxy_url
 
 UNTESTABLE = 125
+_NOT_WHOLE = 2
+"""Ends `record` where the run has a gap, and its command ended with 0."""
 _PASSED_ON = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -95,9 +98,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         if session is None:
             info = await _empty_run(runtime, config, run)
         else:
-            assert session.run is not None
-            info = session.run
-        _note(runtime, info, {"child_exit": code, "contained": False})
+            info = await _begun(session)
+        await _note(runtime, info, {"child_exit": code, "contained": False})
         if watching and watch.seen:
             sockets = [
                 {
@@ -111,7 +113,7 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
                 for seen in watch.seen
             ]
             event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
-            runtime.store.append(info.number, event)
+            await runtime.store.append_durably(info.number, event, vital=True)
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -120,10 +122,17 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
                 say("playhead: waiting for late answers")
             runtime.sessions.end(session, reason)
         await runtime.sessions.close(reason)
-        receipt = await asyncio.to_thread(build, runtime.store, runtime.store.reload(info))
+        ended = runtime.store.reload(info)
+        if ended.status is RunStatus.OPEN:
+            raise StoreUnwritable(
+                f"run {info.id!r} could not be sealed: the store cannot be written",
+                "free space: the run is shown as recovered then",
+            )
+        receipt = await asyncio.to_thread(build, runtime.store, ended)
     show(receipt, output)
     if config.mode is Mode.RECORD:
-        return code
+        passes = config.on_full is OnFull.PASS
+        return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
     return exit_code(receipt) or code
 
 
@@ -165,8 +174,24 @@ async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
     )
 
 
-def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
-    runtime.store.append(info.number, Event(EventKind.NOTED, time.time_ns(), data))
+async def _begun(session: Session) -> RunInfo:
+    """Give a session's run, beginning it where that could not be done before.
+
+    Raises: StoreUnwritable.
+    """
+    if session.begin_later is not None:
+        await session.begin_later()
+    if session.run is None:
+        raise StoreUnwritable(
+            "nothing was recorded: the store could not be written",
+            "free space or make the folder writable, then record again",
+        )
+    return session.run
+
+
+async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
+    event = Event(EventKind.NOTED, time.time_ns(), data)
+    await runtime.store.append_durably(info.number, event, vital=True)
 
 
 def show(receipt: Receipt, output: Output) -> None:

@@ -6,7 +6,16 @@ from typing import Any
 
 from ..config import Config
 from ..config.values import LABEL_RULE, is_label
-from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, compact, hold_alone
+from ..store import (
+    RunInfo,
+    RunOpen,
+    RunStatus,
+    Store,
+    StoreError,
+    compact,
+    hold_alone,
+    without_ballast,
+)
 from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
@@ -56,6 +65,11 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     size = _size(config)
     if dry_run:
         return Collected(sentences, False, 0, size, size, "")
+    with without_ballast(config.store):
+        return _collect(config, size)
+
+
+def _collect(config: Config, size: int) -> Collected:
     with Store.open(config.store) as store, ProgressBar("deleting") as progress:
         sentences = _judge(config, store)
         gone = [store.get_run(one.run.name) for one in sentences if one.goes]
@@ -114,12 +128,13 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     find_erased(config, name)
     # Asked first: nothing half done where another process has it open.
     hold_alone(config.store, "erasing").close()
-    with Store.open(config.store) as store:
-        gone = _line(store, store.get_run(name))
-        store.delete_runs(gone)
-        store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
-    with ProgressBar("compacting") as progress:
-        compact(config.store, progress)
+    with without_ballast(config.store):
+        with Store.open(config.store) as store:
+            gone = _line(store, store.get_run(name))
+            store.delete_runs(gone)
+            store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
+        with ProgressBar("compacting") as progress:
+            compact(config.store, progress)
     return gone
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..addons.sessions import Processes, Sessions, name_after
-from ..config import Config, ConfigError, Listen, Watcher
+from ..config import Config, ConfigError, Durability, Listen, Watcher
 from ..store import Store
 from ..tape.redact import Redactor
 from . import sockets
@@ -75,7 +75,11 @@ class Runtime:
                 self.config.store, self.config.public_ca_dir, upstream_ca=self.config.upstream_ca
             )
             key = open_redaction_key(self.config.store)
-            self.store = Store.open(self.config.store)
+            self.store = Store.open(
+                self.config.store,
+                power=self.config.durability is Durability.POWER,
+                ballast=self.config.ballast_mib << 20,
+            )
             stack.callback(self.store.close)
             finder = _Finder()
             self.sessions = Sessions(
@@ -122,7 +126,7 @@ class Runtime:
         self.on_config(found)
         if isinstance(found, ConfigError):
             return None
-        fixed = ("store", "listen", "ca_dir", "upstream_ca", "control")
+        fixed = ("store", "durability", "ballast_mib", "listen", "ca_dir", "upstream_ca", "control")
         changed = [name for name in fixed if getattr(found, name) != getattr(self.config, name)]
         if changed:
             logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))

@@ -10,6 +10,7 @@ from .exchanges import Record
 from .intake import Intake
 from .key import StoreKey, find_key, make_key_file, read_key
 from .lock import hold_alone
+from .room import without_ballast
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
 from .store import Store
@@ -34,4 +35,5 @@ __all__ = [
     "hold_alone",
     "make_key_file",
     "read_key",
+    "without_ballast",
 ]

@@ -1,7 +1,7 @@
 """The files of bodies too large to be held.
 
-    bodies/HH/HASH        a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
-    bodies/partial-PID-N  one that is on its way; those of processes that died go when the store is opened
+    bodies/HH/HASH          a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
+    bodies/partial-OWNER-N  one that is on its way; those of processes that died go when the store is opened
 
 In an encrypted store the folder is `bodies-KEYID`, the files are sealed (`frames`), and HASH is a keyed one. Equal
 bodies are one file.
@@ -20,6 +20,7 @@ from ..tape.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..tape.model import Chunk, Spilled
 from .errors import LogCorrupt, StoreUnwritable
 from .frames import Bytes, File, begin_file, open_file
+from .owners import is_held
 from .vault import Vault
 
 PIECE_BATCH = 1024
@@ -32,9 +33,15 @@ _numbers = itertools.count(1)
 class BodyFiles:
     """The folder of body files of a store."""
 
-    def __init__(self, store: Path, vault: Vault) -> None:
+    def __init__(self, store: Path, vault: Vault, owner: str = "") -> None:
+        """Keep them in the store of a folder.
+
+        owner: name of the file of this process, where it has one.
+        """
         self.folder = store / vault.folder
         self.vault = vault
+        self.owner = owner or str(os.getpid())
+        self._store = store
 
     def path(self, digest: bytes) -> Path:
         """Give the place of a kept body."""
@@ -150,10 +157,14 @@ class BodyFiles:
     def clear_partial(self) -> None:
         """Remove what processes that have died were writing."""
         for path in self.folder.glob("partial-*"):
-            pid = path.name.split("-")[1]
-            if not pid.isdigit() or (int(pid) != os.getpid() and not psutil.pid_exists(int(pid))):
+            if not self._is_alive(path.name.split("-")[1]):
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+    def _is_alive(self, owner: str) -> bool:
+        if owner.isdigit():  # of one that has no file
+            return int(owner) == os.getpid() or psutil.pid_exists(int(owner))
+        return is_held(self._store, owner)
 
 
 class Partial:
@@ -171,7 +182,7 @@ class Partial:
         folder = files.folder
         self._digest = digest or Digest()
         self._finished: tuple[bytes, bytes] | None = None
-        self._path = folder / f"partial-{os.getpid()}-{next(_numbers)}"
+        self._path = folder / f"partial-{files.owner}-{next(_numbers)}"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             descriptor = os.open(

@@ -66,7 +66,7 @@ class Intake:
         """
         check_name(name)
         us = self._runs.owner
-        owner = pack_map({"owner": (us.pid, us.started)})
+        owner = pack_map({"owner": (us.pid, us.started, us.file)})
 
         def operation(transaction: lmdb.Transaction) -> int:
             number = self._runs.allot(transaction)
@@ -155,14 +155,14 @@ def drop_unpublished(database: Database, transaction: lmdb.Transaction) -> None:
     table = database.tables["meta"]
     with transaction.cursor(table) as cursor:
         rows = [(bytes(key), bytes(value)) for key, value in cursor]
-    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(value)]
+    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(database, value)]
     _drop(database, transaction, [int.from_bytes(key[len(_MARK) :], "big") for key in dead])
 
 
-def _alive(value: bytes) -> bool:
+def _alive(database: Database, value: bytes) -> bool:
     try:
         told: Any = unpack(value)
-        return is_alive(Owner(*told["owner"]))
+        return is_alive(database.path, Owner(*told["owner"]))
     except (BadRecord, TypeError, KeyError):
         return False
 
