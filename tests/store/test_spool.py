@@ -1,7 +1,6 @@
 """Bodies too large to be held: written while they pass, kept under their hash, read back whole or not at all."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from blake3 import blake3
 from playhead.store import Store, StoreUnwritable
 from playhead.store.body_files import BodyFiles
 from playhead.store.errors import LogCorrupt
+from playhead.store.owners import take_file
 from playhead.store.vault import Vault
 from playhead.tape.model import Chunk, Spilled
 
@@ -95,6 +95,9 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         spool = store.spool()
         spool.write(b"x")
+    alive = take_file(store_dir)
+    theirs = store_dir / "bodies" / f"partial-{alive.name}-1"
+    theirs.write_bytes(b"half")
     ended = await asyncio.create_subprocess_exec("true")
     await ended.wait()
     dead = ended.pid
@@ -105,4 +108,7 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     spool.drop()
     await asyncio.sleep(0)
     assert gone.name not in left
-    assert any(name.startswith(f"partial-{os.getpid()}-") for name in left)
+    assert left == [theirs.name], "and what it had left itself, before it let go of the store"
+    alive.close()
+    with Store.open(store_dir):
+        assert not theirs.exists()

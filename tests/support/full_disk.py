@@ -1,9 +1,9 @@
 """What happens on a small disk that fills: run inside a mount namespace of its own, see `tests/journeys/test_store_full.py`.
 
-    full_disk agent URL STORE ON_FULL     asks, fills the disk, asks, makes room, asks; prints what it saw as JSON
-    full_disk poller URL                  asks for what `player` asks for
-    full_disk player URL STORE            asks for the same as a tape has, on a disk that fills meanwhile
-    full_disk delete STORE                deletes runs where the disk is full to the last byte
+full_disk agent URL STORE ON_FULL     asks, fills the disk, asks, makes room, asks; prints what it saw as JSON
+full_disk poller URL                  asks for what `player` asks for
+full_disk player URL STORE            asks for the same as a tape has, on a disk that fills meanwhile
+full_disk delete STORE                deletes runs where the disk is full to the last byte
 """
 
 import asyncio
@@ -29,7 +29,7 @@ SEEN_S = 20.0
 def ask(url: str, body: bytes | None = None) -> int:
     """Ask through the proxy that the environment names; give the status, or 0 where it is not told."""
     try:
-        with urllib.request.urlopen(url, body, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(url, body, timeout=10) as answer:
             answer.read()
             return int(answer.status)
     except urllib.error.HTTPError as error:
