@@ -17,7 +17,7 @@ COPY web/ web/
 COPY addons/ addons/
 COPY proxy/ proxy/
 COPY examples/ examples/
-RUN python -m venv /opt/playhead && /opt/playhead/bin/pip install --no-cache-dir .
+RUN python -m venv /opt/playhead && /opt/playhead/bin/pip install --no-cache-dir ".[prices]"
 
 FROM ${BASE_IMAGE}
 # Volumes that are empty take over owner and mode of these folders. /ca holds public files alone.

@@ -1,5 +1,6 @@
 """The order of the hooks: who is asking, what is decided, then what is done about it."""
 
+from .contract import Breached, Contract
 from .control import Control
 from .duplex import Duplex
 from .fault import Fault
@@ -24,7 +25,9 @@ def chain(sessions: Sessions) -> list[object]:
         Identify(sessions),
         Protocol(sessions),
         Tunnels(sessions),
+        Contract(),
         Judge(sessions),
+        Breached(),
         Control(),
         Gate(sessions),
         Fault(),

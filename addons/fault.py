@@ -40,7 +40,7 @@ class Fault:
         if flight.session.config.faults:
             upgrade = is_upgrade(flight.fields)
             flight.injection = flight.session.faults.take(flight.facts, upgrade=upgrade)
-        return self.request(flow)
+        return self.request(flow) if flight.injection is not None else None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin what is done to a request that is about to be sent on."""
@@ -77,6 +77,7 @@ def note_injected(flight: Flight) -> None:
         return
     flight.warnings.append(injection.text)
     flight.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
+    flight.session.tally.injected[injection.kind.value] += 1
     flight.session.note(
         EventKind.INJECTED,
         seq=flight.seq,

@@ -6,6 +6,7 @@ A flight belongs to the event loop. It lives in `flow.metadata` and ends with it
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ from .outcome import idempotency_key, repeat_row
 from .session import Session
 
 if TYPE_CHECKING:
+    from .terms import Terms
     from .websocket import Kept, Played
 
 _KEY = "playhead"
@@ -126,6 +128,10 @@ class Flight:
         """Whether its client left while it was held."""
         self.injection: Injection | None = None
         """The fault on purpose that hits it."""
+        self.terms: Terms | None = None
+        """The contracts that hold for it; None where there are none."""
+        self.withheld = False
+        """Whether its client is played a refusal in the place of a recorded answer."""
         self.delayed: asyncio.Event | None = None
         """Ends the wait of one that is delayed on purpose."""
         self.muted = False
@@ -209,6 +215,11 @@ class Flight:
     def request_class(self) -> RequestClass:
         """Its class."""
         return self.facts.request_class
+
+    @property
+    def holds(self) -> bool:
+        """Whether its answer is held back until it has been checked."""
+        return self.terms is not None and self.terms.holds
 
     @property
     def keep_reading(self) -> bool:
@@ -333,7 +344,7 @@ class Flight:
         if self.delayed is not None:
             self.delayed.set()
         if self.gone is None and not self.saved:
-            sent = 0 if self.muted else self.taken
+            sent = 0 if self.muted or self.holds else self.taken
             self.gone = Gone(self.now_us(), sent, self.head_sent)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
@@ -342,8 +353,15 @@ class Flight:
         phase: how far it had come before the answer began.
         """
         begun = bool(self.taken) or self.head_sent
+        text = self.session.redactor.words(text)  # it quotes what the upstream said
         self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
+
+
+def words_of(client: connection.Client) -> Callable[[str], str]:
+    """Give what takes the secrets of a client's run out of a text for people."""
+    found: Callable[[str], str] = getattr(client, "words", str)
+    return found
 
 
 def spools_of(client: connection.Client) -> set[Any]:

@@ -54,6 +54,7 @@ class Gate:
             reason=decision.reason,
             rule=decision.rule,
             repeat=decision.repeat,
+            words=session.redactor.words,
         )
         more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
         session.note(
@@ -78,6 +79,7 @@ class Gate:
                 ruled = Ruled(Ruling.ENDED, reason=str(session.stopped))
         finally:
             self._gates.let_go(held, ruled)
+            session.tally.rulings[ruled.ruling.value] += 1
         session.note(
             EventKind.RULED,
             seq=flight.seq,

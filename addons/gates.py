@@ -7,7 +7,9 @@ stands. Belongs to the event loop.
 import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from .. import PlayheadError
 from ..config import Gate
@@ -39,13 +41,15 @@ class Held:
     repeat: Repeat | None
     since_ns: int
     deadline_s: float
+    words: Callable[[str], str]
+    """Takes the secrets of its run out of what people say."""
     ruled: "asyncio.Future[Ruled]"
 
     def rule_on(self, ruled: Ruled) -> bool:
         """Take a ruling; False where there is one already."""
         if self.ruled.done():
             return False
-        self.ruled.set_result(ruled)
+        self.ruled.set_result(replace(ruled, reason=self.words(ruled.reason)))
         return True
 
     async def wait(self) -> Ruled:
@@ -71,9 +75,13 @@ class Gates:
         """Count what is held."""
         return len(self._held)
 
-    def listed(self) -> list[Held]:
+    def listed(self, most: int | None = None) -> list[Held]:
         """Give what is held, oldest first."""
-        return list(self._held.values())
+        return list(islice(self._held.values(), most))
+
+    def find(self, name: str) -> Held | None:
+        """Find what is held by its name."""
+        return self._held.get(name)
 
     def hold(
         self,
@@ -85,6 +93,7 @@ class Gates:
         reason: str,
         rule: str,
         repeat: Repeat | None,
+        words: Callable[[str], str] = str,
     ) -> Held:
         """Begin to hold a request."""
         name = gate_name(run, seq)
@@ -99,6 +108,7 @@ class Gates:
             repeat=repeat,
             since_ns=time.time_ns(),
             deadline_s=gate.deadline_s,
+            words=words,
             ruled=asyncio.get_running_loop().create_future(),
         )
         return held

@@ -20,14 +20,14 @@ from ..tape.classify import classify
 from ..tape.cursor import Hit, Unknown
 from ..tape.divergence import Dependence
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
-from ..tape.policy import Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
+from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
 from .duplex import is_duplex
 from .flight import Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
 from .sessions import Sessions
-from .standing import asks_for_repeats, decide_leaving
+from .standing import asks_for_repeats, breaching, decide_leaving
 from .stub import imitate_tape
 from .tunnels import find_missed, take_missed
 from .wire import read_request
@@ -77,8 +77,9 @@ class Judge:
         attach(flow, flight)
         if session.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
-        # What a gate may hold is read whole before any of it is sent.
-        if is_duplex(message) and session.policy.find_gate(facts) is None:
+        # What a contract speaks of or a gate may hold is read whole before any of it is sent.
+        asked = session.contracts is not None and session.contracts.asks(facts)
+        if is_duplex(message) and not asked and session.policy.find_gate(facts) is None:
             self._judge_head(flow, flight)
 
     def _judge_head(self, flow: http.HTTPFlow, flight: Flight) -> None:
@@ -216,7 +217,7 @@ class Judge:
 
     def _settle(self, flight: Flight, session: Session, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
-        now = Standing(model=flight.made is not None)
+        now = breaching(flight, Standing(model=flight.made is not None))
         flight.decision = decide(flight.facts, session.mode, session.policy, found, now)
         flight.found = found
         if flight.decision.action is not Action.SERVE:
@@ -278,7 +279,8 @@ class Judge:
             if not isinstance(hit, Hit) and session.policy.imitates(flight.facts):
                 await self._settle_stub(flight, session, hit)
             else:
-                flight.decision = decide(flight.facts, session.mode, session.policy, hit)
+                now = breaching(flight, CALM)
+                flight.decision = decide(flight.facts, session.mode, session.policy, hit, now)
 
     async def _find_needs(self, flight: Flight, session: Session, seq: Seq) -> Dependence | None:
         """Find what a request depends on that has not been served, if it is answered by exchange `seq`."""

@@ -1,5 +1,7 @@
 """Answer from the tape; go no further than the tape."""
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 from mitmproxy import http
@@ -10,6 +12,7 @@ from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.policy import Action
 from ..tape.script import Steps, script
 from . import websocket
+from .contract import judge_recorded, lay_refusal
 from .fault import lay_fault, note_injected
 from .flight import Flight, find_flight, note_verdict
 from .outcome import idempotency_key
@@ -24,28 +27,47 @@ _TAIL_BYTES = 4096
 class Playback:
     """Put the recorded outcome into the flight, for the stream to play."""
 
-    def request(self, flow: http.HTTPFlow) -> None:
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Serve the recorded exchange that was decided on."""
         flight = find_flight(flow)
         if flight is None or flight.decision is None or flight.early is not None:
-            return
-        decision, session, request = flight.decision, flight.session, flight.request
+            return None
+        decision, session = flight.decision, flight.session
         if decision.action is not Action.SERVE:
-            return
+            return None
         assert session.tape is not None
         assert decision.seq is not None
-        assert request is not None
         exchange = flight.recorded or session.store.find_exchange(session.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
+        if flight.terms is not None and flight.terms.bound.answers:
+            return self._serve_judged(flow, flight, exchange)
+        self._serve(flow, flight, exchange)
+        return None
+
+    async def _serve_judged(self, flow: http.HTTPFlow, flight: Flight, exchange: Exchange) -> None:
+        """Serve an exchange whose answer is held to a contract."""
+        terms = flight.terms
+        assert terms is not None
+        await asyncio.to_thread(judge_recorded, flight, terms, exchange)
+        if flight.finished:  # its client has left, or its run has ended
+            return
+        self._serve(flow, flight, exchange)
+        terms.tell(flight, recorded=bool(exchange.withheld))
+
+    def _serve(self, flow: http.HTTPFlow, flight: Flight, exchange: Exchange) -> None:
+        decision, session, request = flight.decision, flight.session, flight.request
+        assert decision is not None
+        assert request is not None
         if session.bus is not None:
             flight.answered = exchange
         response = exchange.response
         if flight.injection is not None:
             note_injected(flight)
             decision = flight.decision
+            assert decision is not None
         verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101 and flight.injection is None:
             wrong = websocket.serve(flight, flow, exchange)
@@ -54,6 +76,9 @@ class Playback:
                 verdict, reason = VerdictKind.REFUSED, wrong
         else:
             play(flight, exchange)
+            withheld = flight.terms.withheld if flight.terms is not None else ""
+            if (withheld or exchange.withheld) and flight.injection is None:
+                lay_refusal(flight, exchange, withheld or exchange.withheld)
         match = "repeated" if decision.repeated else "canonical"
         # Bytes that are on the tape may be those of another of the requests that are the same under the rules.
         if match == "canonical" and flight.exact:

@@ -15,6 +15,7 @@ from ..config import Mode
 from ..store import Record as StoredRecord
 from ..store import StoreError, StoreUnwritable
 from ..tape.canonical import raw_key
+from ..tape.contract_hold import can_hold
 from ..tape.conversation import ABRUPT
 from ..tape.divergence import one_line
 from ..tape.events import Event, EventKind
@@ -34,7 +35,7 @@ from ..tape.model import (
 from ..tape.policy import Action
 from .effects import Effect
 from .failure import INTERNAL, NOT_SENT
-from .flight import Flight, find_flight, note_verdict
+from .flight import HELD_BYTES, Flight, find_flight, note_verdict
 from .outcome import idempotency_key, intent_row, outcome_event
 from .session import Session
 from .sessions import Sessions
@@ -111,6 +112,8 @@ class Record:
         flight.event_stream = kind.lower().startswith("text/event-stream")
         if flow.request.method != "HEAD":
             flight.announced = announced_length(flow.response.data.headers.fields)
+        if flight.terms is not None and flight.recording:
+            flight.terms.holds = _may_hold(flight, flow.response)
 
     async def playhead_release(self, flight: Flight) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
@@ -301,9 +304,15 @@ class Record:
             try:
                 await self._write(flight, answer, complete=complete)
             except StoreUnwritable as error:
+                if flight.terms is not None and flight.terms.holds:
+                    raise  # it is checked where it is written, and not let go unchecked
                 flight.unkept = True
                 flight.session.miss(error, exchanges=1)
-            if complete and flight.gone is None:
+            withheld = False
+            if flight.terms is not None:
+                flight.terms.tell(flight)
+                withheld = bool(flight.terms.withheld)
+            if complete and flight.gone is None and not withheld:
                 for effect in (flight.effect, flight.gated):
                     if effect is not None:
                         effect.seen = True  # the last byte is released now
@@ -325,6 +334,15 @@ def _append_intent(flight: Flight) -> None:
     """Log an intent that nobody waits for."""
     assert flight.session.run is not None
     flight.session.store.append_made(flight.session.run.number, lambda: _intent(flight))
+
+
+def _may_hold(flight: Flight, answer: http.Response) -> bool:
+    """Say whether an answer is held back until it has been checked."""
+    terms = flight.terms
+    if terms is None or flight.injection is not None or flight.announced > HELD_BYTES:
+        return False
+    method, fields = flight.flow.request.method, answer.data.headers.fields
+    return terms.bound.refuses_answers and can_hold(method, answer.status_code, fields)
 
 
 def _intent(flight: Flight) -> Event:
@@ -395,6 +413,7 @@ class _Maker:
         "places",
         "spilled",
         "tell",
+        "terms",
     )
 
     def __init__(
@@ -418,6 +437,8 @@ class _Maker:
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
+        judges = flight.terms is not None and flight.terms.bound.answers
+        self.terms = flight.terms if judges and complete and tell is _outcome else None
         self.end_us = flight.now_us()
         self.pieces = list(flight.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
@@ -460,8 +481,13 @@ class _Maker:
         if self.charged is not None:
             self.charged.charge(flight, request, response)
         if response is not None:
-            response, more, changed = session.redactor.response(response)
+            came = response
+            response, more, changed = session.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
+            if self.terms is not None:
+                held = self.terms.holds and flight.gone is None
+                words = session.redactor.words
+                self.terms.judge(request, came, response, words, held=held)
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
         assert decision is not None
@@ -484,8 +510,9 @@ class _Maker:
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=flight.repeat,
+            withheld=flight.terms.withheld if flight.terms is not None else "",
             tunnel=flight.tunnel,
-            conversation=self.conversation,
+            conversation=session.redactor.conversation(self.conversation),
         )
         if session.bus is not None:
             flight.answered = exchange

@@ -18,8 +18,9 @@ from ..tape.canonical import raw_key
 from ..tape.divergence import Divergence
 from ..tape.events import EventKind
 from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
-from ..tape.policy import LIMITS, Action
+from ..tape.policy import CONTRACTS, LIMITS, Action
 from ..tape.refusal import (
+    CONTRACT_BROKEN,
     LIMIT_REACHED,
     NOT_ON_TAPE,
     REFUSAL_STATUS,
@@ -64,8 +65,10 @@ class Refuse:
         stopped = session.stopped is not None
         telemetry = flight.request_class is RequestClass.TELEMETRY
         limited = decision.rule == LIMITS
-        # Who was stopped has not diverged.
-        if session.tape is not None and not telemetry and not stopped and not limited:
+        broken = decision.rule.startswith(f"{CONTRACTS} ")
+        # Who was stopped has not diverged, nor has who was refused for something else than the tape.
+        elsewhere = stopped or limited or broken
+        if session.tape is not None and not telemetry and not elsewhere:
             divergence = await asyncio.to_thread(explain, session, flight, request)
         reason = session.problem or decision.reason
         more: dict[str, Any] = {}
@@ -73,7 +76,8 @@ class Refuse:
             flow.response, more = stubbed(flight, decision)
             verdict = VerdictKind.STUBBED
         else:
-            code = STOPPED if stopped else LIMIT_REACHED if limited else NOT_ON_TAPE
+            codes = ((stopped, STOPPED), (limited, LIMIT_REACHED), (broken, CONTRACT_BROKEN))
+            code = next((name for said, name in codes if said), NOT_ON_TAPE)
             body = refusal_body(request, divergence, reason, code)
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)

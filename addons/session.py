@@ -24,6 +24,7 @@ from ..tape.canonical import (
     fingerprint,
     raw_key,
 )
+from ..tape.contract_rules import Contracts
 from ..tape.cursor import Cursor
 from ..tape.events import Event, EventKind
 from ..tape.faults import Faults
@@ -80,10 +81,15 @@ class Session:
         """What was still on its way when it was ended."""
         self.bus: Bus | None = None
         """Where each effect is told."""
-        self.teller = Teller(lambda lost: self.note(EventKind.LOST, lost=lost))
+        self.teller = Teller(
+            lambda lost: self.note(EventKind.LOST, lost=lost),
+            lambda sink: self.tally.lost.update([sink]),
+        )
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
+        self.contracts = Contracts.of(config) if run is not None else None
+        """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
         self.rules: Rules = compile_rules(config.ignore, thread_time)
         self.redactor = redactor

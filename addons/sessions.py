@@ -177,6 +177,7 @@ class Sessions:
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = session
             session.clients[client.id] = client
+            client.words = session.redactor.words  # type: ignore[attr-defined]  # see `words_of`
         return session
 
     def leave(self, client: connection.Client) -> None:
@@ -185,6 +186,10 @@ class Sessions:
         if session is not None:
             session.clients.pop(client.id, None)
             session.tunnels.pop(client.id, None)
+
+    def redactor(self) -> Redactor:
+        """Make what takes secrets out of texts, under the settings of now."""
+        return self._redactor(self.config)
 
     @property
     def open(self) -> list[Session]:
@@ -612,6 +617,7 @@ def _note_rules(session: Session) -> None:
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
         rules["live"] = _live(session)
+    rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
     ]

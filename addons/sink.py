@@ -49,6 +49,8 @@ class Teller:
 
     note: Callable[[dict[str, int]], None]
     """Keeps how many rows are lost, by sink."""
+    count: Callable[[str], None] = lambda _: None
+    """Counts a row that is lost to a sink, for who measures."""
     lost: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
     """What of that is in the log."""
@@ -58,6 +60,7 @@ class Teller:
     def lose(self, name: str) -> None:
         """Count a row that a sink does not get; the first at once, should we die before the run is sealed."""
         self.lost[name] = self.lost.get(name, 0) + 1
+        self.count(name)
         if name not in self.noted:
             self.say()
 

@@ -4,6 +4,8 @@ An effect is noted as soon as it is decided on, before it is sent, so that two a
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
 """
 
+from dataclasses import replace
+
 from ..tape.gate import is_undone
 from ..tape.model import RequestClass
 from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
@@ -33,12 +35,24 @@ def decide_leaving(flight: Flight, policy: Policy, found: Found | None) -> Decis
     if decision.action in _LEAVING:
         meter.count(flight)
     elif decision.rule == LIMITS and spent is not None:
+        session.tally.limited[spent.limit] += 1
         meter.tell(flight, spent)
     return decision
 
 
+def breaching(flight: Flight, now: Standing) -> Standing:
+    """Add how a request breaks a contract that says refuse, if it does."""
+    terms = flight.terms
+    if terms is None or terms.bound.request is None or not terms.breach:
+        return now
+    return replace(now, breach=terms.breach, contract=terms.bound.request.match.text)
+
+
 def _standing(flight: Flight) -> Standing:
-    """Give what a gate has to know of the run; notes the effect where one asks for that."""
+    """Give what a contract or a gate has to know; notes the effect where a gate asks for that, and it may leave."""
+    now = breaching(flight, CALM)
+    if now.breach:
+        return now
     if flight.effect_key is None or not asks_for_repeats(flight):
         return CALM
     assert flight.request is not None

@@ -33,10 +33,20 @@ class Tally:
         """By mode, class and what was done."""
         self.faults: Counter[str] = Counter()
         """Exchanges that failed below HTTP, by kind."""
+        self.contracts: Counter[str] = Counter()
+        """Violations of contracts, by what they were found in: `request`, `response`, `model`."""
         self.runs: Counter[str] = Counter()
         """Runs that were opened, by mode."""
         self.stopped = 0
         """Runs that somebody stopped."""
+        self.rulings: Counter[str] = Counter()
+        """What became of requests that a gate held, by ruling."""
+        self.limited: Counter[str] = Counter()
+        """Requests that were refused because a limit was used up, by limit."""
+        self.injected: Counter[str] = Counter()
+        """Faults on purpose, by kind."""
+        self.lost: Counter[str] = Counter()
+        """Rows that a sink did not get, by sink."""
 
     def add(self, flight: "Flight") -> None:
         """Count a request that has ended."""

@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -29,6 +29,7 @@ import nagle
 import nearest
 import pace
 import redact
+import sealing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
 from report import Bar, Section, render, render_bars
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "match": matching.matching,
     "nearest": nearest.nearest,
     "redact": redact.redact,
+    "sealing": sealing.sealing,
 }
 _ROUNDS = {
     "record": 5,
@@ -60,6 +62,7 @@ _ROUNDS = {
     "match": 5,
     "nearest": 20,
     "redact": 15,
+    "sealing": 15,
 }
 _MOST_ROUNDS = 50
 

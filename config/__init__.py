@@ -9,9 +9,11 @@ from .load import load, loads, override
 from .match import Match, parse_match
 from .schema import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
+    ContractRule,
     Control,
     Durability,
     EffectRule,
@@ -32,6 +34,7 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sandbox,
     Sink,
     Tls,
     UpstreamEncoding,
@@ -41,10 +44,12 @@ from .watch import Watcher
 
 __all__ = [
     "Answer",
+    "Breach",
     "ClassLive",
     "Classes",
     "Config",
     "ConfigError",
+    "ContractRule",
     "Control",
     "Durability",
     "EffectRule",
@@ -67,6 +72,7 @@ __all__ = [
     "RedactRule",
     "Retention",
     "Runs",
+    "Sandbox",
     "Sink",
     "Tls",
     "UpstreamEncoding",

@@ -12,7 +12,7 @@ Source: the marks of PyYAML's composed nodes; JSON's number grammar, RFC 8259 se
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import yaml
@@ -157,6 +157,21 @@ class Value:
         """Give a mapping with fixed keys."""
         given = {entry.name: entry.value for entry in self.entries(known) if entry.name in known}
         return Fields(self, given)
+
+    def find(self, path: Sequence[str | int]) -> "Value":
+        """Find the value that these names and indices lead to, or the last on the way there."""
+        found = self
+        for step in path:
+            if isinstance(step, int):
+                inside = found.items() if isinstance(found.node, yaml.SequenceNode) else []
+                below = inside[step : step + 1]
+            else:
+                entries = found.entries() if found.is_mapping else []
+                below = [one.value for one in entries if one.name == step]
+            if not below:
+                break
+            found = below[0]
+        return found
 
     def json(self) -> str:
         """Render as compact JSON.

@@ -16,12 +16,15 @@ from pathlib import Path
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
+from .json_schema import BadSchema, compile_schema
 from .match import Match
 from .schema import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
+    ContractRule,
     Control,
     Durability,
     EffectRule,
@@ -41,10 +44,12 @@ from .schema import (
     RedactRule,
     Retention,
     Runs,
+    Sandbox,
     Sink,
     Tls,
     UpstreamEncoding,
 )
+from .schema_file import read_schema
 from .values import (
     LABEL_RULE,
     check_json_path,
@@ -63,6 +68,7 @@ from .values import (
     parse_host,
     parse_keep,
     parse_listen,
+    parse_live_match,
     parse_mode,
     parse_model_drift,
     parse_pace,
@@ -80,7 +86,10 @@ from .values import (
     url_host,
 )
 
-FLAGS = ("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+FLAGS = (
+    *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
+    *("sandbox", "capture"),
+)
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
 _NO_MATCH = Match("", frozenset(), "", "", None, "")
@@ -98,6 +107,7 @@ _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 205, 304)
+_CONTAINMENT = choice("contained", "strict", "none")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -233,6 +243,10 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, runs=runs, playback=replace(config.playback, run=run))
         case "store":
             return replace(config, store=parse_place(text))
+        case "sandbox":
+            return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
+        case "capture":
+            return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -280,11 +294,13 @@ def _config(value: Value, base: Path | None) -> Config:
             "reads",
             "faults",
             "fault_seed",
+            "contracts",
+            "model_contracts",
             "ignore",
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "encrypt", "control"),
+        *("limits", "sink", "retention", "encrypt", "control", "sandbox"),
     )
     default = Config()
 
@@ -312,6 +328,8 @@ def _config(value: Value, base: Path | None) -> Config:
         reads=fields.each("reads", _read_rule),
         faults=fields.each("faults", _fault_rule),
         fault_seed=fields.parsed("fault_seed", integer(0, _MOST), default.fault_seed),
+        contracts=fields.each("contracts", lambda given: _contract_rule(given, base)),
+        model_contracts=fields.parsed("model_contracts", _model_breach, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
@@ -320,20 +338,25 @@ def _config(value: Value, base: Path | None) -> Config:
         retention=fields.section("retention", _retention, default.retention),
         encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
+        sandbox=fields.section("sandbox", _sandbox, default.sandbox),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)
     return config
 
 
+_Rule = LiveRule | ReadRule | EffectRule | ContractRule
+
+
 def _check_contradictions(document: Value, config: Config) -> None:
     """Note rules of which one can never have its say; for a document that is sound otherwise."""
     fields = document.fields(*(field.name for field in dataclasses.fields(Config)))
     said: list[tuple[Value, Said]] = []
-    listed: tuple[tuple[str, Sequence[LiveRule | ReadRule | EffectRule]], ...] = (
+    listed: tuple[tuple[str, Sequence[_Rule]], ...] = (
         ("live", config.live),
         ("reads", config.reads),
         ("effects", config.effects),
+        ("contracts", config.contracts),
     )
     for key, rules in listed:
         for value, rule in zip(fields.items(key), rules, strict=True):
@@ -373,11 +396,16 @@ def _check_idle_answers(fields: Fields, config: Config) -> None:
             )
 
 
-def _sayings(key: str, rule: LiveRule | ReadRule | EffectRule) -> dict[str, object]:
+def _sayings(key: str, rule: _Rule) -> dict[str, object]:
     """Give what a rule says, by the name of its key."""
     if isinstance(rule, EffectRule):
         says = {"answer": rule.answer, "gate": rule.gate, "on_miss": rule.on_miss}
         return {f"{key}.{name}": told for name, told in says.items() if told}
+    if isinstance(rule, ContractRule):
+        schemas = {"request": rule.request, "response": rule.response}
+        return {
+            f"{key}.{name}": (told, rule.on_violation) for name, told in schemas.items() if told
+        }
     if isinstance(rule, ReadRule):
         return {f"{key}.repeat": rule.repeat}
     return {key: rule.reason}
@@ -467,7 +495,8 @@ def _pattern(fields: Fields) -> Match:
 def _live_rule(value: Value) -> LiveRule:
     fields = value.fields("match", "reason")
     reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
-    return LiveRule(_pattern(fields), reason)
+    match = fields.required("match", parse_live_match, _MISSING_MATCH, _NO_MATCH)
+    return LiveRule(match, reason)
 
 
 def _effect_rule(value: Value) -> EffectRule:
@@ -483,6 +512,15 @@ def _effect_rule(value: Value) -> EffectRule:
     if value.is_mapping and len(fields.given) == 1 and "match" in fields.given:
         value.fault("says nothing but what it matches; expected answer, gate or on_miss")
     return rule
+
+
+def _sandbox(value: Value) -> Sandbox:
+    fields = value.fields("replay", "record")
+    default = Sandbox()
+    return Sandbox(
+        replay=fields.parsed("replay", _CONTAINMENT, default.replay),
+        record=fields.parsed("record", _CONTAINMENT, default.record),
+    )
 
 
 def _gate(value: Value) -> Gate | None:
@@ -618,6 +656,44 @@ def _check_fault(value: Value, fields: Fields, rule: FaultRule) -> None:
 
 def _fault_mode(text: str) -> Mode:
     return Mode(choice(Mode.RECORD.value, Mode.PLAYBACK.value)(text))
+
+
+def _contract_rule(value: Value, base: Path | None) -> ContractRule:
+    fields = value.fields("match", "request", "response", "on_violation")
+    default = ContractRule(_NO_MATCH)
+    rule = ContractRule(
+        match=_pattern(fields),
+        request=fields.section("request", lambda given: _schema(given, base), default.request),
+        response=fields.section("response", lambda given: _schema(given, base), default.response),
+        on_violation=fields.parsed("on_violation", _breach, default.on_violation),
+    )
+    if value.is_mapping and not any(
+        key in fields.given and not fields.given[key].empty for key in ("request", "response")
+    ):
+        value.fault("says nothing of what it matches; expected request or response, a JSON Schema")
+    return rule
+
+
+def _breach(text: str) -> Breach:
+    return Breach(choice(*(breach.value for breach in Breach))(text))
+
+
+def _model_breach(text: str) -> Breach | None:
+    found = choice("off", *(breach.value for breach in Breach))(text)
+    return None if found == "off" else Breach(found)
+
+
+def _schema(value: Value, base: Path | None) -> str:
+    """Read a schema that stands here, or in the file that is named; gives it as JSON."""
+    if value.is_mapping:
+        text = value.json()
+        try:
+            compile_schema(text)
+        except BadSchema as error:
+            value.find(error.path).fault(f"no JSON Schema: {error}")
+        return text
+    path = value.parsed(lambda given: _based(base, parse_place(given)), None)
+    return "" if path is None else value.parsed(lambda _: read_schema(path), "")
 
 
 def _ignore_rule(value: Value) -> IgnoreRule:

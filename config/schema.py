@@ -120,7 +120,15 @@ class LiveRule:
     """An allowlist entry: what may leave in playback, and why."""
 
     match: Match
+    """Requests; or, as `tcp://HOST:PORT`, a service of this machine that speaks no HTTP."""
     reason: str
+
+    @property
+    def service(self) -> tuple[str, int] | None:
+        """Host and port of a service that is let into a sandbox; None where it speaks of requests."""
+        if self.match.scheme != "tcp" or self.match.port is None:
+            return None
+        return self.match.host, self.match.port
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +221,27 @@ class FaultRule:
         return self.name or f"{self.inject.value} {self.match.text}"
 
 
+class Breach(StrEnum):
+    """What follows where a message is not what was agreed on."""
+
+    NOTE = "note"
+    """It is an event of the run, and nothing else."""
+    REFUSE = "refuse"
+    """The client is sent a refusal in the place of an answer, where that can be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractRule:
+    """What requests to an endpoint and its answers have to look like."""
+
+    match: Match
+    request: str = ""
+    """JSON Schema of the request's body, as JSON text; empty for none."""
+    response: str = ""
+    """The same of the body of an answer with status 2xx."""
+    on_violation: Breach = Breach.NOTE
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
     """Volatile places of matching requests: left out of the comparison, kept in the record."""
@@ -298,6 +327,19 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Sandbox:
+    """Whether a command runs where the proxy is the only thing that it can reach.
+
+    `contained`, `strict` (there it has no Unix sockets either) or `none`.
+    """
+
+    replay: str = "contained"
+    """Of commands that are replayed."""
+    record: str = "none"
+    """Of commands that are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Encrypt:
     """Whether the store is encrypted."""
 
@@ -354,6 +396,9 @@ class Config:
     faults: tuple[FaultRule, ...] = ()
     fault_seed: int = 0
     """What `FaultRule.share` draws with."""
+    contracts: tuple[ContractRule, ...] = ()
+    model_contracts: Breach | None = None
+    """Of answers of models, by what the request declares; None leaves them unread."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
@@ -362,6 +407,7 @@ class Config:
     retention: Retention = field(default_factory=Retention)
     encrypt: Encrypt = field(default_factory=Encrypt)
     control: Control = field(default_factory=Control)
+    sandbox: Sandbox = field(default_factory=Sandbox)
 
     @property
     def public_ca_dir(self) -> Path:

@@ -340,6 +340,26 @@ def parse_pattern(text: str) -> Match:
     return parse_match(text)
 
 
+def parse_live_match(text: str) -> Match:
+    """Parse what a live rule speaks of: a match pattern, or `tcp://HOST:PORT` for a service of this machine.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if not text.startswith("tcp://"):
+        return parse_pattern(text)
+    expected = "expected a service of this machine with its port, as tcp://127.0.0.1:5432"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ValueError(f"{show(text)}: {error}; {expected}") from None
+    if not port or not is_loopback(host) or text.partition("://")[2] != parts.netloc:
+        raise ValueError(f"{show(text)} is no such service; {expected}")
+    if port in (80, 443):
+        raise ValueError(f"{show(text)}: port {port} is HTTP, which is recorded; {expected}")
+    return Match(text, frozenset(), "tcp", "127.0.0.1" if host == "localhost" else host, port, "")
+
+
 def parse_header_name(text: str) -> str:
     """Parse the name of a header field, as written.
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..config import Config
-from ..store import RunInfo, Store, StoreError
+from ..store import RunInfo, StoreError
 from ..tape.redact import Redactor
 from ..timeline.portable import export_tape, import_tape
 from .files import temporary_beside
 from .import_lines import Imported, LineImport, import_lines
 from .private import open_redaction_key
 from .progress import ProgressBar
+from .stores import open_store
 
 _READ_BYTES = 1 << 20
 
@@ -24,7 +25,7 @@ def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
 
     Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         info = store.get_run(name)
         if target.exists():
             raise StoreError(f"{str(target)!r} is there already", "name another file, or remove it")
@@ -53,7 +54,7 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
     """
     with _opened(source):  # before a store is made for nothing
         pass
-    with Store.open(config.store) as store, ProgressBar("importing") as progress:
+    with open_store(config) as store, ProgressBar("importing") as progress:
         return import_tape(store, lambda: _pieces(source), limit_bytes, progress)
 
 
@@ -71,7 +72,7 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
         def redactor() -> Redactor:
             return Redactor(key, config.redact, config.redact_off)
 
-        with Store.open(config.store) as store, store.take_in() as intake:
+        with open_store(config) as store, store.take_in() as intake:
             into = LineImport(store, intake, config, redactor, default)
             return import_lines(file, into, lambda done: progress(done, total))
 

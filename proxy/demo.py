@@ -34,6 +34,8 @@ STEPS = 6
 _STORY = "playhead.examples.double_refund"
 _NEEDED = ("openai", "httpx")
 """What the demo's agent imports and Playhead itself does not."""
+_LARGEST = ("aiohttp", "mitmproxy", "openai", "playhead.proxy")
+"""Packages whose bytecode, where it is there, says that that of others is."""
 _LATE_S = 1.6
 """How late the payment API answers: well after the agent's timeout of a second, and no longer."""
 _START_S = 20.0
@@ -155,8 +157,9 @@ class _Demo:
         self._run = f"double-refund-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         self._children: list[subprocess.Popen[str]] = []
         self._environment = dict(os.environ)
-        if self._environment.pop("PYTHONDONTWRITEBYTECODE", None):
+        if "PYTHONDONTWRITEBYTECODE" in os.environ and not all(map(_has_bytecode, _LARGEST)):
             # Eight processes would compile the same modules; whoever wants no bytecode gets none that stays.
+            del self._environment["PYTHONDONTWRITEBYTECODE"]
             self._environment["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
 
     def play(self, *, kept: bool) -> None:
@@ -414,6 +417,12 @@ class _Fake:
         if word != "ready" or not self.url:
             expected = f"'ready http://127.0.0.1:PORT' within {_START_S:.0f} s"
             raise _Unmet(f"start of {self.name}", expected, repr(text), _read(self._log))
+
+
+def _has_bytecode(package: str) -> bool:
+    """Say whether Python need not compile a package again."""
+    found = importlib.util.find_spec(package)
+    return found is not None and found.cached is not None and Path(found.cached).exists()
 
 
 def _stop(child: subprocess.Popen[str]) -> None:

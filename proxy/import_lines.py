@@ -158,7 +158,8 @@ class LineImport:
         if kind is RequestClass.EFFECT:
             effect = Effect(seq, idempotency_key(request))
             repeat = run.effects.note(effect_key(form), effect)
-            effect.seen = told.response is not None and told.response.complete and told.gone is None
+            whole = told.response is not None and told.response.complete
+            effect.seen = whole and told.gone is None and not told.withheld
         exchange = Exchange(
             seq=seq,
             request_class=kind,
@@ -175,6 +176,7 @@ class LineImport:
             warnings=warnings,
             conversation=told.conversation,
             repeat=repeat,
+            withheld=run.redactor.words(told.withheld),
         )
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000

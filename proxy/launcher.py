@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..addons.session import Session
 from ..config import Config, Control, Listen, Mode, OnFull
 from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
+from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
 from .engine.loop import new_event_loop
 from .errors import EngineError
@@ -27,6 +29,10 @@ from .runtime import Runtime
 from .say import say
 from .sockets import SocketWatch
 from .trust import environment, proxy_url
+
+if TYPE_CHECKING:
+    from .contained import Contained
+    from .sandbox.box import Box
 
 UNTESTABLE = 125
 _NOT_WHOLE = 2
@@ -77,16 +83,15 @@ def _launch(config: Config, run: str, command: Sequence[str], output: Output) ->
 async def _run(config: Config, run: str, command: Sequence[str], output: Output) -> int:
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
-    async with runtime:
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(runtime)
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
-        address = await runtime.listen(Listen("127.0.0.1", 0))
-        url = proxy_url(address.host, address.port)
-        variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-        child = _Child(command, variables, runtime.sessions.hurry)
-        child.start()
+        contained, job = await _prepare(runtime, config, command, stack)
+        child = _Child(job, runtime.sessions.hurry)
+        await child.start()
         watch = SocketWatch(lambda: child.pid)
-        watching = config.mode is Mode.PLAYBACK
+        watching = config.mode is Mode.PLAYBACK and contained is None
         if watching:
             watch.start()
         try:
@@ -99,21 +104,12 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             info = await _empty_run(runtime, config, run)
         else:
             info = await _begun(session)
-        await _note(runtime, info, {"child_exit": code, "contained": False})
-        if watching and watch.seen:
-            sockets = [
-                {
-                    "protocol": seen.protocol,
-                    "address": seen.address,
-                    "port": seen.port,
-                    "process": seen.process,
-                    "pid": seen.pid,
-                    "count": seen.count,
-                }
-                for seen in watch.seen
-            ]
-            event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
-            await runtime.store.append_durably(info.number, event, vital=True)
+        await _note(runtime, info, {"child_exit": code, "contained": contained is not None})
+        if contained is not None:
+            redactor = session.redactor if session is not None else runtime.sessions.redactor()
+            await _note_sandbox(runtime, info, contained, redactor)
+        elif watching and watch.seen:
+            await _note_foreign(runtime, info, watch)
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -134,6 +130,25 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         passes = config.on_full is OnFull.PASS
         return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
     return exit_code(receipt) or code
+
+
+async def _prepare(
+    runtime: Runtime, config: Config, command: Sequence[str], stack: contextlib.AsyncExitStack
+) -> "tuple[Contained | None, _Job]":
+    """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
+    where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    if where == "none":
+        address = await runtime.listen(Listen("127.0.0.1", 0))
+        url = proxy_url(address.host, address.port)
+        variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
+        return None, _Process(command, variables)
+    from .contained import PROXY_URL, Contained
+
+    runtime.control.open()
+    variables = environment(os.environ, proxy_url=PROXY_URL, public_dir=config.public_ca_dir)
+    contained = Contained(runtime, config, command, variables, strict=where == "strict")
+    await stack.enter_async_context(contained)
+    return contained, _Boxed(contained.box)
 
 
 def _control(given: Control) -> Control:
@@ -194,6 +209,32 @@ async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> Non
     await runtime.store.append_durably(info.number, event, vital=True)
 
 
+async def _note_sandbox(
+    runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
+) -> None:
+    told, attempts = contained.evidence(redactor.words)
+    await _note(runtime, info, {"sandbox": told})
+    for attempt in attempts:
+        event = Event(EventKind.EGRESS, time.time_ns(), attempt)
+        await runtime.store.append_durably(info.number, event, vital=True)
+
+
+async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
+    sockets = [
+        {
+            "protocol": seen.protocol,
+            "address": seen.address,
+            "port": seen.port,
+            "process": seen.process,
+            "pid": seen.pid,
+            "count": seen.count,
+        }
+        for seen in watch.seen
+    ]
+    event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
+    await runtime.store.append_durably(info.number, event, vital=True)
+
+
 def show(receipt: Receipt, output: Output) -> None:
     """Print a receipt on stderr, so that the child's stdout stays its own, and write it where asked."""
     document = json.dumps(receipt.to_json(), indent=2)
@@ -206,36 +247,52 @@ def show(receipt: Receipt, output: Output) -> None:
         say(document if output.as_json else render_receipt(receipt))
 
 
-class _Child:
-    """The command, in a process group of its own."""
+class _Job(Protocol):
+    """A command that leads a process group of its own."""
 
-    def __init__(
-        self, command: Sequence[str], variables: dict[str, str], hurry: Callable[[], None]
-    ) -> None:
-        """Prepare; nothing is started yet.
+    async def start(self) -> int:
+        """Start it; give its process id. Raises: EngineError."""
 
-        hurry: called on signals to end that come when the command has ended already.
-        """
+    async def wait(self) -> "int | _Stopped":
+        """Wait until it ends, and give its exit code as a shell would, or until it is stopped."""
+
+
+class _Stopped(NamedTuple):
+    """A command does not run on before it is continued."""
+
+    by: int
+    """The signal."""
+
+
+class _Boxed:
+    """A command in a sandbox."""
+
+    def __init__(self, box: "Box") -> None:
+        self._box = box
+
+    async def start(self) -> int:
+        return await self._box.start()
+
+    async def wait(self) -> int | _Stopped:
+        ended = await self._box.wait()
+        return _Stopped(self._box.stopped_by) if ended is None else ended
+
+
+class _Process:
+    """A command among all others of this machine."""
+
+    def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
         self._command = command
         self._variables = variables
-        self._hurry = hurry
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended = False
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
+    async def start(self) -> int:
+        self._process = self._spawn()
+        return self._process.pid
 
-    def start(self) -> None:
-        """Start it. From now on signals are for the command."""
-        loop = asyncio.get_running_loop()
-        for number in _PASSED_ON:
-            loop.add_signal_handler(number, self._take, number)
-        # Some supervisors start us with it ignored: the kernel would keep the exit code for itself.
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    def _spawn(self) -> subprocess.Popen[bytes]:
         try:
             # Not the loop's own: uvloop's cannot set a process group without a preexec function.
-            self._process = subprocess.Popen(self._command, env=self._variables, process_group=0)
+            return subprocess.Popen(self._command, env=self._variables, process_group=0)
         except (OSError, ValueError) as error:
             text = getattr(error, "strerror", None) or str(error)
             raise EngineError(
@@ -243,28 +300,53 @@ class _Child:
                 "the command stands after --, as in: playhead record -- python agent.py",
             ) from error
 
+    async def wait(self) -> int | _Stopped:
+        _, status = await asyncio.to_thread(os.waitpid, self._process.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return _Stopped(os.WSTOPSIG(status))
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+class _Child:
+    """The command, with the signals that we get and the terminal that we have."""
+
+    def __init__(self, job: _Job, hurry: Callable[[], None]) -> None:
+        """Prepare; nothing is started yet.
+
+        hurry: called on signals to end that come when the command has ended already.
+        """
+        self._job = job
+        self._hurry = hurry
+        self.pid: int | None = None
+        self._ended = False
+
+    async def start(self) -> None:
+        """Start it. From now on signals are for the command."""
+        loop = asyncio.get_running_loop()
+        for number in _PASSED_ON:
+            loop.add_signal_handler(number, self._take, number)
+        # Some supervisors start us with it ignored: the kernel would keep the exit code for itself.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.pid = await self._job.start()
+
     async def wait(self) -> int:
         """Wait for the command's end, passing signals on; give its exit code as a shell would.
 
         A command that is stopped at a terminal takes us with it, as any shell's job stops whole.
         """
-        process = self._process
-        assert process is not None
-        with _terminal_for(process.pid) as terminal:
-            while True:
-                _, status = await asyncio.to_thread(os.waitpid, process.pid, os.WUNTRACED)
-                if not os.WIFSTOPPED(status):
-                    break
-                if terminal is not None and os.WSTOPSIG(status) in _STOPPED_AT_TERMINAL:
+        assert self.pid is not None
+        with _terminal_for(self.pid) as terminal:
+            while isinstance(ended := await self._job.wait(), _Stopped):
+                if terminal is not None and ended.by in _STOPPED_AT_TERMINAL:
                     terminal.suspend()
         self._ended = True
-        code = process.returncode = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else 128 - code
+        return ended
 
     def _take(self, number: int) -> None:
-        if self._process is not None and not self._ended:
+        if self.pid is not None and not self._ended:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+                os.killpg(self.pid, number)
         elif self._ended:
             self._hurry()
 

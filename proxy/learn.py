@@ -1,9 +1,10 @@
 """`playhead learn`: what two recordings of the same task differ in."""
 
 from ..config import Config
-from ..store import Store, StoreError
+from ..store import StoreError
 from ..timeline.learn import Lesson, learn
 from .progress import ProgressBar
+from .stores import open_store
 from .tapes import get_recording, redactor_of
 
 
@@ -12,7 +13,7 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
 
     Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         runs = get_recording(store, first), get_recording(store, second)
         if runs[0].number == runs[1].number:
             raise StoreError(f"{first!r} was given twice", "name two recordings of the same task")

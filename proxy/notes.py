@@ -5,8 +5,8 @@ import pwd
 import time
 
 from ..config import Config
-from ..store import Store
 from ..timeline.notes import Note, add_note, notes_of
+from .stores import open_store
 
 
 def list_notes(config: Config, run: str) -> list[Note]:
@@ -14,7 +14,7 @@ def list_notes(config: Config, run: str) -> list[Note]:
 
     Raises: UnknownRun, LogCorrupt.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         return notes_of(store, store.get_run(run))
 
 
@@ -23,9 +23,9 @@ def write_note(config: Config, run: str, text: str, seq: int) -> Note:
 
     Raises: UnknownRun; StoreError, where there is no such exchange, or too much or nothing to write.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         store.get_run(run)  # so that a mistyped store is not made
-    with Store.open(config.store) as store:
+    with open_store(config) as store:
         info = store.get_run(run)
         return add_note(store, info, text, seq=seq, by=user_name(), at_ns=time.time_ns())
 

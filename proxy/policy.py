@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from ..config import Config, load
-from ..store import Store, StoreError
+from ..store import StoreError
 from ..timeline.rejudge import Rejudged, rejudge
 from .progress import ProgressBar
+from .stores import open_store
 
 
 def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rejudged]:
@@ -14,7 +15,7 @@ def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rej
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
     """
     rules = load(file)
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         runs = [store.get_run(name) for name in names] or store.runs()
         if not runs:
             raise StoreError("there is no run to judge", "record one with: playhead record")

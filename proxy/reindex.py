@@ -4,6 +4,7 @@ from ..config import Config
 from ..store import Store
 from ..timeline.reindex import Plan, plan
 from .progress import ProgressBar
+from .stores import open_store
 from .tapes import get_recording, redactor_of
 
 
@@ -13,11 +14,11 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
     write: False only says it.
     Raises: UnknownRun, RunOpen; StoreError for a playback, or where the store cannot be written.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         get_recording(store, name)  # so that a mistyped store is not made
         if not write:
             return _plan(store, config, name)
-    with Store.open(config.store) as store:
+    with open_store(config) as store:
         made = _plan(store, config, name)
         store.replace_index(made.run, made.index)
         return made

@@ -20,6 +20,7 @@ from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
 from .progress import ProgressBar
+from .stores import open_store
 
 _SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""
@@ -60,7 +61,7 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
 
     Raises: StoreError, LogCorrupt.
     """
-    with Store.open(config.store, readonly=True) as store:  # so that a mistyped store is not made
+    with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
         sentences = _judge(config, store)
     size = _size(config)
     if dry_run:
@@ -70,7 +71,7 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
 
 
 def _collect(config: Config, size: int) -> Collected:
-    with Store.open(config.store) as store, ProgressBar("deleting") as progress:
+    with open_store(config) as store, ProgressBar("deleting") as progress:
         sentences = _judge(config, store)
         gone = [store.get_run(one.run.name) for one in sentences if one.goes]
         for at in range(0, len(gone), _BATCH_RUNS):
@@ -105,7 +106,7 @@ def find_erased(config: Config, name: str) -> list[RunInfo]:
 
     Raises: UnknownRun, RunOpen.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         return _line(store, store.get_run(name))
 
 
@@ -129,7 +130,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     # Asked first: nothing half done where another process has it open.
     hold_alone(config.store, "erasing").close()
     with without_ballast(config.store):
-        with Store.open(config.store) as store:
+        with open_store(config) as store:
             gone = _line(store, store.get_run(name))
             store.delete_runs(gone)
             store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
@@ -153,12 +154,12 @@ def mark(
     for label in add:
         if not is_label(label):
             raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         run = store.get_run(name)
     labels = tuple(sorted({*run.labels, *add}.difference(remove)))
     pinned = run.pinned if pin is None else pin
     if (labels, pinned) == (run.labels, run.pinned):
         return run
-    with Store.open(config.store) as store:
+    with open_store(config) as store:
         told = {"labels": labels, "pinned": pinned, "by": user_name()}
         return store.mark(store.get_run(name), Event(EventKind.MARKED, time.time_ns(), told))

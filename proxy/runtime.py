@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..addons.sessions import Processes, Sessions, name_after
-from ..config import Config, ConfigError, Durability, Listen, Watcher
-from ..store import Store
+from ..config import Config, ConfigError, Listen, Watcher
+from ..store import put_ballast
 from ..tape.redact import Redactor
 from . import sockets
 from .ca import CertificateAuthority, certificate_store, open_ca
@@ -22,6 +22,7 @@ from .control.server import ControlServer
 from .engine import Engine
 from .private import open_redaction_key
 from .processes import group_alive
+from .stores import open_store
 
 logger = logging.getLogger(__name__)
 
@@ -75,12 +76,9 @@ class Runtime:
                 self.config.store, self.config.public_ca_dir, upstream_ca=self.config.upstream_ca
             )
             key = open_redaction_key(self.config.store)
-            self.store = Store.open(
-                self.config.store,
-                power=self.config.durability is Durability.POWER,
-                ballast=self.config.ballast_mib << 20,
-            )
+            self.store = open_store(self.config)
             stack.callback(self.store.close)
+            put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
             self.sessions = Sessions(
                 self.store,

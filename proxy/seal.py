@@ -4,7 +4,8 @@ import time
 
 from ..addons.sessions import SEAL
 from ..config import Config
-from ..store import RunStatus, Store, StoreError
+from ..store import RunStatus, StoreError
+from .stores import open_store
 
 _PATIENCE_S = 15.0
 
@@ -15,9 +16,9 @@ def seal_run(config: Config, name: str) -> str:
     A run that another process writes is sealed by that process, which ends what is in flight first.
     Raises: UnknownRun; StoreError, when the owner does not answer.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         store.get_run(name)  # so that a mistyped store is not made
-    with Store.open(config.store) as store:
+    with open_store(config) as store:
         info = store.get_run(name)
         if info.status is not RunStatus.OPEN:
             return f"run {info.id} is {info.status.value} already"

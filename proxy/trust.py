@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.utils import CryptographyDeprecationWarning
 
+from ..store.key import VARIABLE
 from .ca import BUNDLE_FILE, CERTIFICATE_FILE
 from .errors import EngineError
 from .files import write_public
@@ -92,6 +93,7 @@ def environment(base: Mapping[str, str], *, proxy_url: str, public_dir: Path) ->
     public_dir = public_dir.resolve()
     bundle = public_dir / BUNDLE_FILE
     made = {name: value for name, value in base.items() if name.lower() not in _OTHER_PROXIES}
+    made.pop(VARIABLE, None)  # the key of the store is none of the agent's business
     for name in _PROXY:
         made[name] = made[name.lower()] = proxy_url
     for name in _NO_PROXY:

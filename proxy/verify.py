@@ -1,10 +1,10 @@
 """`playhead verify`: whether a store still holds what it held, and whether it holds what it must not."""
 
 from ..config import Config
-from ..store import Store
 from ..timeline.integrity import Verified, verify_run
 from ..timeline.secrets import Finding, find_secrets, open_detectors
 from .progress import ProgressBar
+from .stores import open_store
 from .tapes import redactor_of
 
 
@@ -13,7 +13,7 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
 
     Raises: UnknownRun, LogCorrupt for the list of runs itself.
     """
-    with Store.open(config.store, readonly=True) as store, ProgressBar("verifying") as progress:
+    with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
         runs = [store.get_run(run)] if run is not None else store.runs()
         return [verify_run(store, one, progress) for one in runs]
 
@@ -24,7 +24,7 @@ def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]
     Raises: UnknownRun, LogCorrupt; PlayheadError, without detect-secrets.
     """
     detect = open_detectors()
-    with Store.open(config.store, readonly=True) as store, ProgressBar("reading") as progress:
+    with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
         runs = [store.get_run(run)] if run is not None else store.runs()
         found = find_secrets(store, runs, lambda: redactor_of(config), detect, progress)
         return list(found), len(runs)

@@ -19,7 +19,7 @@ from ..tape.boundary import Digest
 from ..tape.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..tape.model import Chunk, Spilled
 from .errors import LogCorrupt, StoreUnwritable
-from .frames import Bytes, File, begin_file, open_file
+from .files import Bytes, File
 from .owners import is_held
 from .vault import Vault
 
@@ -53,7 +53,7 @@ class BodyFiles:
 
         Raises: OSError; BadRecord.
         """
-        return open_file(self.path(digest), self.vault)
+        return self.vault.open_file(self.path(digest))
 
     def kept(self) -> list[Path]:
         """List all kept files, by name."""
@@ -191,7 +191,7 @@ class Partial:
             if not named:
                 # It has none from now on: should we die, the file goes with us.
                 self._path.unlink()
-            self._file: File | None = begin_file(descriptor, files.vault)
+            self._file: File | None = files.vault.begin_file(descriptor)
         except OSError as error:
             raise unwritable(folder, error) from error
 

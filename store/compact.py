@@ -14,9 +14,9 @@ import lmdb
 
 from .body_files import sync_folder
 from .errors import StoreError, StoreUnwritable
-from .layout import TABLES
+from .leftovers import remove_leftovers
 from .lock import hold_alone
-from .opening import holds_data, open_environment
+from .opening import holds_data, open_environment, open_tables, read_check
 
 _BATCH_BYTES = 16 << 20
 Progress = Callable[[int, int], None]
@@ -40,9 +40,12 @@ def compact(path: Path, progress: Progress = lambda _done, _of: None) -> tuple[i
             open_environment(folder, readonly=True) as old,
             open_environment(target, readonly=False) as new,
         ):
-            _copy(old, new, progress)
+            _copy(path, old, new, progress)
             new.sync(True)
+            check = read_check(old)
         swap_in(target, folder)
+        # What is gone from the store is to be gone from there, too.
+        remove_leftovers(path, check)
         return before, (folder / "data.mdb").stat().st_size
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(
@@ -62,17 +65,12 @@ def swap_in(made: Path, folder: Path) -> None:
     sync_folder(folder)
 
 
-def _copy(old: lmdb.Environment, new: lmdb.Environment, progress: Progress) -> None:
-    tables = []
-    for name in TABLES:
-        try:
-            tables.append((name, old.open_db(name.encode(), create=False)))
-        except (lmdb.NotFoundError, lmdb.ReadonlyError):  # made by a version that had no such table
-            continue
+def _copy(path: Path, old: lmdb.Environment, new: lmdb.Environment, progress: Progress) -> None:
+    tables = open_tables(path, old)
     with old.begin() as reading:
-        of = sum(reading.stat(table)["entries"] for _, table in tables)
+        of = sum(reading.stat(table)["entries"] for table in tables.values())
         done = 0
-        for name, table in tables:
+        for name, table in tables.items():
             target = new.open_db(name.encode())
             with reading.cursor(table) as cursor:
                 more = cursor.first()

@@ -1,6 +1,7 @@
 """One LMDB environment of a store: its tables, its rows, its read transactions and its one writer.
 
-What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read transaction lives for one call. Readers in any process see committed records only.
+What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read
+transaction lives for one call. Readers in any process see committed records only.
 """
 
 import contextlib
@@ -106,8 +107,7 @@ class Database:
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
-        vault = self.vault
-        return Row(self.tables[table], vault.place(table, key), vault.seal(table, key, value))
+        return Row(self.tables[table], *self.vault.seal(table, key, value))
 
     def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
         """Put a row that was made; say whether it was."""
@@ -125,8 +125,8 @@ class Database:
         """Put a row; say whether it was."""
         return self.put_row(transaction, self.row(table, key, value), overwrite=overwrite)
 
-    def get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
-        """Find the value of a row.
+    def read(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
+        """Read the value of a row, or None where there is no such row.
 
         Raises: BadRecord, where its seal is broken.
         """
@@ -140,7 +140,7 @@ class Database:
         Raises: LogCorrupt.
         """
         try:
-            return self.get(transaction, table, key)
+            return self.read(transaction, table, key)
         except BadRecord as error:
             raise LogCorrupt(f"a row of the table {table}: {error}") from error
 

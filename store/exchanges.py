@@ -104,7 +104,7 @@ class Exchanges:
         """
         with self._database.reading() as transaction:
             try:
-                value = self._database.get(transaction, "exchanges", pair_key(info.number, seq))
+                value = self._database.read(transaction, "exchanges", pair_key(info.number, seq))
                 if value is None:
                     return None
                 return decode_exchange(bodies.unpack(value))

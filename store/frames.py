@@ -11,109 +11,43 @@ import contextlib
 import errno
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import Self
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..tape.codec import BadRecord
-from .vault import Sealed, Vault
+from .files import write_all
 
 FRAME_BYTES = 64 * 1024
 _TAG_BYTES = 16
 _MAGIC = b"PLAYHEAD BODY\1"
 _SALT_BYTES = 16
 
-
-class File(Protocol):
-    """A file that is written, and may be read meanwhile. `read` and `put` may be called from several threads."""
-
-    def put(self, data: bytes) -> None:
-        """Write what follows."""
-
-    def read(self, start: int, size: int) -> bytes:
-        """Read from what was put; shorter only at its end."""
-
-    def finish(self) -> None:
-        """Make what was put durable; nothing follows."""
-
-    def close(self) -> None:
-        """Let go of the file."""
+Ciphers = Callable[[bytes], AESGCM]
+"""Gives the cipher of a file for its salt."""
 
 
-class Bytes(Protocol):
-    """A file that is read from its start."""
+class SealedFile:
+    """A file on its way into frames."""
 
-    def read(self, size: int, /) -> bytes:
-        """Read what follows; shorter only at the end.
-
-        Raises: OSError; BadRecord.
-        """
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
-
-
-def begin_file(descriptor: int, vault: Vault) -> File:
-    """Begin an empty file, which owns the descriptor from now on."""
-    file = os.fdopen(descriptor, "r+b", buffering=0)
-    return _SealedFile(file, vault) if isinstance(vault, Sealed) else _PlainFile(file)
-
-
-def open_file(path: Path, vault: Vault) -> Bytes:
-    """Open a finished file.
-
-    Raises: OSError; BadRecord.
-    """
-    file = open(path, "rb")  # noqa: SIM115  # whoever asked closes it
-    if not isinstance(vault, Sealed):
-        return file
-    try:
-        return _SealedBytes(file, vault)
-    except BaseException:
-        file.close()
-        raise
-
-
-class _PlainFile:
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def put(self, data: bytes) -> None:
-        _write(self._file, data)
-
-    def read(self, start: int, size: int) -> bytes:
-        return os.pread(self._file.fileno(), size, start)
-
-    def finish(self) -> None:
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _SealedFile:
-    def __init__(self, file: BinaryIO, vault: Sealed) -> None:
+    def __init__(self, descriptor: int, key_id: bytes, cipher: Ciphers) -> None:
+        """Begin an empty one, which owns the descriptor from now on."""
         salt = os.urandom(_SALT_BYTES)
-        self._file = file
-        self._cipher = vault.file_cipher(salt)
-        self._head = _MAGIC + vault.id + salt
+        self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        self._cipher = cipher(salt)
+        self._head = _MAGIC + key_id + salt
         self._frames = 0
         """How many are in the file."""
         self._rest = bytearray()
         """What is in none yet; never empty after a frame, since it may be the last one."""
         self._lock = threading.Lock()
-        _write(file, self._head)
+        write_all(self._file, self._head)
 
     def put(self, data: bytes) -> None:
+        """Write what follows."""
         with self._lock:
             self._rest += data
             while len(self._rest) > FRAME_BYTES:
@@ -121,6 +55,7 @@ class _SealedFile:
                 del self._rest[:FRAME_BYTES]
 
     def read(self, start: int, size: int) -> bytes:
+        """Read from what was put; shorter only at its end."""
         end = start + size
         found = []
         with self._lock:
@@ -134,16 +69,18 @@ class _SealedFile:
         return b"".join(found)
 
     def finish(self) -> None:
+        """Make what was put durable; nothing follows."""
         with self._lock:
             self._seal(bytes(self._rest), last=True)
             self._rest.clear()
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
+        """Let go of the file."""
         self._file.close()
 
     def _seal(self, data: bytes, *, last: bool) -> None:
-        _write(self._file, self._cipher.encrypt(_nonce(self._frames, last), data, self._head))
+        write_all(self._file, self._cipher.encrypt(_nonce(self._frames, last), data, self._head))
         self._frames += 1
 
     def _frame(self, number: int) -> bytes:
@@ -159,18 +96,31 @@ class _SealedFile:
             raise OSError(errno.EIO, "what was written cannot be read back") from error
 
 
-class _SealedBytes:
-    def __init__(self, file: BinaryIO, vault: Sealed) -> None:
-        self._file = file
-        self._head = file.read(len(_MAGIC) + len(vault.id) + _SALT_BYTES)
-        self._check_head(vault)
-        self._cipher = vault.file_cipher(self._head[-_SALT_BYTES:])
-        self._next = file.read(FRAME_BYTES + _TAG_BYTES)
+class SealedBytes:
+    """A file of frames that is read from its start."""
+
+    def __init__(self, path: Path, key_id: bytes, cipher: Ciphers) -> None:
+        """Open one.
+
+        Raises: OSError; BadRecord.
+        """
+        self._file = open(path, "rb")  # noqa: SIM115  # closed by `__exit__`
+        try:
+            self._head = self._read_head(key_id)
+            self._next = self._file.read(FRAME_BYTES + _TAG_BYTES)
+        except BaseException:
+            self._file.close()
+            raise
+        self._cipher = cipher(self._head[-_SALT_BYTES:])
         self._number = 0
         self._ended = False
         self._rest = b""
 
     def read(self, size: int, /) -> bytes:
+        """Read what follows; shorter only at the end.
+
+        Raises: OSError; BadRecord.
+        """
         found = [self._rest]
         there = len(self._rest)
         while there < size and not self._ended:
@@ -202,30 +152,21 @@ class _SealedBytes:
     def _wrong(self, sealed: bytes) -> str:
         where = f"{self._file.name}, frame {self._number}"
         with contextlib.suppress(InvalidTag):
-            self._open(sealed, last=not self._ended)
-            return (
-                f"{where}: the file was cut short" if self._ended else f"{where}: it was the last"
-            )
+            self._open(sealed, last=False)
+            return f"{where}: the file was cut short"
         return f"{where}: its seal is broken, it was changed or cut short"
 
-    def _check_head(self, vault: Sealed) -> None:
-        if (
-            not self._head.startswith(_MAGIC)
-            or len(self._head) != len(_MAGIC) + len(vault.id) + _SALT_BYTES
-        ):
+    def _read_head(self, key_id: bytes) -> bytes:
+        head = self._file.read(len(_MAGIC) + len(key_id) + _SALT_BYTES)
+        found = head[len(_MAGIC) : -_SALT_BYTES]
+        if not head.startswith(_MAGIC) or len(found) != len(key_id):
             raise BadRecord(f"{self._file.name} is not a sealed file")
-        found = self._head[len(_MAGIC) : -_SALT_BYTES]
-        if found != vault.id:
+        if found != key_id:
             raise BadRecord(
-                f"{self._file.name} is sealed with key {found.hex()}, expected {vault.id.hex()}"
+                f"{self._file.name} is sealed with key {found.hex()}, expected {key_id.hex()}"
             )
+        return head
 
 
 def _nonce(number: int, last: bool) -> bytes:
     return number.to_bytes(11, "big") + (b"\1" if last else b"\0")
-
-
-def _write(file: BinaryIO, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]

@@ -14,9 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from .errors import StoreError
 
 VARIABLE = "PLAYHEAD_ENCRYPTION_KEY"
@@ -38,6 +35,10 @@ class StoreKey:
 
     def derive(self, purpose: str) -> bytes:
         """Derive the 32 bytes that are used for a purpose."""
+        # Read here: who has no key does not wait for it.
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
         kdf = HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=b"playhead " + purpose.encode())
         return kdf.derive(self.secret)
 

@@ -68,7 +68,7 @@ class Messages:
             with self._database.reading() as transaction:
                 key = message_key(info.number, seq, after)
                 try:
-                    value = self._database.get(transaction, "messages", key)
+                    value = self._database.read(transaction, "messages", key)
                     if value is None:
                         return
                     found = decode_message(bodies.unpack(value))

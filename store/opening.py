@@ -172,9 +172,9 @@ def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
 
 
 def _check_key(database: Database, key: StoreKey | None) -> None:
+    check = read_check(database.environment)
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
-        check = transaction.get(CHECK_ROW, b"")
         left = transaction.get(LEFT_ROW) is not None
     if check != database.vault.check:
         raise wrong_key(database.path, check, key)
@@ -184,6 +184,29 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
             " `playhead rekey` again",
             database.path,
         )
+
+
+def open_tables(path: Path, environment: lmdb.Environment) -> dict[str, Any]:
+    """Open all tables that an environment has, for a copy of everything.
+
+    Raises: StoreTooNew, where there is one that this version does not know: a copy would lack it.
+    """
+    with environment.begin() as transaction:
+        names = [bytes(name).decode("latin-1") for name, _ in transaction.cursor()]
+    if unknown := sorted(set(names).difference(TABLES)):
+        raise StoreTooNew(
+            f"the store at {path} has a table {unknown[0]!r} that this version does not know",
+            "use a newer Playhead",
+        )
+    return {
+        name: environment.open_db(name.encode(), create=False) for name in TABLES if name in names
+    }
+
+
+def read_check(environment: lmdb.Environment) -> bytes:
+    """Read what a store says of its key; b"" where it is not encrypted."""
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        return bytes(transaction.get(CHECK_ROW, b""))
 
 
 def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:

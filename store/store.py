@@ -28,7 +28,6 @@ from .origins import Origins
 from .owners import sweep
 from .recovery import recover
 from .removal import remove_rows
-from .room import put_ballast
 from .run_list import RunList
 from .runs import RunInfo, RunStatus
 from .spool import Spool
@@ -103,14 +102,12 @@ class Store:
         readonly: bool = False,
         key: StoreKey | None = None,
         power: bool = False,
-        ballast: int | None = None,
     ) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
         key: what the store is encrypted under, or is to be if it is made.
         power: a power cut loses nothing that was told to be durable.
-        ballast: bytes of the file that is given up to delete where the disk is full; None leaves it as it is.
         Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
         store = cls(open_database(path, readonly=readonly, key=key, power=power))
@@ -120,8 +117,6 @@ class Store:
                 store.writer.call(store._clean_up)
                 store._bodies.clear_partial()
                 sweep(path)
-                if ballast is not None:
-                    put_ballast(path, ballast)
             except (lmdb.Error, OSError) as error:
                 store.close()
                 raise unreadable(path, error) from error

@@ -1,33 +1,9 @@
-"""How rows and body files lie on disk: as they are, or sealed under a key.
+"""How rows and body files lie on disk: as they are, unless there is a key (`sealed`). May be used from any thread."""
 
-A sealed value is a mark, the id of its key, a nonce, and what AES-256-GCM makes of it:
+from pathlib import Path
 
-    0xE5  8 bytes of key id  12 random bytes  ciphertext and 16 bytes of tag
-
-Its table and the key of its row are authenticated with it, so that no value can be put in another's place. Keys of
-rows hold numbers, which stay, and two kinds of content, which do not (`layout`): 16-byte hashes of requests become
-one block of AES under a key of their own, names of runs and origins become keyed hashes, and the text itself goes into
-the value. May be used from any thread.
-"""
-
-import os
-import threading
-from typing import override
-
-from blake3 import blake3
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from ..tape.codec import BadRecord
+from .files import Bytes, File, PlainFile
 from .key import ID_BYTES, StoreKey
-from .layout import BLOCK_AT, PLAIN_VALUES, TEXT_FROM
-
-_MARK = b"\xe5"
-_NONCE_BYTES = 12
-_HEAD_BYTES = len(_MARK) + ID_BYTES + _NONCE_BYTES
-_BLOCK_BYTES = 16
-_LENGTH_BYTES = 2
 
 
 class Vault:
@@ -35,8 +11,11 @@ class Vault:
 
     check = b""
     """What `meta` holds of the key; nothing without one."""
-    folder = "bodies"
-    """Name of the folder of body files."""
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of body files."""
+        return body_folder(self.check)
 
     def place(self, table: str, key: bytes) -> bytes:
         """Give the key that a row has in LMDB."""
@@ -46,9 +25,9 @@ class Vault:
         """Give the key of a row by its place, in a table whose keys hold no text."""
         return place
 
-    def seal(self, table: str, key: bytes, value: bytes) -> bytes:
-        """Give what LMDB holds as the value of a row."""
-        return value
+    def seal(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        """Give place and value of a row as LMDB holds them."""
+        return key, value
 
     def open(self, table: str, place: bytes, data: bytes) -> bytes:
         """Give the value of a row.
@@ -68,109 +47,27 @@ class Vault:
         """Give the name of the file that holds a body."""
         return digest.hex()
 
+    def begin_file(self, descriptor: int) -> File:
+        """Begin an empty body file, which owns the descriptor from now on."""
+        return PlainFile(descriptor)
 
-class Sealed(Vault):
-    """The vault of an encrypted store."""
+    def open_file(self, path: Path) -> Bytes:
+        """Open a body file that was finished; use it as a context manager.
 
-    def __init__(self, key: StoreKey) -> None:
-        self.check = key.check
-        self.id = key.id
-        self.folder = f"bodies-{self.id.hex()}"
-        self._values = AESGCM(key.derive("values"))
-        self._blocks = algorithms.AES(key.derive("hashes"))
-        self._names = key.derive("names")
-        self._files = key.derive("files")
-        self._local = threading.local()
-
-    @override
-    def place(self, table: str, key: bytes) -> bytes:
-        at = BLOCK_AT.get(table)
-        if at is not None:
-            return key[:at] + self._hide(key[at : at + _BLOCK_BYTES]) + key[at + _BLOCK_BYTES :]
-        at = TEXT_FROM.get(table)
-        if at is not None:
-            return key[:at] + blake3(table.encode() + b"\0" + key, key=self._names).digest()
-        return key
-
-    @override
-    def shown(self, table: str, place: bytes) -> bytes:
-        at = BLOCK_AT.get(table)
-        if at is None:
-            return place
-        return place[:at] + self._show(place[at : at + _BLOCK_BYTES]) + place[at + _BLOCK_BYTES :]
-
-    @override
-    def seal(self, table: str, key: bytes, value: bytes) -> bytes:
-        if table in PLAIN_VALUES:
-            return value
-        if table in TEXT_FROM:
-            value = len(key).to_bytes(_LENGTH_BYTES, "big") + key + value
-        nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._values.encrypt(nonce, value, _bound(table, self.place(table, key)))
-        return b"".join((_MARK, self.id, nonce, sealed))
-
-    @override
-    def open(self, table: str, place: bytes, data: bytes) -> bytes:
-        return (
-            self.open_row(table, place, data)[1]
-            if table in TEXT_FROM
-            else self._open(table, place, data)
-        )
-
-    @override
-    def open_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
-        value = self._open(table, place, data)
-        if table not in TEXT_FROM:
-            return self.shown(table, place), value
-        end = _LENGTH_BYTES + int.from_bytes(value[:_LENGTH_BYTES], "big")
-        return value[_LENGTH_BYTES:end], value[end:]
-
-    @override
-    def body_name(self, digest: bytes) -> str:
-        return blake3(digest, key=self._names).hexdigest()
-
-    def file_cipher(self, salt: bytes) -> AESGCM:
-        """Give the cipher of one file.
-
-        salt: random, kept in the file.
+        Raises: OSError; BadRecord.
         """
-        return AESGCM(blake3(salt, key=self._files).digest())
-
-    def _open(self, table: str, place: bytes, data: bytes) -> bytes:
-        if table in PLAIN_VALUES:
-            return data
-        if data[:1] != _MARK or len(data) < _HEAD_BYTES:
-            raise BadRecord("it is not sealed, in a store that is encrypted")
-        key_id, nonce = data[1 : 1 + ID_BYTES], data[1 + ID_BYTES : _HEAD_BYTES]
-        if key_id != self.id:
-            raise BadRecord(f"it is sealed with key {key_id.hex()}, expected {self.id.hex()}")
-        try:
-            return self._values.decrypt(nonce, data[_HEAD_BYTES:], _bound(table, place))
-        except InvalidTag as error:
-            raise BadRecord(
-                "its seal is broken: it was changed, or stood in another place"
-            ) from error
-
-    def _hide(self, block: bytes) -> bytes:
-        assert len(block) == _BLOCK_BYTES
-        try:
-            encryptor = self._local.encryptor
-        except AttributeError:
-            encryptor = self._local.encryptor = self._cipher().encryptor()
-        return bytes(encryptor.update(block))
-
-    def _show(self, block: bytes) -> bytes:
-        return bytes(self._cipher().decryptor().update(block))
-
-    def _cipher(self) -> "Cipher[modes.ECB]":
-        # One block each, of what is a hash already: equal ones are to stay equal, so that they are found.
-        return Cipher(self._blocks, modes.ECB())
+        return open(path, "rb")
 
 
-def _bound(table: str, place: bytes) -> bytes:
-    return b"%b\0%b" % (table.encode(), place)
+def body_folder(check: bytes) -> str:
+    """Give the name of the folder of body files for what a store says of its key."""
+    return f"bodies-{check[:ID_BYTES].hex()}" if check else "bodies"
 
 
 def open_vault(key: StoreKey | None) -> Vault:
     """Give the vault for a key, or the one that does nothing."""
-    return Vault() if key is None else Sealed(key)
+    if key is None:
+        return Vault()
+    from .sealed import Sealed  # who has no key does not wait for what it imports
+
+    return Sealed(key)

@@ -112,6 +112,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
     if exchange.repeat is not None:
         repeat = exchange.repeat
         meta["repeat"] = (repeat.of, repeat.kind.value, repeat.unseen)
+    if exchange.withheld:
+        meta["withheld"] = exchange.withheld
     if exchange.tunnel.number:
         meta["tunnel"] = exchange.tunnel
     return _pack(
@@ -163,6 +165,7 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
             alpn=_bytes(alpn) if alpn is not None else None,
             conversation=_conversation(conversation) if conversation is not None else None,
             repeat=_repeat(repeat) if repeat is not None else None,
+            withheld=_text(meta.get("withheld", "")),
             tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
         )
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:

@@ -22,7 +22,11 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
-    egress    target, by, reason              something tried to leave and was denied
+    contract  seq, of, rule, refused, count, violations, unchecked     what was not as agreed on: of `request`, `response`
+              or `model`; the first violations as what, place, expected, found; what could not be checked, and why
+              recorded                      the client was refused the same on the tape
+    egress    target, by, reason, protocol, process, count      something tried to leave and was denied, the latter
+                                              three where the kernel denied it
     foreign   sockets                         sockets seen outside the proxy
     gap       since_ns, until_ns, reason      what follows was not written; until_ns is 0 while that goes on
               exchanges, effects, records     how many outcomes, intents of effects sent on, and rows in all; at its end
@@ -31,6 +35,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
+              sandbox                         what was seen of the sandbox, as receipts have it
               live                            the live rules of a playback: pattern, class or None
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
@@ -71,6 +76,7 @@ class EventKind(StrEnum):
     HELD = "held"
     RULED = "ruled"
     INJECTED = "injected"
+    CONTRACT = "contract"
     EGRESS = "egress"
     FOREIGN = "foreign"
     GAP = "gap"

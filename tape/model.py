@@ -358,6 +358,8 @@ class Exchange:
     conversation: Conversation | None = None
     """Of a WebSocket; `response` is the end of its handshake."""
     repeat: Repeat | None = None
+    withheld: str = ""
+    """Why its client was sent a refusal in the place of the response; empty where it was not."""
     tunnel: Tunnel = NO_TUNNEL
 
     @property

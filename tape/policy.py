@@ -7,14 +7,16 @@ Asked in this order, first answer wins:
 3. mode passthrough            -> FORWARD
 4. mode record, or a live rule: it is about to leave
    a limit of the run is used up                   -> REFUSE
+   it breaks a contract that says refuse           -> REFUSE
    a gate names it (its effect rule has one)       -> HOLD
    else                                            -> FORWARD, or LIVE
 5. the tape holds it           -> SERVE
 6. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
-7. an effect for which its rule, or else `playback.effects`, says stub:
+7. an effect that breaks a contract that says refuse -> REFUSE
+8. an effect for which its rule, or else `playback.effects`, says stub:
    a configured answer         -> STUB with it
    the tape shows what an answer looks like -> STUB, made up
-8. anything else               -> REFUSE
+9. anything else               -> REFUSE
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
@@ -48,6 +50,10 @@ STOPPED = "stopped"
 """What decided where somebody stopped the run."""
 LIMITS = "limits"
 """What decided where a limit of the run is used up."""
+
+
+CONTRACTS = "contracts"
+"""Begins what decided where a request is not what its contract says."""
 
 
 class Action(StrEnum):
@@ -101,6 +107,10 @@ class Standing:
 
     spent: str = ""
     """Which limit of the run is used up, in one line; empty while there is something left."""
+    breach: str = ""
+    """How it breaks a contract that says refuse, in one line."""
+    contract: str = ""
+    """Pattern of that contract."""
     repeat: Repeat | None = None
     """The earlier effect that this one may repeat, where a gate asks for that."""
     model: bool = False
@@ -153,7 +163,9 @@ class Policy:
     @classmethod
     def of(cls, config: Config) -> "Policy":
         """Compile the rules of a configuration."""
-        live: list[tuple[LiveRule, RequestClass | None]] = [(rule, None) for rule in config.live]
+        live: list[tuple[LiveRule, RequestClass | None]] = [
+            (rule, None) for rule in config.live if rule.service is None
+        ]
         live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
         live += _class_rules(config.playback.reads, RequestClass.READ)
         playback = config.playback
@@ -243,6 +255,8 @@ def decide(
             Action.SERVE, found.text, "allow_model_drift", found.seq, allowed=found.allowed
         )
     if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
+        if standing.breach:
+            return _breached(standing)
         rule = policy.find_effect(facts, "answer")
         if rule is not None:
             text = f"not on tape; answered by effect rule {rule.match.text!r}"
@@ -257,6 +271,8 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if standing.spent:
         return Decision(Action.REFUSE, standing.spent, LIMITS)
+    if standing.breach:
+        return _breached(standing)
     found = policy.find_gate(facts)
     if found is None:
         return out
@@ -267,6 +283,10 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
     name = f"effects {rule.match.text}"
     return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
+
+
+def _breached(standing: Standing) -> Decision:
+    return Decision(Action.REFUSE, standing.breach, f"{CONTRACTS} {standing.contract}")
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:

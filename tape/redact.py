@@ -4,7 +4,7 @@ Rules:
 
 1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
    (`redact_placeholder.py`).
-2. What stands in a declared place (`redact_places.py`, `redact_head.py`) is learned, and looked for everywhere
+2. What stands in a declared place (`redact_places.py`, `redact_head.py`, `redact_fields.py`) is learned, and looked for everywhere
    else in the run: in bodies both ways, paths, queries, other header fields, messages (`redact_search.py`).
 3. A request without a secret is given back as it is, the same object.
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
@@ -19,13 +19,16 @@ One redactor is for one run: what it has learned is that run's. It may be used f
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
+from http import HTTPStatus
 
 from ..config.schema import KeepRule, RedactRule
 from ..config.values import compile_regex
 from .coding import undo_coding, undo_what_came
-from .marks import BODY, TARGET
-from .model import Chunk, Headers, Message, Redaction, Request, Response, Secret
-from .redact_head import URL, Heads, Pair, is_query_secret, plain_name
+from .marks import BODY
+from .model import Chunk, Conversation, Headers, Message, Redaction, Request, Response, Secret
+from .redact_fields import Fields, in_order, overlap
+from .redact_head import Heads, blank, is_query_secret, plain_name
 from .redact_learned import Learned
 from .redact_placeholder import Placeholders
 from .redact_places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
@@ -39,6 +42,8 @@ _FORM = b"application/x-www-form-urlencoded"
 _STREAM = b"text/event-stream"
 _CODING = b"content-encoding"
 _PLAIN = Kind()
+_PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
+"""Reason phrases that nobody looks for secrets in."""
 
 
 def query_kind(name: str) -> str:
@@ -63,7 +68,8 @@ class Redactor:
         self._learned = Learned()
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._search = Search(self._placeholders, self._learned, rules, kept)
-        self._paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
+        paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
+        self._fields = Fields(self._heads, self._search, self._learned, self._placeholders, paths)
         self._keys = frozenset(rule.query.lower() for rule in rules)
         self.placeholder = self._heads.placeholder
 
@@ -77,37 +83,13 @@ class Redactor:
 
     def head(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
         """Give a request without the secrets of its head, its body as it is."""
-        heads = self._heads
-        headers, found = heads.fields(request.headers, "request.header.", heads.in_request)
-        trailers = request.trailers
-        if trailers:
-            trailers, more = heads.fields(trailers, "request.trailer.", heads.in_request)
-            found += more
-        # First what is declared, so that it is known when the rest is searched.
-        target, pairs = self._declared(request.target)
-        found += [
-            Redaction(f"request.query.{name}", kind)
-            for name, kind in dict.fromkeys((pair.name, pair.kind) for pair in pairs)
-        ]
-        secrets = [Secret(TARGET, p.at, p.size, p.kind) for p in pairs if not p.alone]
-        target, more_secrets = self._searched_target(target, pairs)
-        if more_secrets:
-            found.append(Redaction("request.target", SECRET))
-            secrets = _in_order([*secrets, *more_secrets])
-        headers, more = self._searched(headers, "request.header.")
-        found += more
-        if not found:
-            return request, ()
-        new = replace(
-            request, headers=headers, trailers=trailers, target=target, secrets=tuple(secrets)
-        )
-        return new, tuple(found)
+        return self._fields.request(request)
 
     def request_body(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
         """Give a request without the secrets of its body; those of its head have been learned."""
         if not request.body:
             return request, ()
-        codings = [value for name, value in request.headers if name.lower() == _CODING]
+        codings = _codings(request.headers)
         plain = undo_coding(request.body, b",".join(codings)) if codings else None
         body = request.body if plain is None else plain
         searched = self._search.search(body, _kind(request.headers))
@@ -124,8 +106,8 @@ class Redactor:
         if not found.secrets:
             return request
         old = request.secrets
-        more = [one for one in found.secrets if not any(_overlap(one, other) for other in old)]
-        return replace(request, secrets=tuple(_in_order([*old, *more])))
+        more = [one for one in found.secrets if not any(overlap(one, other) for other in old)]
+        return replace(request, secrets=tuple(in_order([*old, *more])))
 
     # ---- answers -------------------------------------------------------------------------------
 
@@ -136,9 +118,7 @@ class Redactor:
 
         Of a `set-cookie` the first value is replaced, its attributes stay.
         """
-        kept, found = self._heads.fields(headers, place, self._heads.in_response)
-        kept, more = self._searched(kept, place)
-        return (kept, (*found, *more)) if found or more else (headers, ())
+        return self._fields.response(headers, place)
 
     def response(
         self, response: Response
@@ -148,12 +128,15 @@ class Redactor:
         trailers, more = response.trailers, tuple[Redaction, ...]()
         if trailers:
             trailers, more = self.response_headers(trailers, "response.trailer.")
+        reason = response.reason
+        if reason not in _PHRASES and (said := self.text(reason)) != reason:
+            reason, more = said, (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
         if found:
-            response = replace(response, headers=headers, trailers=trailers)
+            response = replace(response, reason=reason, headers=headers, trailers=trailers)
         if not response.body:
             return response, found, ()
-        codings = [value for name, value in headers if name.lower() == _CODING]
+        codings = _codings(headers)
         plain = None
         if codings:
             undo = undo_coding if response.complete else undo_what_came
@@ -202,6 +185,16 @@ class Redactor:
             return message
         return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
 
+    def conversation(self, talk: Conversation | None) -> Conversation | None:
+        """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
+        if talk is None or talk.close is None:
+            return talk
+        close = replace(talk.close, reason=self.words(talk.close.reason))
+        if close.answer is not None:
+            code, reason = close.answer
+            close = replace(close, answer=(code, self.words(reason)))
+        return replace(talk, close=close)
+
     def text(self, data: bytes) -> bytes:
         """Give any text without its secrets."""
         searched = self._search.search(data)
@@ -209,7 +202,7 @@ class Redactor:
 
     def without_declared(self, url: bytes) -> bytes:
         """Give a URL with nothing in the place of the values of declared query keys."""
-        return _blank(url, self._heads.pairs(url))
+        return blank(url, self._heads.pairs(url))
 
     def words(self, text: str) -> str:
         """Give a text for people, as a command line, without its secrets."""
@@ -236,90 +229,22 @@ class Redactor:
                 names.add(name)
         return frozenset(names)
 
-    # ---- inside --------------------------------------------------------------------------------
 
-    def _declared(self, target: str) -> tuple[str, list[Pair]]:
-        if "?" not in target and ";" not in target and target.startswith("/"):
-            return target, []
-        # Surrogates stand for bytes that were no UTF-8; they pass through.
-        raw = target.encode("utf-8", "surrogatepass")
-        # A target that begins with two slashes is a path; a URL that does names a host.
-        extra = max(0, len(raw) - len(raw.lstrip(b"/")) - 1)
-        new, pairs = self._heads.url(raw[extra:])
-        if not pairs:
-            return target, []
-        text = (raw[:extra] + new).decode("utf-8", "surrogatepass")
-        return text, [pair._replace(at=pair.at + extra) for pair in pairs]
-
-    def _searched_target(self, target: str, pairs: list[Pair]) -> tuple[str, list[Secret]]:
-        # One byte a character, as it came; anything else did not come over a wire.
-        raw = _blank(target.encode("latin-1", "replace"), pairs)
-        searched = self._search.search(raw)
-        spans = [] if searched is None else _secrets(searched, TARGET)
-        data = raw if searched is None else searched.data
-        end = len(raw.partition(b"?")[0])
-        for pattern in self._paths:
-            for found in pattern.finditer(raw[:end]):
-                start, stop = found.span(found.lastindex or 0)
-                one = Secret(TARGET, start, stop - start, CONFIGURED)
-                if start < stop and not any(_overlap(one, other) for other in spans):
-                    self._learned.add(raw[start:stop])
-                    new = self._placeholders.in_url(raw[start:stop])
-                    data = data[:start] + new + data[stop:]
-                    spans = _in_order([*spans, one])
-        if not spans:
-            return target, []
-        parts: list[str] = []
-        at = 0
-        for one in spans:
-            parts += (target[at : one.at], data[one.at : one.at + one.size].decode("latin-1"))
-            at = one.at + one.size
-        return "".join([*parts, target[at:]]), spans
-
-    def _searched(self, headers: Headers, place: str) -> tuple[Headers, list[Redaction]]:
-        """Look for secrets in fields whose names do not say that they hold one."""
-        kind_of = self._heads.in_request if "request" in place else self._heads.in_response
-        others = [
-            (index, self._undeclared(kind, value))
-            for index, (name, value) in enumerate(headers)
-            if (kind := kind_of(name)) is None or kind == URL
-        ]
-        # Most have none: one search says so.
-        if self._search.search(b"\n".join([value for _, value in others])) is None:
-            return headers, []
-        kept, found = list(headers), []
-        for index, value in others:
-            searched = self._search.search(value)
-            if searched is not None:
-                name, whole = headers[index]
-                kept[index] = (name, _put(whole, searched))
-                found.append(Redaction(place + name.decode("latin-1").lower(), SECRET))
-        return (tuple(kept), found) if found else (headers, [])
-
-    def _undeclared(self, kind: str | None, value: bytes) -> bytes:
-        return value if kind is None else _blank(value, self._heads.pairs(value))
-
-
-def _blank(value: bytes, pairs: list[Pair]) -> bytes:
-    """Give a URL without the values that have been replaced."""
-    for pair in pairs:
-        value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
-    return value
-
-
-def _put(value: bytes, searched: Searched) -> bytes:
-    for span in searched.spans:
-        end = span.at + span.size
-        value = value[: span.at] + searched.data[span.at : end] + value[end:]
-    return value
+def _codings(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if len(name) == 16 and name.lower() == _CODING]
 
 
 def _kind(headers: Headers) -> Kind:
     for name, value in headers:
-        if name.lower() == b"content-type":
-            media = value.partition(b";")[0].strip().lower()
-            return Kind(form=media == _FORM, stream=media == _STREAM)
+        if len(name) == 12 and name.lower() == b"content-type":
+            return _kind_of(value)
     return _PLAIN
+
+
+@lru_cache(maxsize=256)
+def _kind_of(content_type: bytes) -> Kind:
+    media = content_type.partition(b";")[0].strip().lower()
+    return Kind(form=media == _FORM, stream=media == _STREAM)
 
 
 def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:
@@ -328,16 +253,6 @@ def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:
 
 def _places(place: str, searched: Searched) -> tuple[Redaction, ...]:
     return tuple(Redaction(place, kind) for kind in dict.fromkeys(s.kind for s in searched.spans))
-
-
-def _in_order(secrets: Sequence[Secret]) -> list[Secret]:
-    return sorted(secrets, key=lambda one: (one.part, one.at))
-
-
-def _overlap(one: Secret, other: Secret) -> bool:
-    return (
-        one.part == other.part and one.at < other.at + other.size and other.at < one.at + one.size
-    )
 
 
 def _decoded_head(headers: Headers, size: int) -> Headers:

@@ -40,7 +40,9 @@ class Context(NamedTuple):
     fields: dict[str, str]
     """Fields of a configuration, in lower case, and their kinds."""
     kept: frozenset[str]
-    """Names of formats and fields that are not to be hidden."""
+    """Fields, in lower case, that are not to be hidden."""
+    kept_formats: frozenset[str]
+    """Names of formats that are not to be hidden."""
 
 
 class Format(NamedTuple):
@@ -146,7 +148,7 @@ _FIELD_ENDS = (
 FOLLOWS = frozenset(b"\"'\\=:")
 """What may stand behind the name of a field; anything else is quickly passed over."""
 
-_ESCAPES = (*(rb"\u00%d" % digit for digit in range(2, 8)), rb"\/")
+ESCAPES = (*(rb"\u00%d" % digit for digit in range(2, 8)), rb"\/")
 """With these in a text, a secret in it may be written with escapes."""
 
 _NAME = re.compile(rb"[A-Za-z0-9_.\-\[\]$@]*$")
@@ -162,14 +164,14 @@ _ESCAPED_CONTROLS = b"nrtbf"
 Handler = Callable[[Context, int, int], Found | None]
 
 
-def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] | None]:
-    """Give what the automaton looks for, and who looks closer; None marks an escape.
+def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool]]:
+    """Give what the automata look for, and who looks closer.
 
     The flag says that it is the name of a field, and needs one of `FOLLOWS` behind it.
 
     fields: further names of fields, from a configuration.
     """
-    table: dict[bytes, tuple[Handler, bool] | None] = {}
+    table: dict[bytes, tuple[Handler, bool]] = {}
     for one in FORMATS:
         for begins in one.begins:
             table[begins] = _look_for(one), False
@@ -177,15 +179,13 @@ def triggers(fields: tuple[str, ...] = ()) -> dict[bytes, tuple[Handler, bool] |
         table[end.encode()] = _find_field, True
     for name in fields:
         table.setdefault(name.encode(), (_find_field, True))
-    for escape in _ESCAPES:
-        table[escape] = None
     return table
 
 
 def find_userinfo(context: Context) -> list[Found]:
     """Find the passwords of URLs."""
     data, founds, at = context.data, list[Found](), -1
-    if "userinfo" in context.kept or b"@" not in data:
+    if "userinfo" in context.kept_formats or b"@" not in data:
         return founds
     while (at := data.find(b"://", at + 1)) >= 0:
         end = at + _LONGEST_USER
@@ -208,11 +208,15 @@ def _look_for(one: Format) -> Handler:
         if found is not None:
             group = found.lastindex or 0
             first, last = found.span(group)
-            if (check is None or check(found[group])) and name not in context.kept:
+            if (check is None or check(found[group])) and name not in context.kept_formats:
                 return Found(first, last, SECRET, learn=name != "pem")
             if context.final or last < len(data):
                 return None
-        if not context.final and name not in context.kept and len(data) - start < _MAX_VALUE:
+        if (
+            not context.final
+            and name not in context.kept_formats
+            and len(data) - start < _MAX_VALUE
+        ):
             if name == "pem":
                 line = data.find(b"-----", end)
                 first = line + 5

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from ..config.schema import KeepRule, RedactRule
-from .model import Headers, Redaction
 from .redact_learned import Learned
 from .redact_placeholder import Placeholders, unescape
 from .redact_places import (
@@ -51,7 +50,7 @@ _LONG_NAME = 20
 _USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
 """The last `@` ends it: a password may hold one that nobody encoded."""
 
-URL = "url"
+_URL = "url"
 """In place of a kind: the header field is a URL."""
 _PROTOCOLS = "protocols"
 """In place of a kind: the header field lists subprotocols of a WebSocket."""
@@ -89,8 +88,8 @@ class Heads:
         for rule in kept:
             self.query.pop(rule.query.lower(), None)
         # Names of one agent repeat from request to request.
-        self.in_request: KindOf = lru_cache(maxsize=1024)(self._find_in_request)
-        self.in_response: KindOf = lru_cache(maxsize=1024)(self._find_in_response)
+        self._in_request: KindOf = lru_cache(maxsize=1024)(self._find_in_request)
+        self._in_response: KindOf = lru_cache(maxsize=1024)(self._find_in_response)
 
     def placeholder(self, kind: str, value: bytes) -> bytes:
         """Give what stands for a secret of a kind; `value` is a whole header or query value.
@@ -104,34 +103,28 @@ class Heads:
             return b";".join([self._pair(part) for part in value.split(b";")])
         return self._hide(kind, value)
 
-    def fields(
-        self, headers: Headers, place: str, kind_of: KindOf
-    ) -> tuple[Headers, list[Redaction]]:
-        """Give header fields without their secrets, and where they were."""
-        found: list[Redaction] = []
-        kept: list[tuple[bytes, bytes]] | None = None
-        for index, (name, value) in enumerate(headers):
-            kind = kind_of(name)
-            if kind is None:
-                continue
-            lower = name.decode("latin-1").lower()
-            if kind == URL:
-                new, pairs = self.url(value)
-                kinds = [pair.kind for pair in pairs]
-            elif kind is _PROTOCOLS:
-                new, kinds = self._protocols(value), [TOKEN]
-            elif lower.startswith("set-cookie"):
-                first, semicolon, attributes = value.partition(b";")
-                new, kinds = self._pair(first) + semicolon + attributes, [COOKIE]
-            else:
-                new, kinds = self.placeholder(kind, value), [kind]
-            if new == value:
-                continue
-            if kept is None:
-                kept = list(headers)
-            kept[index] = (name, new)
-            found += [Redaction(place + lower, one) for one in dict.fromkeys(kinds)]
-        return (tuple(kept) if kept is not None else headers), found
+    def field(
+        self, name: bytes, value: bytes, *, in_request: bool
+    ) -> tuple[bytes, tuple[str, ...], bytes]:
+        """Give a field's value without what is a secret for its name, the kinds that were, and what may still hold one.
+
+        Of a `set-cookie` the first value is replaced, its attributes stay.
+        """
+        kind = (self._in_request if in_request else self._in_response)(name)
+        if kind is None:
+            return value, (), value
+        if kind is _URL:
+            new, pairs = self.url(value)
+            kinds = tuple(dict.fromkeys(pair.kind for pair in pairs)) if new != value else ()
+            return new, kinds, blank(value, pairs)
+        if kind is _PROTOCOLS:
+            new, kind = self._protocols(value), TOKEN
+        elif name[:10].lower() == b"set-cookie":
+            first, semicolon, attributes = value.partition(b";")
+            new, kind = self._pair(first) + semicolon + attributes, COOKIE
+        else:
+            new = self.placeholder(kind, value)
+        return new, (kind,) if new != value else (), b""
 
     def url(self, url: bytes) -> tuple[bytes, list[Pair]]:
         """Replace the secrets of a URL or target; give what was replaced, in order."""
@@ -186,7 +179,7 @@ class Heads:
             return CONFIGURED
         if lower == "sec-websocket-protocol":
             return _PROTOCOLS
-        return URL if lower in URL_HEADERS else None
+        return _URL if lower in URL_HEADERS else None
 
     def _find_in_request(self, name: bytes) -> str | None:
         lower = name.decode("latin-1").lower()
@@ -244,6 +237,13 @@ class Heads:
         if kind == SIGNATURE or (kind == COOKIE and not is_credential(value)):
             return
         self._learned.add(value)
+
+
+def blank(value: bytes, pairs: list[Pair]) -> bytes:
+    """Give a URL with NUL in the place of what has been replaced."""
+    for pair in pairs:
+        value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
+    return value
 
 
 def is_query_secret(value: str) -> bool:

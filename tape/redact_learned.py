@@ -62,10 +62,15 @@ class Learned:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._values: dict[bytes, None] = {}
-        self._groups: tuple[_Group, ...] = ()
+        self._made: tuple[tuple[bytes, ...], tuple[_Group, ...]] = (), ()
 
     def __bool__(self) -> bool:
         return bool(self._values)
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        """What is known now, in the order it was learned; what was found out under the same holds."""
+        return tuple(self._values)
 
     def add(self, value: bytes) -> None:
         """Take a secret, unless it is too common a word to be looked for."""
@@ -91,13 +96,13 @@ class Learned:
 
     def _current(self) -> tuple[_Group, ...]:
         values = tuple(self._values)
-        made = self._groups
-        cut = [values[at : at + _GROUP] for at in range(0, len(values), _GROUP)]
-        if [group.values for group in made] == cut:
+        made_of, made = self._made
+        if made_of == values:
             return made
         known = {group.values: group for group in made}
+        cut = [values[at : at + _GROUP] for at in range(0, len(values), _GROUP)]
         groups = tuple(known.get(part) or _group(part) for part in cut)
-        self._groups = groups
+        self._made = values, groups
         return groups
 
     def find_part(self, data: bytes) -> int:

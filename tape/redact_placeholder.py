@@ -16,7 +16,7 @@ from functools import lru_cache
 from hashlib import shake_256
 
 _UNIT = re.compile(
-    rb"%[0-9A-Fa-f]{2}|\\+u00[0-9A-Fa-f]{2}|\\+u[0-9A-Fa-f]{4}|\\+[^u\\]|.", re.DOTALL
+    rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)

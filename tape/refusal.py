@@ -26,6 +26,7 @@ REFUSAL_STATUS = 424
 NOT_ON_TAPE = "not_on_tape"
 STOPPED = "stopped"
 LIMIT_REACHED = "limit_reached"
+CONTRACT_BROKEN = "contract_broken"
 """Codes of refusals."""
 
 MARK_HEADER = b"x-playhead"

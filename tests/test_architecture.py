@@ -5,6 +5,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,24 +98,51 @@ def sources(*folders: str) -> list[Path]:
     )
 
 
-def imports(path: Path) -> Iterator[Import]:
-    """Every import of a file, also inside functions."""
+class Source(NamedTuple):
+    """What is asked of a source file; its syntax tree is not kept."""
+
+    docstring: str | None
+    imports: tuple[Import, ...]
+    """Also inside functions."""
+    names: tuple[tuple[str, int], ...]
+    """Names of `_IO_BUILTINS` that are used, with their lines."""
+
+
+@cache
+def read(path: Path) -> Source:
+    """Read a file, once."""
+    module = ast.parse((ROOT / path).read_text(), str(path))
+    found: list[Import] = []
+    names = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found += _imported(path, node)
+        elif isinstance(node, ast.Name) and node.id in _IO_BUILTINS:
+            names.append((node.id, node.lineno))
+    return Source(ast.get_docstring(module), tuple(found), tuple(names))
+
+
+def imports(path: Path) -> tuple[Import, ...]:
+    """Every import of a file."""
+    return read(path).imports
+
+
+def _imported(path: Path, node: ast.Import | ast.ImportFrom) -> Iterator[Import]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield Import(alias.name, False, node.lineno)
+        return
+    if not node.level:
+        yield Import(node.module or "", False, node.lineno)
+        return
     package = ("playhead", *path.parent.parts)
-    for node in ast.walk(ast.parse((ROOT / path).read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, False, node.lineno)
-        elif isinstance(node, ast.ImportFrom):
-            if not node.level:
-                yield Import(node.module or "", False, node.lineno)
-                continue
-            base = ".".join(package[: len(package) - node.level + 1])
-            assert base.startswith("playhead"), f"{path}:{node.lineno} leaves the package"
-            if node.module:
-                yield Import(f"{base}.{node.module}", True, node.lineno)
-            else:
-                for alias in node.names:
-                    yield Import(f"{base}.{alias.name}", True, node.lineno)
+    base = ".".join(package[: len(package) - node.level + 1])
+    assert base.startswith("playhead"), f"{path}:{node.lineno} leaves the package"
+    if node.module:
+        yield Import(f"{base}.{node.module}", True, node.lineno)
+    else:
+        for alias in node.names:
+            yield Import(f"{base}.{alias.name}", True, node.lineno)
 
 
 @pytest.mark.parametrize("part", ORDER)
@@ -177,9 +205,7 @@ def test_tape_does_no_io() -> None:
         for found in imports(path):
             if found.module in FORBIDDEN_IN_TAPE or found.module.split(".")[0] in FORBIDDEN_IN_TAPE:
                 wrong.append(f"{path}:{found.line} imports {found.module}")
-        for node in ast.walk(ast.parse((ROOT / path).read_text())):
-            if isinstance(node, ast.Name) and node.id in _IO_BUILTINS:
-                wrong.append(f"{path}:{node.lineno} uses {node.id}")
+        wrong += [f"{path}:{line} uses {name}" for name, line in read(path).names]
     assert wrong == []
 
 
@@ -212,7 +238,7 @@ def test_every_module_stands_in_a_package() -> None:
 def test_every_part_says_what_it_is_for() -> None:
     """In the docstring of its face, and of each module."""
     for path in sources(*ORDER):
-        assert ast.get_docstring(ast.parse((ROOT / path).read_text())), path
+        assert read(path).docstring, path
 
 
 def test_the_top_level_holds_what_belongs_there() -> None:

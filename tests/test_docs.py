@@ -7,7 +7,7 @@ tests/test_architecture.py.
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -26,6 +26,8 @@ from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
+from playhead.proxy.sandbox.listeners import Service
+from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout
 from playhead.store.runs import RunStatus
@@ -64,6 +66,7 @@ from playhead.tape.model import (
 )
 from playhead.tape.refusal import REFUSAL_STATUS
 from playhead.timeline import Receipt, receipt, render_receipt
+from playhead.timeline.contract_row import ContractRow
 from playhead.timeline.export import body_json, exchange_json
 from playhead.timeline.inference import Inference
 from playhead.timeline.ledger import Effect
@@ -226,6 +229,10 @@ def keys(value: Any) -> Iterator[str]:
             yield from keys(item)
 
 
+_VIOLATION = {"what": "request", "place": "$", "expected": "integer", "found": "1.5"}
+CONTRACT = ContractRow(1, "request", "POST https://a.test/", True, False, 1, [_VIOLATION], [])
+
+
 def _receipt() -> Receipt:
     made = Receipt("r@1", "r", "playback", "sealed", requests=1)
     made.effects.append(Effect(1, "POST", "https://api.example.com/", "", "upstream", "200"))
@@ -257,12 +264,26 @@ def _receipt() -> Receipt:
     assert told is not None
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
     made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
+    made.contracts.append(CONTRACT)
     made.model_drift.append(OptIn("m=n", 1, [1]))
     made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
     made.limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))
     made.limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
+    made.sandbox = {
+        "strict": False,
+        "counters": dict.fromkeys(
+            ("packets_out", "packets_inside", "tcp_opened", "tcp_failed", "udp_sent"), 0
+        ),
+        "tapped": True,
+        "attempts_omitted": 0,
+        "names": [{"name": "a.test", "type": "A", "count": 1}],
+        "names_omitted": 0,
+        "refused": [{"target": "tcp://127.0.0.1:1", "process": "", "count": 1}],
+        "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
+        "sockets": [],
+    }
     return made
 
 
@@ -300,7 +321,7 @@ def test_every_kind_in_a_receipt_is_documented() -> None:
 def test_every_key_of_an_exchange_is_documented() -> None:
     """One with everything an exchange may hold; and of a run's rows."""
     page = PAGES["docs/exchange.md"]
-    document = exchange_json(EXCHANGE, MESSAGES)
+    document = exchange_json(EXCHANGE, MESSAGES, [CONTRACT])
     assert document["request"]["body"] == "body"
     assert "body_base64" in document["response"]
     asked = {"seq": 1, "request_class": "read", "method": "GET", "url": ""}

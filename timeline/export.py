@@ -8,12 +8,16 @@ from dataclasses import asdict
 from typing import Any
 
 from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Request, Spilled
+from .contract_row import ContractRow
 
 
-def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[str, Any]:
+def exchange_json(
+    exchange: Exchange, messages: Iterable[Message] = (), contracts: Iterable[ContractRow] = ()
+) -> dict[str, Any]:
     """Give an exchange as JSON types; `docs/exchange.md` describes them.
 
     messages: those of a WebSocket, which do not lie in its exchange.
+    contracts: what checks have found, which stands in the log.
     """
     request, response, talk = exchange.request, exchange.response, exchange.conversation
     document: dict[str, Any] = {
@@ -41,6 +45,8 @@ def exchange_json(exchange: Exchange, messages: Iterable[Message] = ()) -> dict[
         "tunnel": exchange.tunnel.number or None,
         "inference": _inference(exchange),
         "websocket": _conversation(talk, messages) if talk is not None else None,
+        "withheld": exchange.withheld or None,
+        "contracts": [asdict(row) for row in contracts],
         "redactions": [item.place for item in exchange.redactions],
         "warnings": list(exchange.warnings),
     }

@@ -264,6 +264,8 @@ def describe_outcome(exchange: Exchange) -> str:
         return f"{response.status}, {left}"
     if fault is not None:
         return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
+    if response is not None and exchange.withheld:
+        return f"{response.status}, withheld: the client was refused it by a contract"
     return str(response.status) if response is not None else "no answer"
 
 

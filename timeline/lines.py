@@ -60,6 +60,8 @@ class Told(NamedTuple):
     started_ns: int
     end_us: int
     warnings: tuple[str, ...]
+    withheld: str
+    """Why its client was sent a refusal in the place of the response; empty where it was not."""
 
 
 _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
@@ -142,6 +144,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     started_ns: int = 0
     end_us: int = 0
     warnings: list[str] = []
+    withheld: str | None = None
     note: Any = None
     # Follows from the rest.
     verdict: Any = None
@@ -153,6 +156,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     tunnel: Any = None
     inference: Any = None
     redactions: Any = None
+    contracts: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Line)
@@ -194,6 +198,7 @@ def read_line(data: bytes) -> Told:
         started_ns=line.started_ns,
         end_us=line.end_us,
         warnings=tuple(line.warnings),
+        withheld=line.withheld or "",
     )
 
 

@@ -6,7 +6,7 @@ left over, nothing tried to leave, at least one request was made, and its log wa
 process: of one that died the last events may be missing, and nothing of it or of its tape is missing because the
 disk was full. One that was served an answer only because a
 person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
-injected. Exit codes and their order are the design's
+injected, or in which a contract kept an answer of the tape from the agent. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
 """
 
@@ -22,6 +22,7 @@ from ..tape.divergence import Divergence, DivergenceKind
 from ..tape.events import Event, EventKind
 from ..tape.limits import NANO, Charge, Used
 from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
+from .contract_row import ContractRow
 from .hints import Hints, split_place
 from .ledger import Effect, Ledger
 
@@ -146,6 +147,11 @@ class Receipt:
     """The first of those that were noted, by seq."""
     injected: list[InjectedRow] = field(default_factory=list)
     """Faults on purpose."""
+    contracts: list[ContractRow] = field(default_factory=list)
+    """Messages that were not as agreed on, the first; `contract_violations` counts all."""
+    contract_violations: int = 0
+    refused_by_contract: dict[str, None] = field(default_factory=dict)
+    """Rules for which the client of a playback was refused an answer that it had been given on the tape."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was left over where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
@@ -171,6 +177,8 @@ class Receipt:
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched, and places in them that none had."""
     contained: bool = False
+    sandbox: dict[str, Any] | None = None
+    """What was seen of the sandbox; None where there was none."""
     child_exit: int | None = None
     end: str = ""
     tape_gone: bool = False
@@ -189,7 +197,8 @@ class Receipt:
         if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
-        return allowed + list(dict.fromkeys(f"injected: {row.rule}" for row in self.injected))
+        allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
 
     @property
     def root_after(self) -> InjectedRow | None:
@@ -212,6 +221,8 @@ class Receipt:
         if self.mode == "record":
             return "0: log only"
         live = {row["request_class"] for row in self.live}
+        if any(row["connections"] for row in (self.sandbox or {}).get("services", ())):
+            return "1: tools partly live"
         if RequestClass.READ.value in live or RequestClass.EFFECT.value in live:
             return "1: tools partly live"
         if RequestClass.INFERENCE.value in live:
@@ -232,6 +243,7 @@ class Receipt:
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
             "contained": self.contained,
+            "sandbox": self.sandbox,
             "requests": self.requests,
             "counts": {
                 name: self.counts[name]
@@ -246,6 +258,8 @@ class Receipt:
             "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
             "injected": [asdict(row) for row in self.injected],
+            "contracts": [asdict(row) for row in self.contracts],
+            "contract_violations": self.contract_violations,
             "root_after": asdict(self.root_after) if self.root_after is not None else None,
             "root": dict(self.root) if self.root is not None else None,
             "followed": {
@@ -342,6 +356,8 @@ class _Fold:
                 _bounded(receipt.injected, row)
             case EventKind.GAP:
                 _take_gap(receipt.gaps, data)
+            case EventKind.CONTRACT:
+                self._contract(ContractRow.from_event(data))
             case EventKind.LOST:
                 receipt.sink_lost = dict(data["lost"])
             case EventKind.EGRESS:
@@ -359,6 +375,7 @@ class _Fold:
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
+                receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 self.spared += _rules(data.get("live", ()))
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:
@@ -419,6 +436,14 @@ class _Fold:
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
             _bounded(receipt.refused, row)
+
+    def _contract(self, row: ContractRow) -> None:
+        receipt = self.receipt
+        _bounded(receipt.contracts, row)
+        receipt.contract_violations += row.count
+        # A request that is refused has a verdict that says so.
+        if row.refused and not row.recorded and row.of != "request":
+            receipt.refused_by_contract[row.rule] = None
 
     def _held(self, event: Event) -> None:
         data = event.data

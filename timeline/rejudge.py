@@ -4,7 +4,8 @@ Rules:
 
 1. What was found on the tape is taken from the log as it was; rules of matching (`ignore`) are `reindex`'s affair.
 2. Of a recording also its replay is judged: each request as one that its own tape holds.
-3. A request that was stopped, or refused for its order, stays that: other rules do not change it.
+3. A request that was stopped, or refused for its order or by a contract, stays that: bodies are not looked at
+   (`contracts.py` does).
 """
 
 from collections import Counter
@@ -22,6 +23,7 @@ from ..tape.gate import is_undone
 from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ..tape.nearness import Endpoints
 from ..tape.policy import (
+    CONTRACTS,
     LIMITS,
     STOPPED,
     Action,
@@ -178,7 +180,8 @@ class _Judge:
         seq, method, url = Seq(data["seq"]), data["method"], data["url"]
         place = split_place(url)
         refused = before.verdict == VerdictKind.REFUSED.value
-        if place is None or before.rule in _STAYS or (refused and before.rule == "tape"):
+        stays = before.rule in _STAYS or before.rule.startswith(f"{CONTRACTS} ")
+        if place is None or stays or (refused and before.rule == "tape"):
             return Row(seq, method, url, before, before, None)
         facts = self._facts(seq, method, place, before.request_class)
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None

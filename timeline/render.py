@@ -26,6 +26,7 @@ from ..tape.model import (
     Response,
 )
 from ..tape.retention import Sentence
+from .contract_row import ContractRow
 from .ledger import Effect, describe_outcome
 from .receipt import (
     UNTESTABLE,
@@ -138,10 +139,13 @@ def render_run(info: RunInfo, rows: Sequence[dict[str, Any]]) -> str:
     return f"{head}\n{table(lines)}"
 
 
-def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str:
+def render_exchange(
+    exchange: Exchange, messages: Iterable[Message] = (), contracts: Iterable[ContractRow] = ()
+) -> str:
     """Show one exchange in full; bodies are bounded and shown as text where they are text.
 
     messages: those of a WebSocket; the first are shown.
+    contracts: what checks have found in it.
     """
     request = exchange.request
     parts = [
@@ -172,6 +176,9 @@ def render_exchange(exchange: Exchange, messages: Iterable[Message] = ()) -> str
         parts.append(
             plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
         )
+    if exchange.withheld:
+        parts.append(plain(f"withheld from the client: {exchange.withheld}", _TEXT))
+    parts += [plain(f"not as agreed on: {row.text}", _TEXT) for row in contracts]
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
 
@@ -253,7 +260,7 @@ def render_receipt(receipt: Receipt) -> str:
         verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
         if receipt.faithful_but_for:
             needed = plain(", ".join(receipt.faithful_but_for))
-            drift = not receipt.injected
+            drift = not receipt.injected and not receipt.refused_by_contract
             verdict = (
                 f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
                 if drift
@@ -280,6 +287,7 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _effects(receipt)
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
+    lines += _rows("not as agreed on", [f"seq {row.seq}  {row.text}" for row in receipt.contracts])
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",
@@ -303,10 +311,8 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _rows(
         "live",
-        [
-            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
-            for row in receipt.live
-        ],
+        [f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}" for row in receipt.live]
+        + [_service(row) for row in _told(receipt, "services")],
     )
     lines += _rows(
         "failed below HTTP",
@@ -316,9 +322,7 @@ def render_receipt(receipt: Receipt) -> str:
         ],
     )
     lines += _rows("unfinished at the end", [f"seq {seq}" for seq in receipt.unfinished])
-    lines += _rows(
-        "tried to leave, denied", [f"{row['target']}: {row['reason']}" for row in receipt.egress]
-    )
+    lines += _rows("tried to leave, denied", [_attempt(row) for row in receipt.egress])
     lines += _rows(
         "sockets past the proxy",
         [
@@ -330,11 +334,11 @@ def render_receipt(receipt: Receipt) -> str:
         "effects that were not told to a sink",
         [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
     )
+    lines += _sandbox(receipt)
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
-        contained = "contained" if receipt.contained else "not contained (no sandbox)"
-        lines.append(f"{contained}; level {receipt.level}")
+        lines.append(f"{_containment(receipt)}; level {receipt.level}")
         code = exit_code(receipt)
         if receipt.status == RunStatus.RECOVERED.value:
             lines.append(
@@ -363,6 +367,56 @@ def _gap(row: GapRow) -> str:
     what = f"{row.exchanges} exchanges and {row.records} rows of the log are missing"
     sent = f", {row.effects} effects were sent on unlogged" if row.effects else ""
     return plain(f"GAP at {since} for {lasted:.1f} s: {what}{sent}: {row.reason}", 2 * _WIDTH)
+
+
+def _told(receipt: Receipt, key: str) -> Sequence[Any]:
+    """Give what was seen of the sandbox under a key; nothing where there was none."""
+    rows: Sequence[Any] = (receipt.sandbox or {}).get(key, ())
+    return rows
+
+
+def _service(row: Mapping[str, Any]) -> str:
+    failed = f", {row['failed']} in vain" if row["failed"] else ""
+    return f"{row['service']}: {row['reason']} ({_times(row['connections'], 'connection')}{failed})"
+
+
+def _attempt(row: Mapping[str, Any]) -> str:
+    protocol = f"{row['protocol']} " if row.get("protocol") else ""
+    process = f" by {row['process']}" if row.get("process") else ""
+    count = f", {row['count']} times" if row.get("count", 1) > 1 else ""
+    return f"{protocol}{row['target']}{process}{count}: {row['reason']}"
+
+
+def _sandbox(receipt: Receipt) -> list[str]:
+    """Show what was seen of the sandbox."""
+    asked = [f"{row['name']} {row['type']}" for row in _told(receipt, "names")]
+    lines = _rows("names asked of DNS, answered with made-up addresses", asked)
+    lines += _rows(
+        "refused on loopback, as nothing listens there in the sandbox",
+        [
+            f"{row['target']} {_times(row['count'], 'time')}"
+            f"{f' by {row["process"]}' if row['process'] else ''}"
+            for row in _told(receipt, "refused")
+        ],
+    )
+    lines += _rows(
+        "path sockets of programs outside, within reach (--sandbox strict closes them)",
+        list(_told(receipt, "sockets")),
+    )
+    return lines
+
+
+def _containment(receipt: Receipt) -> str:
+    told = receipt.sandbox
+    if not receipt.contained or told is None:
+        return "not contained (no sandbox)"
+    kind = "contained, strict" if told["strict"] else "contained"
+    count = _times(told["counters"]["packets_out"], "packet")
+    return f"{kind}: {count} left the machine"
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _stopped(told: Mapping[str, Any]) -> str:

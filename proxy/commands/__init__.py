@@ -10,9 +10,18 @@ from . import carry, keep, look, retain, rule, run, setup
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
-    *(look.runs, look.show, look.receipt, look.effects, look.policy, look.learn, look.reindex),
+    *(
+        look.runs,
+        look.show,
+        look.receipt,
+        look.effects,
+        look.contracts,
+        look.policy,
+        look.learn,
+        look.reindex,
+    ),
     rule.gates,
-    *(keep.verify, keep.note),
+    *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
     *(retain.label, retain.pin, retain.gc, retain.erase),
     *(setup.ca, setup.doctor),

@@ -73,9 +73,9 @@ def reading(config_file: Path | None, store: str | None) -> Config:
 
 def require_run(config: Config, name: str) -> None:
     """Raise UnknownRun, with the nearest names, where the store holds no such run."""
-    from ...store import Store
+    from ..stores import open_store
 
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         opened.get_run(name)
 
 

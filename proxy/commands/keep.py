@@ -61,3 +61,35 @@ def note(
     else:
         click.echo(render_notes(notes))
     return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option(
+    "--to-key-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that the store is to have.",
+)
+@click.option("--decrypt", is_flag=True, help="Take the encryption away.")
+@click.option(
+    "--new-key", type=click.Path(path_type=Path), help="Make a key in this new file, and no more."
+)
+def rekey(
+    config_file: Path | None,
+    store: str | None,
+    to_key_file: Path | None,
+    decrypt: bool,
+    new_key: Path | None,
+) -> int:
+    """Encrypt the store under the configured key, put it under another, or decrypt it."""
+    if sum((to_key_file is not None, decrypt, new_key is not None)) > 1:
+        raise click.UsageError("give one of --to-key-file, --decrypt and --new-key")
+    if new_key is not None:
+        from ...store import make_key_file
+
+        click.echo(f"made key {make_key_file(new_key).id.hex()} in {new_key}: keep a copy of it")
+        return 0
+    from ..rekey import rekey_store
+
+    click.echo(rekey_store(reading(config_file, store), to_key_file, decrypt=decrypt))
+    return 0

@@ -1,5 +1,6 @@
 """Look at runs that were recorded; nothing here changes one but `reindex`."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,12 +12,13 @@ from .common import options, print_json, print_list, reading
 @options("config", "store", "json")
 def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
     """List all runs, oldest first."""
-    from ...store import Store, StoreError
+    from ...store import StoreError
     from ...timeline import render_runs
+    from ..stores import open_store
 
     config = reading(config_file, store)
     try:
-        with Store.open(config.store, readonly=True) as opened:
+        with open_store(config, readonly=True) as opened:
             listed = opened.runs()
     except StoreError as error:
         if str(error).startswith("no store"):
@@ -55,13 +57,15 @@ def show(
     config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
 ) -> int:
     """Show a run, or one exchange of it."""
-    from ...store import Store, StoreError
+    from ...store import StoreError
     from ...timeline import render_exchange, render_run
+    from ...timeline.contracts import found_in
     from ...timeline.export import exchange_json
     from ...timeline.listing import find_shown, rows
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         if seq is None:
             listed = rows(opened, info)
@@ -74,10 +78,11 @@ def show(
             )
         whose, exchange = found
         messages = opened.messages(whose, exchange.seq)
+        broken = found_in(opened, info, seq)
         if as_json:
-            print_json(exchange_json(exchange, messages))
+            print_json(exchange_json(exchange, messages, broken))
         else:
-            click.echo(render_exchange(exchange, messages))
+            click.echo(render_exchange(exchange, messages, broken))
     return 0
 
 
@@ -91,11 +96,11 @@ def receipt(
     config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
 ) -> int:
     """Print the receipt of a run again."""
-    from ...store import Store
     from ...timeline import build, render_divergences, render_receipt
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
     if as_json:
         print_json(made.to_json())
@@ -111,12 +116,12 @@ def receipt(
 @click.argument("run")
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List what a run did to the world, or would have done."""
-    from ...store import Store
     from ...timeline.ledger import effects_of
     from ...timeline.render import render_effects
+    from ..stores import open_store
 
     config = reading(config_file, store)
-    with Store.open(config.store, readonly=True) as opened:
+    with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         listed, omitted = effects_of(opened, info)
         if as_json:
@@ -125,6 +130,30 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
             for line in render_effects(info, listed, omitted):
                 click.echo(line)
     return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    help="Configuration file whose contracts are tried.",
+)
+@click.argument("run")
+def contracts(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
+) -> int:
+    """List what of a run was not as agreed on; 1 where something is."""
+    from ...timeline.contracts import render_found
+    from ..contracts import list_found
+
+    found = list_found(reading(config_file, store), run, rules)
+    if as_json:
+        print_list(asdict(row) for row in found)
+    else:
+        click.echo(render_found(run, found))
+    return 1 if any(row.violations for row in found) else 0
 
 
 @click.command()

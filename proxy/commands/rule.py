@@ -32,8 +32,8 @@ def gates(
         click.echo(gate_commands.find_pages(config))
         return 0
     if action == "list":
-        held = gate_commands.find_held(config)
-        print_json(held) if as_json else click.echo(gate_commands.render(held))
+        held, more = gate_commands.find_held(config)
+        print_json(held) if as_json else click.echo(gate_commands.render(held, more))
         return 0
     if gate is None:
         raise click.UsageError(f"{action} needs the ID of a gate; `playhead gates` lists them")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ... import PlayheadError
-from ...config import Mode
+from ...config import Mode, override
 from .common import UNTESTABLE, complain, options, reading, require_run, settings
 
 
@@ -32,6 +32,11 @@ def serve(config_file: Path | None, **flags: object) -> int:
     help="Write the receipt's JSON here.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
+@click.option(
+    "--capture",
+    is_flag=True,
+    help="Run the command in a sandbox, and record what ignores the proxy too.",
+)
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
@@ -39,10 +44,13 @@ def record(
     as_json: bool,
     receipt_file: Path | None,
     quiet: bool,
+    capture: bool,
     **flags: object,
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
     config, _ = settings(config_file, flags)
+    if capture and config.sandbox.record == "none":
+        config = override(config, {"capture": "contained"})
     from ..launcher import Output
     from ..launcher import record as run_record
     from ..runtime import default_run_name
@@ -62,9 +70,12 @@ def record(
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
 @click.option(
-    "--no-sandbox",
-    is_flag=True,
-    help="Run the command outside a sandbox (the only way in this version).",
+    "--sandbox",
+    metavar="WORD",
+    help="contained (the default), strict (no Unix sockets either) or none.",
+)
+@click.option(
+    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )
 @click.argument("run")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -79,7 +90,8 @@ def replay(
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    del no_sandbox  # accepted, so that scripts say what they mean
+    if no_sandbox:
+        flags["sandbox"] = "none"
     try:
         config, _ = settings(config_file, flags)
         if run != "latest":

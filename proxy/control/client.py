@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ...config import Config
-from ...store import RunStatus, Store, StoreError
+from ...store import RunStatus, StoreError
 from ...tape.divergence import one_line
 from ..errors import NotAnswered
+from ..stores import open_store
 from .address import Address, find_addresses, read_token, token_path
 
 _PATIENCE_S = 30.0
@@ -44,7 +45,7 @@ def find_owner(config: Config, name: str) -> Address:
 
     Raises: UnknownRun; StoreError.
     """
-    with Store.open(config.store, readonly=True) as store:
+    with open_store(config, readonly=True) as store:
         info = store.get_run(name)
         if info.status is not RunStatus.OPEN:
             raise StoreError(

@@ -1,25 +1,31 @@
 """`playhead gates`: what is held in every process of a store, and rulings on it."""
 
+import contextlib
 from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
-from ...store import Store
 from ...timeline.render import plain, plain_lines
 from ..errors import NotAnswered
+from ..stores import open_store
 from .address import Address, find_addresses, read_token, token_path
 from .client import ask
 
 _BODY_LINES = 12
 
 
-def find_held(config: Config) -> list[dict[str, Any]]:
-    """List what is held, oldest first, in all processes that write this store.
+def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
+    """List what is held, oldest first, in all processes that write this store; and how many more there are.
 
     Raises: StoreError, where there is no store; NotAnswered.
     """
-    held = [row for address in _addresses(config) for row in _held_at(config, address)]
-    return sorted(held, key=lambda row: int(row["since_ns"]))
+    listed: list[dict[str, Any]] = []
+    held = 0
+    for address in _addresses(config):
+        told = ask(config, address, "GET", "/v1/gates")
+        listed += told["gates"]
+        held += told["held"]
+    return sorted(listed, key=lambda row: int(row["since_ns"])), held - len(listed)
 
 
 def find_pages(config: Config) -> str:
@@ -43,14 +49,16 @@ def rule_on(
     """
     refused: NotAnswered | None = None
     for address in _addresses(config):
-        shown = next((row for row in _held_at(config, address) if row["id"] == name), None)
+        path = f"/v1/gates/{quote(name, safe='')}"
+        shown: dict[str, Any] | None = None
+        with contextlib.suppress(NotAnswered):  # the ruling says why
+            shown = ask(config, address, "GET", path)
         body = {"reason": reason, "via": "command"}
         looked_at = digest or (shown["digest"] if shown is not None else "")
         if looked_at:
             body["digest"] = looked_at
-        path = f"/v1/gates/{quote(name, safe='')}/{action}"
         try:
-            ruled: dict[str, Any] = ask(config, address, "POST", path, body)
+            ruled: dict[str, Any] = ask(config, address, "POST", f"{path}/{action}", body)
         except NotAnswered as error:
             # Another process may hold it; whoever ruled on it last knows best why it is held no more.
             if refused is None or "held no more" in str(error) or shown is not None:
@@ -62,11 +70,12 @@ def rule_on(
     )
 
 
-def render(held: list[dict[str, Any]]) -> str:
-    """List what is held, for a terminal."""
+def render(held: list[dict[str, Any]], more: int = 0) -> str:
+    """List what is held, for a terminal; `more` of it is not in the list."""
     if not held:
         return "nothing is held"
-    return "\n\n".join(map(_render_one, held))
+    told = [*map(_render_one, held), *([f"… and {more} more"] if more else [])]
+    return "\n\n".join(told)
 
 
 def render_ruled(ruled: dict[str, Any]) -> str:
@@ -78,13 +87,8 @@ def render_ruled(ruled: dict[str, Any]) -> str:
 
 def _addresses(config: Config) -> list[Address]:
     """Give where the processes of a store can be asked; a mistyped store has none, and is said to be none."""
-    with Store.open(config.store, readonly=True):
+    with open_store(config, readonly=True):
         return find_addresses(config.store)
-
-
-def _held_at(config: Config, address: Address) -> list[dict[str, Any]]:
-    held: list[dict[str, Any]] = ask(config, address, "GET", "/v1/gates")["gates"]
-    return held
 
 
 def _render_one(row: dict[str, Any]) -> str:

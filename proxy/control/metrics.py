@@ -8,7 +8,7 @@ Source: Prometheus, "Exposition formats", text format 0.0.4.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ... import __version__
@@ -39,27 +39,33 @@ def _requests(house: House) -> Samples:
 
 
 def _faults(house: House) -> Samples:
-    for kind, count in house.sessions.tally.faults.items():
-        yield (kind,), count
+    yield from _by_one(house.sessions.tally.faults)
+
+
+def _contracts(house: House) -> Samples:
+    for of, count in house.sessions.tally.contracts.items():
+        yield (of,), count
 
 
 def _runs(house: House) -> Samples:
-    for mode, count in house.sessions.tally.runs.items():
-        yield (mode,), count
+    yield from _by_one(house.sessions.tally.runs)
+
+
+def _by_one(counts: Mapping[str, int]) -> Samples:
+    for label, count in counts.items():
+        yield (label,), count
 
 
 def _open(house: House) -> Samples:
     counts = Counter(session.mode.value for session in house.sessions.open)
-    for mode, count in counts.items():
-        yield (mode,), count
+    yield from _by_one(counts)
 
 
 def _in_flight(house: House) -> Samples:
     counts: Counter[str] = Counter()
     for session in house.sessions.open:
         counts[session.mode.value] += len(session.flights)
-    for mode, count in counts.items():
-        yield (mode,), count
+    yield from _by_one(counts)
 
 
 def _stopped(house: House) -> Samples:
@@ -68,6 +74,26 @@ def _stopped(house: House) -> Samples:
 
 def _denied(house: House) -> Samples:
     yield (), house.engine.denied.total()
+
+
+def _held(house: House) -> Samples:
+    yield (), len(house.sessions.gates)
+
+
+def _rulings(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.rulings)
+
+
+def _limited(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.limited)
+
+
+def _injected(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.injected)
+
+
+def _lost(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.lost)
 
 
 def _queue(house: House) -> Samples:
@@ -94,6 +120,13 @@ METRICS = (
         ("kind",),
         _faults,
     ),
+    Metric(
+        "playhead_contract_violations_total",
+        "counter",
+        "Places of messages that were not as agreed on.",
+        ("of",),
+        _contracts,
+    ),
     Metric("playhead_runs_total", "counter", "Runs that were opened.", ("mode",), _runs),
     Metric("playhead_runs_open", "gauge", "Runs that are open.", ("mode",), _open),
     Metric("playhead_runs_stopped_total", "counter", "Runs that somebody stopped.", (), _stopped),
@@ -101,6 +134,25 @@ METRICS = (
     Metric(
         "playhead_egress_denied_total", "counter", "Connections that were not allowed.", (), _denied
     ),
+    Metric("playhead_gates_held", "gauge", "Requests that gates hold.", (), _held),
+    Metric(
+        "playhead_gates_total",
+        "counter",
+        "Requests that gates held, by what became of them.",
+        ("ruling",),
+        _rulings,
+    ),
+    Metric(
+        "playhead_limited_total",
+        "counter",
+        "Requests that were refused because a limit was used up.",
+        ("limit",),
+        _limited,
+    ),
+    Metric(
+        "playhead_injected_total", "counter", "Faults on purpose, by kind.", ("inject",), _injected
+    ),
+    Metric("playhead_sink_lost_total", "counter", "Effects that a sink lacks.", ("sink",), _lost),
     Metric("playhead_store_queue", "gauge", "Writes handed over and not begun.", (), _queue),
     Metric(
         "playhead_store_failed", "gauge", "1 once the store takes no writes any more.", (), _failed

@@ -53,7 +53,10 @@ SCHEMAS: dict[str, Any] = {
         stopped={"oneOf": [_STOPPED, {"type": "null"}]},
     ),
     "Runs": _object(runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}}),
-    "Gates": _object(gates={"type": "array", "items": _object(**_GATE)}),
+    "Gate": _object(**_GATE),
+    "Gates": _object(
+        gates={"type": "array", "items": {"$ref": "#/components/schemas/Gate"}}, held=_COUNT
+    ),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Health": _object(status={"const": "ok"}),
     "Ready": _object(
@@ -73,7 +76,7 @@ _ABOUT = {
     400: "The request cannot be read.",
     401: "The token is missing or wrong.",
     403: "Asked by another name, or from another site.",
-    404: "There is no such run.",
+    404: "There is no such run, or nothing is held by this name.",
     405: "Asked with another method.",
     409: "The run has ended, or is another process's; the request is not held, or is another.",
     413: "The body is too long.",

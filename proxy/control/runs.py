@@ -43,7 +43,8 @@ async def seal(call: Call) -> Answer:
     session = await _get(call)
     caller = await call.find_caller()
     reason = call.body.get("reason", "")
-    why = f"asked for by {caller}" + (f": {reason}" if reason else "")
+    said = session.redactor.words(reason)
+    why = f"asked for by {caller}" + (f": {said}" if said else "")
     ending = call.house.sessions.end(session, why)
     if ending is not None:
         await asyncio.wait([ending], timeout=_PATIENCE_S)

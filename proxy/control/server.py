@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from ...config import Config, Control, Listen
+from ...config.values import is_loopback
 from ..errors import EngineError
 from ..say import say
 from .address import Address, open_token, publish
@@ -83,6 +84,12 @@ class ControlServer:
         try:
             self._socket = ready = _bind(listen)
             host, port = ready.getsockname()[:2]
+            if not (control.tls or control.public or is_loopback(host)):
+                # A name, as localhost, is looked up when it is bound.
+                raise EngineError(
+                    f"the control API would listen on {host} for {listen}, where other machines reach it",
+                    "give control.tls, or the address of loopback as control.listen",
+                )
             self.url = f"{scheme}://{Listen(_reached(host), port)}"
             cert = str(control.tls.cert.absolute()) if control.tls is not None else ""
             started = round(psutil.Process().create_time(), 2)

@@ -36,6 +36,13 @@ KEPT_S = 15.0
 BODY_BYTES = 64 * 1024
 CONNECTIONS = 100
 _CLOSE_S = 2.0
+_KEPT: dict[str, Any] = {
+    "access_log": None,
+    "auto_decompress": False,
+    "keepalive_timeout": KEPT_S,
+    "lingering_time": 1.0,
+}
+"""How aiohttp keeps a connection."""
 
 _FIELDS = {
     "cache-control": "no-store",
@@ -175,25 +182,47 @@ class _Refused(asyncio.Protocol):
         transport.close()
 
 
+class _Connection(RequestHandler):
+    """aiohttp's connection, which by itself repeats what it cannot read: to whoever sent it, and in the log."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP, or is none any more, and end the connection."""
+        # Neither its bytes nor aiohttp's words, which quote them: the token may stand in them.
+        what = type(exc).__name__ if exc is not None else "an error"
+        logger.log(
+            logging.INFO if status < 500 else logging.ERROR,
+            "control: a request from %s ended in %s",
+            request.remote,
+            what,
+        )
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        error = "this is not HTTP as it should be" if status < 500 else "it could not be answered"
+        answer = _response(_problem(status, error))
+        answer.force_close()
+        return answer
+
+
 class _Server(web.Server):
     """aiohttp's server, which by itself waits for ever for a head."""
 
     def __init__(self, handler: ControlHandler) -> None:
-        super().__init__(
-            handler,
-            request_factory=self._make_request,
-            access_log=None,
-            auto_decompress=False,
-            keepalive_timeout=KEPT_S,
-            lingering_time=1.0,
-        )
+        super().__init__(handler, request_factory=self._make_request)
         self._silent: set[RequestHandler] = set()
         """Connections that have asked nothing yet."""
 
     def __call__(self) -> Any:
         if len(self.connections) >= CONNECTIONS:
             return _Refused()
-        made = super().__call__()
+        made = _Connection(self, loop=asyncio.get_running_loop(), **_KEPT)
         self._silent.add(made)
         asyncio.get_running_loop().call_later(HEAD_S, self._expect, made)
         return made

@@ -41,6 +41,14 @@ _ROUTES = (
         {200: "Gates"},
     ),
     Route(
+        "GET",
+        _GATE,
+        "getGate",
+        "One request that waits for a ruling.",
+        gates.get_gate,
+        {200: "Gate", 404: "Problem"},
+    ),
+    Route(
         "POST",
         f"{_GATE}/approve",
         "approve",

@@ -14,7 +14,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     http2.py      interim answers of HTTP/2, and answers of HTTP/1 made to fit it
     tls.py        our CA instead of a generated one
     heads.py      what is no request at all is answered or closed at once
-    imports.py    mitmproxy's addons one by one, without the rest of them
+    imports.py    mitmproxy without what is never used here
     loop.py       an event loop on which eager tasks work
     selftest.py   a denied request and a denied connection are tried before anything is listened on
     engine.py     all of it started, tested against itself, and stopped cleanly
@@ -22,8 +22,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
 
 from . import imports
 
-imports.prepare()  # before anything of `mitmproxy.addons` is imported
-
-from .engine import Engine  # noqa: E402  # only now
+with imports.lean():  # before anything of `mitmproxy.addons` is imported
+    from .engine import Engine
 
 __all__ = ["Engine"]

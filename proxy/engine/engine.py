@@ -9,6 +9,7 @@ import errno
 import logging
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import psutil
@@ -40,6 +41,7 @@ from . import (
     tunnels,
     websocket,
 )
+from .capture import Capture
 from .dispatch import TableAddonManager
 from .loop import eager_task
 from .tls import PlayheadTlsConfig
@@ -83,8 +85,10 @@ class Engine:
         self._factory: Any = None
         self._handler: Any = None
         self._started = False
-        self._kept: list[tuple[str, int]] = []
-        """What else of ours listens, and is no upstream of anybody."""
+        self._own: list[tuple[str, int]] = []
+        """Where something of ours listens, which is no upstream of anybody."""
+        self._inside: list[asyncio.Server] = []
+        """What accepts in a sandbox: its addresses are none of this machine."""
         self.denied: Counter[str] = Counter()
         """Destinations that something tried to reach and was denied, with their number."""
 
@@ -111,12 +115,14 @@ class Engine:
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
+        capture = self.capture = Capture(self.sessions, self._proxyserver)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
             next_layer.NextLayer(),
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
+            capture,
             *chain(self.sessions),
             Connections(self.sessions, self._proxyserver.connections),
         )
@@ -156,30 +162,50 @@ class Engine:
             )
         except (OSError, OverflowError) as error:
             raise _listen_error(address, error) from error
-        self._servers.append(server)
-        host, port = server.sockets[0].getsockname()[:2]
+        host, port = self._took(server)
         return Listen(host, port)
 
     @property
     def listening(self) -> bool:
         """Whether requests are taken."""
-        return self._started and bool(self._servers)
+        return self._started and bool(self._servers or self._inside)
 
     def keep_from_clients(self, ready: socket.socket) -> None:
         """Let no client through to a port of ours that is not the proxy's."""
         host, port = ready.getsockname()[:2]
-        self._kept.append((host, port))
+        self._own.append((host, port))
 
     async def serve_on(self, ready: socket.socket) -> None:
         """Accept on a socket that somebody else has opened."""
-        self._servers.append(await asyncio.start_server(self._instance.handle_stream, sock=ready))
+        self._took(await asyncio.start_server(self._instance.handle_stream, sock=ready))
+
+    def _took(self, server: asyncio.Server) -> tuple[str, int]:
+        self._servers.append(server)
+        names = [sock.getsockname() for sock in server.sockets]
+        found = [(name[0], name[1]) for name in names if isinstance(name, tuple)]  # else a path
+        self._own += found
+        return found[0] if found else ("", 0)
+
+    async def serve_inside(
+        self, proxy: Sequence[socket.socket], captured: Sequence[socket.socket]
+    ) -> None:
+        """Accept on sockets of a sandbox.
+
+        proxy: of clients that use a proxy. captured: of those that mean somebody else.
+        """
+        for ready in proxy:
+            served = await asyncio.start_server(self._instance.handle_stream, sock=ready)
+            self._inside.append(served)
+        for ready in captured:
+            served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
+            self._inside.append(served)
 
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""
         if not self._started:
             return
         self._started = False
-        for server in self._servers:
+        for server in (*self._servers, *self._inside):
             server.close()
         await self.sessions.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())
@@ -238,16 +264,11 @@ class Engine:
             session.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
 
     def _is_us(self, address: Any) -> bool:
-        return any(
-            _leads_to(address, *sock.getsockname()[:2])
-            for server in self._servers
-            for sock in server.sockets
-        ) or any(_leads_to(address, *kept) for kept in self._kept)
+        hosts = [host for host, port in self._own if port == address[1]]
+        return bool(hosts) and any(_leads_to(address, host) for host in hosts)
 
 
-def _leads_to(address: Any, host: str, port: int) -> bool:
-    if address[1] != port:
-        return False
+def _leads_to(address: Any, host: str) -> bool:
     if address[0] in (host, "localhost", "127.0.0.1", "::1"):
         return True
     return host in ("0.0.0.0", "::") and address[0] in _own_addresses()

@@ -41,6 +41,7 @@ from mitmproxy.proxy.layers.http import _http1 as http1_layer
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
+from ...addons.flight import words_of
 from ...addons.wire import note
 from ...tape.model import Ending
 
@@ -317,19 +318,27 @@ def log_peer(context: Context, conn: Connection, text: str) -> None:
     ours = conn is context.client
     peer = conn.peername if ours else context.server.address
     host, port = peer[:2] if peer else ("?", 0)
+    text = words_of(context.client)(text)
     logger.warning("%s %s:%d: %s; closed", "client" if ours else "upstream", host, port, text)
 
 
 def _find_wrong_start(start: bytes) -> str:
     """Say what is wrong with the beginning of an answer that is no status line yet, or nothing."""
     if not _VERSION.startswith(start[: len(_VERSION)]):
-        return f"no answer of HTTP/1, but {start[:24]!r}"
+        return f"no answer of HTTP/1, but {_quoted(start, 24)!r}"
     if b"\n" in start:
         line = start.partition(b"\n")[0]
-        return f"no status line, but {line[:80]!r}"
+        return f"no status line, but {_quoted(line, 80)!r}"
     if len(start) == _PEEK_BYTES:
         return f"a status line longer than {_PEEK_BYTES} bytes"
     return ""
+
+
+def _quoted(said: bytes, most: int) -> bytes:
+    """Give the beginning of what a peer said, in whole words: half a secret is not found, and is one all the same."""
+    if len(said) <= most:
+        return said
+    return said[:most].rpartition(b" ")[0] or said[:4]
 
 
 def find_wrong_field(message: http.Message) -> str:

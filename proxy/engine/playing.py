@@ -115,7 +115,7 @@ class PlayingStream(RecordingStream):
         assert response is not None
         if flight.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
-        if flight.effect is not None:
+        if flight.effect is not None and not flight.withheld:
             flight.effect.seen = True
         self._over(flight, ended=True)
         if response.trailers:

@@ -5,9 +5,10 @@
    END_STREAM). Of an answer that has come whole by then the head goes with it. A piece on which SDKs act before the end is released after what has passed is durable.
 2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
 3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
-4. A fault on purpose ends an answer early, or keeps it from the client until that has given up; the record is then
+4. An answer that may be refused for what it says is held back until it has been checked, as far as it can be held.
+5. A fault on purpose ends an answer early, or keeps it from the client until that has given up; the record is then
    what it would be had the upstream done so.
-5. A request that was held by a gate is not sent once its client has left, however short the time between.
+6. A request that was held by a gate is not sent once its client has left, however short the time between.
 """
 
 import h2.errors
@@ -28,6 +29,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
+from ...addons.contract import make_refusal
 from ...addons.failure import NOT_SENT, find_stream_code
 from ...addons.flight import Flight
 from ...addons.record import is_terminal
@@ -49,14 +51,12 @@ class RecordingStream(UploadingStream):
     _unsaid: ResponseEndOfMessage | ResponseProtocolError | None = None
     """How an answer ended that the client is told nothing of, while it waits for it."""
 
-    def handle_event(self, event: events.Event) -> Commands:
-        """Handle an event; while a request is held or delayed, its client's leaving is heard at once."""
-        if isinstance(event, RequestProtocolError) and self._paused is not None:
-            flight = self._flight if hasattr(self, "flow") else None
-            waits = flight is not None and (flight.held is not None or flight.delayed is not None)
-            if flight is not None and waits and not flight.forwarded:
-                flight.client_left()
-        return super().handle_event(event)
+    def hear_leaving(self) -> None:
+        """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
+        flight = self._flight if self._paused is not None and hasattr(self, "flow") else None
+        waits = flight is not None and (flight.held is not None or flight.delayed is not None)
+        if flight is not None and waits and not flight.forwarded:
+            flight.client_left()
 
     def make_server_connection(self) -> Commands:
         """Get a connection to the upstream."""
@@ -85,7 +85,8 @@ class RecordingStream(UploadingStream):
         if flight is not None:
             flight.head_need = None if flight.request_ended else flight.sent_bytes
         muted = flight is not None and flight.muted
-        if not muted and (flight is None or not self._came_whole(flight)):
+        holds = flight is not None and flight.holds
+        if not muted and not holds and (flight is None or not self._came_whole(flight)):
             yield from self._send_head(flight)
         self.server_state = self.state_stream_response_body
 
@@ -114,6 +115,7 @@ class RecordingStream(UploadingStream):
         cut = find_cut(flight)
         left = cut.rule.after_bytes - flight.size if cut is not None else len(data) + 1
         data = data[: max(left, 0)]
+        kept = flight.pieces
         try:
             flight.take(data)
         except StoreError as error:
@@ -121,6 +123,10 @@ class RecordingStream(UploadingStream):
             return
         if flight.muted:
             return
+        if flight.holds:
+            if flight.download is None:
+                return
+            yield from self._release(flight, kept[:-1])  # this one passes below
         if cut is not None and len(data) >= left:
             yield from self._cut_off(flight, cut, self._held + data)
             return
@@ -134,6 +140,26 @@ class RecordingStream(UploadingStream):
                 yield from self.check_killed(True)
                 return
         yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
+
+    # ---- answers that are held back until they have been checked ---------------------------------------
+
+    def _release(self, flight: Flight, kept: list[bytes]) -> Commands:
+        """Send on what was held back of an answer that cannot be held any longer."""
+        assert flight.terms is not None
+        flight.terms.holds = False
+        yield from self._send_head(flight)
+        for piece in kept:
+            yield SendHttp(ResponseData(self.stream_id, piece), self.context.client)
+
+    def _settle_held(self, flight: Flight) -> None:
+        """Have the answer that was held back sent, or the refusal in its place."""
+        assert flight.terms is not None
+        withheld = flight.terms.withheld
+        if withheld and flight.request is not None:
+            self.flow.response = make_refusal(flight.request, withheld)
+            self._held = self.flow.response.data.content or b""
+        else:
+            self._held = b"".join(flight.pieces)
 
     def _cut_off(self, flight: Flight, cut: Injection, data: bytes) -> Commands:
         """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
@@ -178,10 +204,13 @@ class RecordingStream(UploadingStream):
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
         if flight.recording and flight.gone is None and self._client_has_left():
-            flight.gone = Gone(flight.now_us(), flight.taken - self._held_pieces, flight.head_sent)
+            sent = 0 if flight.holds else flight.taken - self._held_pieces
+            flight.gone = Gone(flight.now_us(), sent, flight.head_sent)
             yield PlayheadLeftHook(flight)
         if (yield from self.check_killed(False)):
             return
+        if flight.holds:
+            self._settle_held(flight)
         if not flight.head_sent:
             yield from self._send_head(flight)
         if self._held:
@@ -247,6 +276,9 @@ class RecordingStream(UploadingStream):
         self.server_state = self.state_errored
         self.flow.live = False
         if self.client_state != self.state_errored and fault is not None and flight.gone is None:
+            if flight.holds:  # its head has come
+                yield from self._release(flight, flight.pieces)
+                begun = True
             yield from self._end(fault.ending, fault.code, begun=begun)
         yield DropStream(self.stream_id)
 

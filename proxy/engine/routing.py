@@ -16,9 +16,12 @@ from mitmproxy.proxy.layers.http import (
     HttpLayer,
     RegisterHttpConnection,
     RequestHeaders,
+    RequestProtocolError,
     SendHttp,
 )
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
+
+from .recording import RecordingStream
 
 Commands = Any
 """A generator of mitmproxy commands."""
@@ -53,6 +56,8 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
             if isinstance(told, RequestHeaders):
                 yield from self.make_stream(told.stream_id)
             stream = self.streams.get(told.stream_id)
+            if type(told) is RequestProtocolError and isinstance(stream, RecordingStream):
+                stream.hear_leaving()
             if stream is not None:  # else it is done with: what still comes is for nobody
                 yield from self.event_to_child(stream, told)
         elif isinstance(command, DropStream):

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from playhead.config import (
     Answer,
+    Breach,
     Classes,
     ClassLive,
     Config,
     ConfigError,
+    ContractRule,
     Control,
     EffectRule,
     FaultRule,
@@ -150,6 +152,27 @@ MATCH = parse_match(PATTERN)
             Config(redact=(RedactRule(header="x-token"), RedactRule(query="k"))),
         ),
         ("retention: {hot: 72h, keep: forever, archive: null}", Config()),
+        ("contracts: []\nmodel_contracts: off", Config()),
+        (
+            "contracts: [{match: 'https://a', request: {minimum: 1.50}, on_violation: refuse}]",
+            Config(
+                contracts=(
+                    ContractRule(
+                        parse_match("https://a"), '{"minimum":1.50}', on_violation=Breach.REFUSE
+                    ),
+                )
+            ),
+        ),
+        (
+            "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', response: {}}",
+            Config(
+                contracts=(
+                    ContractRule(parse_match("https://a"), "{}"),
+                    ContractRule(parse_match("https://a"), "", "{}"),
+                )
+            ),
+        ),
+        ("model_contracts: refuse", Config(model_contracts=Breach.REFUSE)),
         (
             "retention: {keep: 90d, labels: {ci: 1d, incident: forever}}",
             Config(
@@ -264,6 +287,28 @@ FAULTS = [
     ("mode: {a: b}", "1:7: mode: expected text, found a mapping"),
     ("mode:", "1:6: mode: has no value"),
     ("runs: [a]", "1:7: runs: expected a mapping, found a list"),
+    (
+        "live: [{match: 'tcp://db.example.com:5432', reason: r}]",
+        "1:16: live[0].match: 'tcp://db.example.com:5432' is no such service; expected a service of this machine",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1' is no such service; expected a service of this machine",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:5432/path', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:5432/path' is no such service",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:443', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:443': port 443 is HTTP, which is recorded",
+    ),
+    (
+        "live: [{match: 'tcp://127.0.0.1:99999', reason: r}]",
+        "1:16: live[0].match: 'tcp://127.0.0.1:99999': Port out of range 0-65535",
+    ),
+    ("sandbox: {replay: tight}", "1:19: sandbox.replay: unknown value 'tight'; expected"),
+    ("sandbox: {docker: strict}", "1:11: sandbox.docker: unknown key"),
     ("live: {match: a}", "1:7: live: expected a list, found a mapping"),
     ("live: all", "1:7: live: expected a list, found text"),
     ("live: [a]", "1:8: live[0]: expected a mapping, found text"),
@@ -511,6 +556,44 @@ FAULTS = [
     ("sink: {url: 'http://127.0.0.1:99999/'}", "1:13: sink.url: no URL: "),
     ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
     ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
+    ("contracts: [{request: {}}]", "1:13: contracts[0].match: missing; expected a match pattern"),
+    ("contracts: [{match: 'https://a'}]", "1:13: contracts[0]: says nothing of what it matches"),
+    (
+        "contracts: [{match: 'https://a', request: [a]}]",
+        "1:43: contracts[0].request: expected text, found a list",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: none.json}]",
+        "1:43: contracts[0].request: no such file: none.json; expected a JSON Schema",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {}, on_violation: refus}]",
+        "1:61: contracts[0].on_violation: unknown value 'refus'; did you mean 'refuse'?",
+    ),
+    (
+        "contracts:\n- match: https://a\n  response:\n    properties:\n      a: {type: strin}",
+        "5:17: contracts[0].response.properties.a.type: no JSON Schema: no type; expected array",
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {pattern: '(?=a)'}}]",
+        '1:53: contracts[0].request.pattern: no JSON Schema: "(?=a)" is not a "regex" of the kind',
+    ),
+    (
+        "contracts: [{match: 'https://a', request: {$ref: 'https://a/b.json'}}]",
+        "1:43: contracts[0].request: no JSON Schema: $ref 'https://a/b.json' leads out of the schema",
+    ),
+    (
+        "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', request: {type: string}}",
+        "3:3: contracts[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "contracts:\n- {match: 'https://a', request: {}}\n- {match: 'https://a', request: {}, on_violation: refuse}",
+        "3:3: contracts[1]: contradicts line 2, which matches the same requests and comes first",
+    ),
+    (
+        "model_contracts: on",
+        "1:18: model_contracts: unknown value 'on'; expected off, note or refuse",
+    ),
     (
         "control: {listen: 8081}",
         "1:19: control.listen: '8081' is no listen address; expected HOST:PORT",

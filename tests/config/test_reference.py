@@ -69,7 +69,9 @@ def test_the_examples_of_the_reference_load() -> None:
         "upstream_ca",
         "upstream_encoding",
         "live_max",
+        "model_contracts",
         "sink",
+        "sandbox",
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)

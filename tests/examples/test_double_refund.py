@@ -11,6 +11,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,12 +19,14 @@ import httpx
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
-from openai import AsyncOpenAI, BadRequestError, OpenAI
+from click.testing import CliRunner
 
-from playhead.examples.double_refund import agent, agent_fixed, fake_payments, fake_provider
+from playhead.examples.double_refund import fake_payments, fake_provider
+from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.tape.model import Exchange, RunId
-from playhead.tests.support.process import playhead
+from playhead.tests.support import prepared
+from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.timeline import build
 from playhead.timeline.export import exchange_json
 
@@ -83,7 +86,10 @@ def _fakes(delay: str) -> Iterator[Fakes]:
         [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
         [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", delay],
     ]
-    processes = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+    processes = [
+        prepared.start(c, imports=["aiohttp.web"], stdout=subprocess.PIPE, text=True)
+        for c in commands
+    ]
     try:
         lines = [process.stdout.readline().split() for process in processes if process.stdout]
         assert [line[0] for line in lines] == ["ready", "ready"]
@@ -154,6 +160,71 @@ class TestTape:
             assert told == [effect[name] for effect in tape.account["effects"]], name
 
 
+class TestGate:
+    """The incident with a gate on refunds that may be duplicates, and somebody who looks at what it holds."""
+
+    def test_the_second_refund_waits_and_the_denied_agent_goes_on(self, tmp_path: Path) -> None:
+        """It is held with the note that it repeats the first, which timed out; one refund stands in the ledger."""
+        store, file, receipt = tmp_path / "store", tmp_path / "playhead.yaml", tmp_path / "r.json"
+        flags = ("-c", file, "--store", store, "--receipt", receipt)
+        command = ("--", sys.executable, "-m", f"{STORY}.agent")
+        with _fakes("2") as fakes:
+            (_, provider), (_, payments) = fakes
+            rule = f"{{match: 'POST {payments}/v1/refunds', gate: duplicates}}"
+            file.write_text(f"effects: [{rule}]\n")
+            environment = {
+                "OPENAI_BASE_URL": f"{provider}/v1",
+                "OPENAI_API_KEY": "any",
+                "PAYMENTS_URL": payments,
+                "REFUND_TIMEOUT_S": "1.5",
+            }
+            recording = prepared.start(
+                [*COMMAND, "record", *map(str, flags), "--run", "gated", *command],
+                env=os.environ | environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            listed: list[Any] = []
+
+            def look() -> bool:
+                listed[:] = _held(store)
+                return listed != []
+
+            wait_until(look, 30)
+            (held,) = listed
+            assert held["reason"].endswith(
+                f"it may repeat the effect of exchange {held['repeats']}"
+            )
+            assert "amount=4900" in held["body"]
+            denied = _gates(store, "deny", held["id"], "--reason", "it has been paid already")
+            assert f"{held['id']}: denied by " in denied
+            out, err = recording.communicate(timeout=30)
+            assert recording.returncode == 0, err
+            with urllib.request.urlopen(f"{payments}/ledger") as response:
+                assert [each["id"] for each in json.load(response)["refunds"]] == ["re_1"]
+        first, second = [line for line in out.splitlines() if line.startswith("tool      refund")]
+        assert first.endswith("the payment API timed out")
+        assert "it has been paid already" in second
+        assert out.splitlines()[-1].endswith("Please write to a colleague of mine.")
+        told = json.loads(receipt.read_text())
+        (gate,) = told["gates"]
+        assert (gate["ruling"], gate["why"]) == ("denied", "it has been paid already")
+        assert gate["waited_s"] < 1.5
+        assert [effect["answered_by"] for effect in told["effects"]] == ["upstream", "refused"]
+
+
+def _gates(store: Path, *arguments: str) -> str:
+    """Give what `playhead gates` prints."""
+    done = CliRunner().invoke(cli, ["gates", *arguments, "--store", str(store)])
+    return done.output if done.exit_code == 0 else ""
+
+
+def _held(store: Path) -> list[Any]:
+    rows: list[Any] = json.loads(_gates(store, "--json") or "[]")
+    return rows
+
+
 class TestProcesses:
     """The fakes and the agent as the demo runs them, each a process of its own."""
 
@@ -165,6 +236,8 @@ class TestProcesses:
 
     def test_the_agent_refunds_twice_and_tells_of_one(self, fakes: Fakes) -> None:
         """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
+        from playhead.examples.double_refund import agent  # here: it imports an SDK
+
         (_, provider), (_, payments) = fakes
         environment = os.environ | {
             "OPENAI_BASE_URL": f"{provider}/v1",
@@ -201,13 +274,15 @@ class TestFix:
         monkeypatch.setenv("OPENAI_BASE_URL", provider)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
         monkeypatch.setenv("PAYMENTS_URL", payments)
-        monkeypatch.setattr(agent, "REFUND_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(f"{STORY}.agent.REFUND_TIMEOUT_S", 0.2)
 
     @pytest.mark.asyncio
     async def test_the_fixed_agent_refunds_once(
         self, payments: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """It finds the refund that was not answered, and tells the model of it."""
+        from playhead.examples.double_refund import agent, agent_fixed
+
         await asyncio.to_thread(agent.main, agent_fixed.CarefulAgent)
         assert "(refund re_1)" in capsys.readouterr().out.splitlines()[-1]
         assert await _ledger(payments) == ["re_1"]
@@ -220,6 +295,7 @@ class TestFix:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Where the refunds cannot be listed nothing is paid again, and a human takes over."""
+        from playhead.examples.double_refund import agent, agent_fixed
 
         def refuse(request: httpx.Request) -> httpx.Response:
             return httpx.Response(424, json={"error": {"message": "not on the tape"}})
@@ -243,6 +319,8 @@ class TestProvider:
 
     def test_the_sync_sdk_reads_a_tool_call_from_the_stream(self, threaded_provider: str) -> None:
         """Text, tool call and usage arrive; the pieces add up to valid JSON."""
+        from openai import OpenAI
+
         with OpenAI(base_url=threaded_provider, api_key="any") as client:
             stream = client.chat.completions.create(**_streamed())
             assert _added_up(list(stream)) == EXPECTED
@@ -250,6 +328,8 @@ class TestProvider:
     @pytest.mark.asyncio
     async def test_the_async_sdk_reads_a_tool_call_from_the_stream(self, provider: str) -> None:
         """The same stream through the asynchronous client."""
+        from openai import AsyncOpenAI
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             stream = await client.chat.completions.create(**_streamed())
             assert _added_up([chunk async for chunk in stream]) == EXPECTED
@@ -257,6 +337,8 @@ class TestProvider:
     @pytest.mark.asyncio
     async def test_an_answer_in_one_piece_says_the_same(self, provider: str) -> None:
         """Streamed or not, the model says the same under the same ids."""
+        from openai import AsyncOpenAI
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             whole = await client.chat.completions.create(model="m", messages=[QUESTION])  # type: ignore[list-item]
         [choice] = whole.choices
@@ -274,6 +356,8 @@ class TestProvider:
         self, provider: str, messages: Any
     ) -> None:
         """Nonsense gets an error in OpenAI's shape."""
+        from openai import AsyncOpenAI, BadRequestError
+
         async with AsyncOpenAI(base_url=provider, api_key="any") as client:
             with pytest.raises(BadRequestError, match="messages"):
                 await client.chat.completions.create(model="m", messages=messages)
@@ -373,6 +457,8 @@ async def test_payments_honour_an_idempotency_key() -> None:
 
 def test_the_agent_and_its_fix_differ_in_the_refund_alone() -> None:
     """The fix asks the model in the same words, or nothing could be replayed."""
+    from playhead.examples.double_refund import agent, agent_fixed
+
     assert _own(agent_fixed) == {"CarefulAgent", "Unsure"}
     assert agent_fixed.CarefulAgent.ask is agent.SupportAgent.ask
     assert agent_fixed.CarefulAgent.lookup_order is agent.SupportAgent.lookup_order

@@ -25,7 +25,7 @@ import pytest
 from playhead.proxy.trust import environment
 from playhead.store import Store
 from playhead.tape.model import Exchange
-from playhead.tests.support import answers
+from playhead.tests.support import answers, prepared
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.mcp_server import McpOrigin
@@ -59,6 +59,13 @@ COMMANDS = {
     ),
 }
 """By run: a script among `clients` with its arguments, or a whole command."""
+
+IMPORTS = {
+    "anthropic_sdk.py": ("anthropic",),
+    "mcp_client.py": ("mcp",),
+    "raw_socket.py": ("playhead.tests.journeys.clients.transcript", "ssl"),
+}
+"""What the scripts under `serve` need to have imported."""
 
 CASES: dict[str, tuple[str, ...]] = {
     "bytes": ("/bytes",),
@@ -220,8 +227,9 @@ def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[
 
 
 def _run(command: Sequence[str], env: dict[str, str] | None = None) -> Any:
-    return subprocess.run(
-        command, capture_output=True, timeout=60, check=False, env=env, process_group=0
+    name = Path(command[1]).name
+    return prepared.run(
+        command, imports=IMPORTS.get(name, ()), timeout=60, env=env, process_group=0
     )
 
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import httpx2
-import openai
 import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, ModelDrift, parse_match
@@ -48,6 +46,8 @@ class Stage:
 
     def openai(self) -> Ask:
         """Give a function that asks for a chat, and gives the model that answered or what was raised."""
+        import openai  # here: every process that runs tests collects this file
+
         sdk = openai.OpenAI(
             base_url=f"{self.origin.url}/v1", api_key="sk-test-1", http_client=self.client()
         )
@@ -62,6 +62,8 @@ class Stage:
 
     def anthropic(self) -> Ask:
         """The same with the other package."""
+        import anthropic
+
         sdk = anthropic.Anthropic(
             base_url=self.origin.url, api_key="sk-ant-1", http_client=self.client()
         )

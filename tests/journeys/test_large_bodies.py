@@ -24,7 +24,7 @@ from playhead.tests.support.process import Serve, wait_until
 from playhead.timeline.receipt import build
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
-MEGABYTES = 300 if FULL else 40
+MEGABYTES = 300 if FULL else 32
 MOST_GROWTH = 30 * 1024 * 1024
 PIECE = hashlib.shake_128(b"a piece").digest(1 << 20)
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from aiohttp import web
 
 from playhead.store import RunStatus, Store
+from playhead.tests.support import prepared
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
 
@@ -37,6 +38,7 @@ def ready():
 """
 PLAY = "ask('/a'); ask('/b'); ask('/pay', b'amount=5')"
 """What the tape holds."""
+ESCAPE = "socket.socket().connect_ex(('192.0.2.1', 22))"
 FOREIGN = "socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
 
 
@@ -80,17 +82,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def launched(
-    env: Mapping[str, str], *arguments: str | Path, **options: int
+    env: Mapping[str, str], *arguments: str | Path, **options: Any
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a launcher until its command is ready. Its command's stdin is ours to close."""
-    process = subprocess.Popen(
+    process = prepared.start(
         [*COMMAND, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=env,
-        **options,  # type: ignore[call-overload]
+        **options,
     )
     try:
         assert process.stdout is not None
@@ -120,14 +122,12 @@ def recorded(env: dict[str, str], store: Path) -> dict[str, Done]:
     """All of `RECORDED`, some at a time."""
 
     def run(name: str) -> Done:
-        done = subprocess.run(
+        done = prepared.run(
             [*COMMAND, "record", "--run", name, "--store", store, *child(RECORDED[name][0])],
             input="hello",
-            capture_output=True,
             text=True,
             env=env,
             timeout=60,
-            check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -273,26 +273,34 @@ class Terminal:
         os.close(self.ours)
 
 
-def test_ctrl_c_is_the_commands_and_the_launcher_seals(env: dict[str, str], store: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["", "--capture"])
+def test_ctrl_c_is_the_commands_and_the_launcher_seals(
+    env: dict[str, str], store: Path, sandbox: str
+) -> None:
     """At a terminal the command reads what is typed, gets Ctrl-C, and its run is sealed all the same."""
     # Not one long read: a signal that comes just before it is noticed only after it.
     wait = "import time\nwhile True: time.sleep(0.05)"
     code = child(f"ready(); print('got ' + input(), flush=True)\n{wait}")
-    words = [*COMMAND, "record", "--run", "typed", "--store", str(store), *code]
+    name = f"typed{sandbox}"
+    words = [*COMMAND, "record", *sandbox.split(), "--run", name, "--store", str(store), *code]
     with Terminal(words, env) as terminal:
         terminal.expect("ready")
         terminal.type("hello\n")
         terminal.expect("got hello")
         terminal.type("\x03")
         terminal.expect("KeyboardInterrupt")
-        terminal.expect("receipt of typed ")
+        terminal.expect(f"receipt of {name} ")
         assert terminal.process.wait(10) == 130
-    assert _status(store, "typed") is RunStatus.SEALED
+    assert _status(store, name) is RunStatus.SEALED
 
 
-def test_ctrl_z_gives_the_terminal_back_to_the_shell(env: dict[str, str], store: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["", "--capture"])
+def test_ctrl_z_gives_the_terminal_back_to_the_shell(
+    env: dict[str, str], store: Path, sandbox: str
+) -> None:
     """The command and the launcher stop together, and go on together in the foreground."""
-    words = " ".join(map(_quoted, [*COMMAND, "record", "--run", "paused", "--store", str(store)]))
+    flags = [*sandbox.split(), "--run", f"paused{sandbox}", "--store", str(store)]
+    words = " ".join(map(_quoted, [*COMMAND, "record", *flags]))
     code = " ".join(map(_quoted, child("ready(); print('got ' + input(), flush=True); ask('/b')")))
     script = f'{words} {code} | cat; echo "shell $?"; read word; fg; echo "end $word $?"'
     with Terminal(["bash", "-mc", script], env) as terminal:
@@ -325,6 +333,9 @@ REPLAYED = {
     "unused": ("ask('/a'); ask('/b'); sys.exit(3)", 122, "left on the tape"),
     "unused and extra": ("ask('/a'); ask('/c')", 121, "unused 2"),
     "no request": ("sys.exit(9)", 125, "made no request"),
+    "escape": (f"{PLAY}; {ESCAPE}", 123, "tcp 192.0.2.1:22 by python"),
+    "escape and changed": (f"{ESCAPE}; ask('/c')", 123, "tcp 192.0.2.1:22"),
+    "escape, no request": (ESCAPE, 125, "tcp 192.0.2.1:22"),
     "foreign": (f"{PLAY}; {FOREIGN}", 123, "udp 192.0.2.1:9"),
     "foreign and changed": (f"{FOREIGN}; ask('/c')", 123, "udp 192.0.2.1:9"),
     "foreign, no request": (FOREIGN, 125, "udp 192.0.2.1:9"),
@@ -343,6 +354,7 @@ def replayed(
     def run(case: str) -> Done:
         written = store.parent / f"{case}.json"
         where = ["--store", str(store), "-c", str(file), "--receipt", str(written)]
+        where += ["--no-sandbox"] if "foreign" in case else []
         done = playhead("replay", "tape", *where, *child(_held(REPLAYED[case][0])), env=env)
         return Done(done.returncode, done.stdout, done.stderr, json.loads(written.read_text()))
 
@@ -371,7 +383,9 @@ def test_replay_says_whether_it_was_faithful(
     done = replayed[case]
     assert done.code == code, done.err
     assert said in done.err
-    assert "not contained" in done.err
+    outside = "foreign" in case
+    assert ("not contained" in done.err) == outside
+    assert ("contained: 0 packets left the machine" in done.err) == (not outside)
     receipt = done.receipt
     assert receipt["exit_code"] == (code if code in (121, 122, 123, 125) else 0)
     assert receipt["faithful"] == (receipt["exit_code"] == 0)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from playhead.proxy.trust import environment
 from playhead.store import Store
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.process import Serve
@@ -21,17 +21,16 @@ ORDER = ("1", "2", "3", "4")
 
 def _run(proxy: Serve, url: str, store: Path, *order: str) -> str:
     env = environment(os.environ, proxy_url=proxy.url_for("mcp"), public_dir=store / "ca")
-    done = subprocess.run(
+    done = prepared.run(
         [sys.executable, str(CLIENT), url, *order],
-        capture_output=True,
+        imports=("mcp",),
         text=True,
         timeout=60,
-        check=False,
         env=env,
         process_group=0,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 def _ids(store: Store, name: str) -> dict[str, object]:

@@ -25,6 +25,7 @@ from playhead.tape.model import Exchange, Message
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Handler, Origin
 from playhead.tests.support.process import playhead
+from playhead.tests.support.secrets import dotnet, slashed, written
 from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
@@ -64,16 +65,6 @@ EVENTED = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
 """A key that a model says piece by piece."""
 RULES = (RedactRule(pattern="acme_[0-9a-f]{16,}"), RedactRule(json="pin"))
 PIN = "zq"
-
-
-def dotnet(text: str) -> str:
-    """As JSON with every character but letters and digits escaped."""
-    return "".join(c if c.isalnum() else f"\\u{ord(c):04X}" for c in text)
-
-
-def slashed(text: str) -> str:
-    """As JSON with slashes escaped."""
-    return text.replace("/", "\\/")
 
 
 def coded(text: str, offset: int) -> str:
@@ -265,18 +256,6 @@ async def act(running: Running, url: str, own: Credentials) -> Seen:
                 await socket.send_str(json.dumps({"said": what, "token": own.client}))
                 seen.messages.append((await socket.receive(10)).data)
     return seen
-
-
-def written(text: str) -> set[bytes]:
-    """Every way in which a secret may stand in a file."""
-    raw = text.encode()
-    found = {raw, quote(text, safe="").encode(), quote(text).encode(), dotnet(text).encode()}
-    found |= {slashed(text).encode(), raw.hex().encode()}
-    for offset in range(3):
-        inner = base64.b64encode(b"\0" * offset + raw)
-        part = inner[-(-8 * offset // 6) : 8 * (offset + len(raw)) // 6]
-        found |= {part, part.replace(b"+", b"-").replace(b"/", b"_")}
-    return found
 
 
 SECRETS = (

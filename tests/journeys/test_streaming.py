@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 from base64 import b64encode
@@ -27,6 +26,7 @@ from aiohttp import web
 from playhead.proxy.trust import environment
 from playhead.store import Store
 from playhead.tape.model import Exchange, FaultKind, Phase
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
@@ -35,8 +35,8 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build
 
 SCRIPT = Path(__file__).with_name("clients") / "stream_client.py"
-PATIENCE_S = 0.8
-"""Of the client that loses it."""
+PATIENCE_S = 1.6
+"""Of the client that loses it; the proxy may see its request a tenth of that late."""
 _LONG_S = 20.0
 PARALLEL = 4
 
@@ -273,8 +273,8 @@ class Outcome:
 
 
 def _run(command: list[str], env: dict[str, str]) -> Any:
-    return subprocess.run(
-        command, capture_output=True, timeout=60, check=False, env=env, process_group=0
+    return prepared.run(
+        command, imports=("httpx", "h2.connection"), timeout=60, env=env, process_group=0
     )
 
 

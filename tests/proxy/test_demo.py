@@ -4,10 +4,12 @@ import importlib.util
 import io
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import psutil
 import pytest
 
 from playhead.proxy import demo
+from playhead.tests.support import prepared
 
 STAND_IN = textwrap.dedent(
     '''
@@ -98,6 +101,14 @@ def test_a_story_that_goes_as_told_ends_with_0(stand_in: list[str], tmp_path: Pa
     assert [path.name for path in store.iterdir()] == ["said"]
 
 
+class _Prepared:
+    """What the demo takes of `subprocess`, with fakes that start quickly."""
+
+    DEVNULL, PIPE, TimeoutExpired = subprocess.DEVNULL, subprocess.PIPE, subprocess.TimeoutExpired
+
+    Popen = staticmethod(partial(prepared.start, imports=("aiohttp.web",)))
+
+
 @pytest.mark.parametrize(
     ("fault", "step", "found"),
     [
@@ -119,6 +130,7 @@ def test_a_step_that_goes_otherwise_ends_the_demo_with_1(
     """The step is named, and what was expected and found; the folder is removed all the same."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(demo, "subprocess", _Prepared)
     out = io.StringIO()
     assert demo.run_demo(out=out, playhead=[*stand_in, fault]) == 1
     told = out.getvalue()
@@ -166,3 +178,21 @@ def test_a_signal_leaves_no_process_behind(
             assert list(tmp_path.glob("playhead-demo-*")) == []
         finally:
             running.kill()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_bytecode_is_used_where_it_is_and_kept_nowhere(
+    there: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who wants none written gets none that stays, and none is made where others can be read."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    (tmp_path / "of_a_demo.py").write_text("")
+    if there:
+        py_compile.compile(str(tmp_path / "of_a_demo.py"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(demo, "_LARGEST", ["of_a_demo"])
+    made = demo._Demo(demo._Teller(io.StringIO()), tmp_path, tmp_path / "store", ())._environment
+    prefix = None if there else str(tmp_path / "bytecode")
+    assert made.get("PYTHONPYCACHEPREFIX") == prefix
+    assert ("PYTHONDONTWRITEBYTECODE" in made) is there

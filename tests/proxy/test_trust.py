@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from playhead.proxy.ca import CertificateAuthority, open_ca
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust import environment, proxy_url
+from playhead.store.key import VARIABLE
 
 URL = "http://run:token@127.0.0.1:8080"
 
@@ -98,6 +99,11 @@ def test_rest_of_the_environment_is_kept_and_base_untouched(ca: CertificateAutho
     assert (child["PATH"], child["X"]) == ("/bin", "y")
     assert child["NIX_SSL_CERT_FILE"] == str(ca.bundle_file)
     assert "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE" not in child
+
+
+def test_the_key_of_the_store_is_not_handed_on(ca: CertificateAuthority) -> None:
+    """The agent has no need to read what was recorded."""
+    assert VARIABLE not in made(ca, {VARIABLE: "a key", "PATH": "/bin"})
 
 
 def test_relative_folder_becomes_absolute(

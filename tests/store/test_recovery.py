@@ -21,6 +21,7 @@ from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.layout import pair_key
 from playhead.store.owners import take_file
 from playhead.tape.events import Event, EventKind
+from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.process import read_json, wait_until
 from playhead.tests.support.store_child import nth
@@ -33,11 +34,10 @@ class Child:
     """A process that writes; it begins when told to."""
 
     def __init__(self, *arguments: object, inside: tuple[str, ...] = ()) -> None:
-        module = "playhead.tests.support.store_child"
-        self.process = subprocess.Popen(
-            [*inside, sys.executable, "-m", module, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        command = [sys.executable, "-m", store_child.__name__, *map(str, arguments)]
+        imports = () if inside else ("playhead.store", "playhead.tests.support.exchanges")
+        self.process: subprocess.Popen[bytes] = prepared.start(
+            [*inside, *command], imports=imports, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.lines: list[str] = []
         """What it was told is durable."""

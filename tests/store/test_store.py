@@ -30,6 +30,7 @@ from playhead.store import (
     RunStatus,
     Store,
     StoreError,
+    StoreKey,
     StoreTooNew,
     StoreUnwritable,
     UnknownRun,
@@ -75,6 +76,8 @@ class StoreMachine(RuleBasedStateMachine):
     """Random operations; the store and a few dicts must agree."""
 
     runs = Bundle("runs")
+    key: StoreKey | None = None
+    """What the store is encrypted under."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def open(self) -> Store:
         """Open the store; its runs belong to somebody who outlives that."""
-        store = Store.open(self.folder)
+        store = Store.open(self.folder, key=self.key)
         store._runs.owner = replace(store._runs.owner, file=self.owner.name)
         return store
 
@@ -217,7 +220,7 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self, readonly: bool) -> None:
         self.store.close()
         if readonly:
-            with Store.open(self.folder, readonly=True) as self.store:
+            with Store.open(self.folder, readonly=True, key=self.key) as self.store:
                 self.agree()
         self.store = self.open()
 
@@ -277,12 +280,23 @@ class StoreMachine(RuleBasedStateMachine):
                 assert store.next_use(info, Fingerprint(fingerprint), after) == expected
 
 
+class SealedStoreMachine(StoreMachine):
+    """The same in an encrypted store."""
+
+    key = StoreKey(bytes(range(32)), "a test")
+
+
 TestStoreMachine = StoreMachine.TestCase
+TestSealedStoreMachine = SealedStoreMachine.TestCase
 TestStoreMachine.settings = settings(
     max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 25,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TestSealedStoreMachine.settings = settings(
+    TestStoreMachine.settings,
+    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 10,
 )
 
 

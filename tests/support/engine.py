@@ -13,6 +13,7 @@ from playhead.addons.sessions import Processes, Sessions
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.ca import certificate_store, open_ca
 from playhead.proxy.engine import Engine
+from playhead.proxy.stores import open_store
 from playhead.store import Store
 from playhead.tape.redact import Redactor
 
@@ -64,7 +65,7 @@ async def running_engine(config: Config, key: bytes = b"a test's key") -> AsyncI
     key: of the store's placeholders.
     """
     ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
-    store = Store.open(config.store)
+    store = open_store(config)
     try:
         sessions = Sessions(
             store, config, lambda now: Redactor(key, now.redact, now.redact_off), NOBODY

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from playhead.config import Config, Retention
 from playhead.proxy.retention import collect
-from playhead.store import Store, StoreUnwritable
+from playhead.store import Store, StoreUnwritable, put_ballast
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 
 SEEN_S = 20.0
@@ -111,7 +111,8 @@ async def write(store: Store, name: str) -> None:
 
 def delete(path: Path) -> dict[str, object]:
     ballast = 1 << 20
-    with Store.open(path, ballast=ballast) as store:
+    with Store.open(path) as store:
+        put_ballast(path, ballast)
         for name in "abcde":
             asyncio.run(write(store, name))
     stood = (path / "ballast").stat().st_size
@@ -125,9 +126,10 @@ def delete(path: Path) -> dict[str, object]:
                 without = "refused"
         done = collect(Config(store=path, retention=Retention(keep_s=1.0)), dry_run=False)
         gone = sum(one.goes for one in done.sentences)
-    with Store.open(path, ballast=ballast) as store:
+    with Store.open(path) as store:
         left = len(store.runs())
         asyncio.run(write(store, "z"))
+        put_ballast(path, ballast)
     back = (path / "ballast").stat().st_size
     return {"stood": stood, "without": without, "gone": gone, "left": left, "back": back}
 

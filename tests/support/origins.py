@@ -20,12 +20,12 @@ class Origin:
     """
 
     def __init__(
-        self, routes: dict[str, Handler], certificates: Certificates | None = None
+        self, routes: dict[str, Handler], certificates: Certificates | None = None, port: int = 0
     ) -> None:
         self.routes = routes
         self.certificates = certificates
         self.requests: list[str] = []
-        self.port = 0
+        self.port = port
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._ready = threading.Event()
@@ -75,7 +75,7 @@ class Origin:
         if self.certificates is not None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(self.certificates.chain)
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+        await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
         self.port = runner.addresses[0][1]
         self._ready.set()
         await self._stop.wait()

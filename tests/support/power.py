@@ -136,7 +136,17 @@ def make_library(folder: Path) -> Path:
         pytest.skip("no C compiler here (cc)")
     source, library = folder / "power.c", folder / "power.so"
     source.write_text(_SOURCE)
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-lpthread"]
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        str(library),
+        str(source),
+        "-ldl",
+        "-lpthread",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return library
 

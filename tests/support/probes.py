@@ -4,6 +4,7 @@ A name `cN.upstream.test` has the address 127.1.x.y that belongs to N, so that w
 by where it was sent. Ports are open on all of loopback; who connects is answered like an origin.
 """
 
+import re
 import selectors
 import socket
 import ssl
@@ -33,7 +34,7 @@ def address_of(number: int) -> str:
 class Probes:
     """Counting listeners on loopback. `counts` has (number or "stray", kind) -> how often.
 
-    Kinds: connections, bytes, datagrams, lookups.
+    Kinds: connections, bytes, datagrams, lookups, and `asked` with the method and target of a request.
     """
 
     def __init__(self, chain: Path) -> None:
@@ -103,8 +104,10 @@ class Probes:
                 with self._lock:
                     self._count(address, "bytes", len(data))
                 buffer += data
-                if b"\r\n\r\n" in buffer:
+                if asked := _whole(buffer):
                     buffer = b""
+                    with self._lock:
+                        self._count(address, f"asked {asked}")
                     sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
         except OSError:
             pass
@@ -139,3 +142,12 @@ class Probes:
             answers = struct.pack("!HHHIH", 0xC00C, 1, 1, 1, 4) + packed
         head = query[:2] + struct.pack("!HHHHH", 0x8180, 1, bool(answers), 0, 0)
         sock.sendto(head + question + answers, peer)
+
+
+def _whole(data: bytes) -> str:
+    """Give method and target of a request that has come to its end; else nothing."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"(?im)^content-length: *(\d+)", head)
+    if not end or len(body) < int(length[1] if length else 0):
+        return ""
+    return head.partition(b" HTTP/")[0].decode("ascii", "replace")

@@ -6,13 +6,14 @@ import re
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-COMMAND = (sys.executable, "-m", "playhead.proxy.cli")
+from . import prepared
+
+COMMAND = prepared.OURS
 _READY = re.compile(rb"http://(\S+?:\d+)")
 
 
@@ -36,7 +37,7 @@ class Serve:
 
     def __enter__(self) -> Self:
         verbose = ["-v"] if self.verbose else []
-        self.process = subprocess.Popen(
+        self.process = prepared.start(
             [*COMMAND, *verbose, "serve", *self.flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -83,14 +84,12 @@ def playhead(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run one command of ours to its end."""
-    return subprocess.run(
+    return prepared.run(
         [*COMMAND, *(str(argument) for argument in arguments)],
-        capture_output=True,
         text=True,
         timeout=timeout_s,
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        check=False,
     )
 
 

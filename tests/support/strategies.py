@@ -113,6 +113,7 @@ def exchanges(draw: st.DrawFn, seq: int | None = None) -> Exchange:
         alpn=draw(st.none() | st.sampled_from([b"h2", b"http/1.1"])),
         conversation=draw(st.none() | _conversations),
         repeat=draw(st.none() | _repeats),
+        withheld=draw(st.just("") | _text),
         tunnel=draw(_tunnels),
     )
 

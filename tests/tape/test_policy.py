@@ -5,6 +5,7 @@ A row: mode, request, class, rules, what the cursor found, action, and a word of
 
 import dataclasses
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -188,6 +189,7 @@ GATES = {
 CHARGE = "POST https://pay.test/charges"
 MODEL = Standing(model=True)
 SPENT = Standing(spent="limit of 3 calls is used up")
+BREACH = Standing(breach="not as agreed on", contract="POST https://pay.test/*")
 DUPLICATE = Standing(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
 RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
 
@@ -226,6 +228,15 @@ RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (PLAYBACK, CHAT, INFERENCE, "none", ON_TAPE, SPENT, SERVE, "tape"),
         (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, SPENT, REFUSE, "limits"),
         (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, CALM, LIVE, "live POST https://pay.test/refunds"),
+        # A contract refuses what would leave or be stubbed, behind limits and before any gate; the tape is served.
+        (RECORD, REFUND, EFFECT, "none", None, BREACH, REFUSE, "contracts POST https://pay.test/*"),
+        (RECORD, REFUND, EFFECT, "gate", None, BREACH, REFUSE, "contracts"),
+        (RECORD, REFUND, EFFECT, "none", None, replace(BREACH, spent="x"), REFUSE, "limits"),
+        (PASSTHROUGH, REFUND, EFFECT, "none", None, BREACH, FORWARD, "mode"),
+        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, BREACH, REFUSE, "contracts"),
+        (PLAYBACK, REFUND, EFFECT, "none", ON_TAPE, BREACH, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, BREACH, REFUSE, "contracts"),
+        (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, BREACH, REFUSE, "not on tape"),
         # An effect that is not on the tape: its own rule goes before `playback.effects`.
         (PLAYBACK, REFUND, EFFECT, "on_miss: refuse", NEVER, MODEL, REFUSE, "not on tape"),
         (PLAYBACK, REFUND, EFFECT, "on_miss: stub", NEVER, MODEL, STUB, "playback.effects"),

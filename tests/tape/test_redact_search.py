@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
 from playhead.config.values import SECRET_FORMATS
+from playhead.tape import redact_search
 from playhead.tape.canonical import canonical, compile_rules, raw_key
 from playhead.tape.model import (
     Chunk,
@@ -24,6 +26,7 @@ from playhead.tape.model import (
 )
 from playhead.tape.redact import Redactor
 from playhead.tape.redact_formats import FORMATS
+from playhead.tape.redact_placeholder import unescape
 
 KEY = "tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"
 JSON = (b"content-type", b"application/json")
@@ -358,6 +361,19 @@ def test_rules_add_and_take_away() -> None:
     assert kept.request(same)[0] is same
 
 
+def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:
+    """And a format no field: a key of GitHub in a field `github` is one all the same."""
+    secret = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+    body = f'{{"github":"{secret}","x":"{secret}"}}'.encode()
+    for kept in (KeepRule(json="github"), KeepRule(form="github")):
+        new, _ = Redactor(b"k", (), (kept,)).request(ask(body, JSON))
+        assert secret.encode() not in new.body
+    named = b'{"userinfo":"hunter2-and-more"}'
+    rules = (RedactRule(json="userinfo"),)
+    new, _ = Redactor(b"k", rules, (KeepRule(format="userinfo"),)).request(ask(named, JSON))
+    assert b"hunter2" not in new.body
+
+
 def test_every_format_can_be_named() -> None:
     """What a configuration may turn off is what there is."""
     assert {one.name for one in FORMATS} | {"userinfo"} == set(SECRET_FORMATS)
@@ -387,3 +403,53 @@ def test_no_text_makes_it_raise(text: str) -> None:
         new, _, _ = redactor.response(answer(text.encode(), JSON, complete=complete))
         assert len(new.body) == len(text)
         assert sum(one.size for one in new.secrets) <= len(text)
+
+
+ESCAPE = re.compile(rb"%[2-7][0-9A-Fa-f]|\\+u00[2-7][0-9A-Fa-f]|\\+/")
+"""What can stand for a character of a secret, at its plainest."""
+WAYS: tuple[Callable[[int], bytes], ...] = (
+    lambda code: bytes([code]),
+    lambda code: b"%%%02X" % code,
+    lambda code: b"\\u00%02x" % code,
+    lambda code: b"\\\\\\u00%02X" % code,
+)
+NOISE = st.lists(
+    st.sampled_from([b"\\", b"u00", b"u", b"4", b"1", b"/", b"%", b"%2F", b"\\/", b"a", b" "]),
+    max_size=12,
+).map(b"".join)
+
+
+@given(NOISE, st.lists(st.sampled_from(WAYS), min_size=len(KEY), max_size=len(KEY)), NOISE)
+def test_a_secret_is_found_among_any_escapes(
+    before: bytes, ways: list[Callable[[int], bytes]], after: bytes
+) -> None:
+    """Undone one after the other, as a plain search would, nothing gives the secret back."""
+    written = b"".join(way(code) for way, code in zip(ways, KEY.encode(), strict=True))
+    new = knowing().text(before + b" " + written + b" " + after)
+    assert len(new) == len(before + written + after) + 2
+    plain = ESCAPE.sub(lambda found: unescape(found[0]), new)
+    assert KEY.encode() not in plain
+
+
+def test_a_run_of_backslashes_costs_no_more_than_its_length() -> None:
+    """Whoever writes a body cannot have it searched for hours."""
+    redactor = knowing()
+    for end in (b"x\\/", b'u"} password: ' + b"\\" * 15_000 + b"u"):
+        body = b'{"password":"' + b"\\" * 15_000 + end + b"\\" * 1_000_000 + end
+        assert len(redactor.text(body)) == len(body)
+
+
+WORDS = [
+    *("npm_key", "hf_key", "sk_live_key", "-key", "apiKey", "eyJ", "passphrase", "secret", "pwd"),
+    *("AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2ln", "npm_" + "aB3" * 12),
+    *('":"', "=", ": ", "abcdefgh01234567", "\\/", "/bot", "123456:", "\\u0041", "K", " ", '"'),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=10).map("".join))
+def test_words_that_share_an_automaton_do_not_hide_each_other(text: str) -> None:
+    """The same is hidden where each word is looked for by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact_search, "_GROUP", 1)
+        apart = Redactor(b"k" * 32)
+    assert Redactor(b"k" * 32).text(text.encode()) == apart.text(text.encode())

@@ -55,6 +55,7 @@ def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
     assert told.request_class is exchange.request_class
     assert (told.started_ns, told.end_us) == (exchange.started_ns, exchange.end_us)
     assert told.warnings == exchange.warnings
+    assert told.withheld == exchange.withheld
 
 
 def test_the_shortest_line_has_the_plainest_values() -> None:

@@ -25,7 +25,7 @@ from playhead.tests.support.process import Serve, curl
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 TRIES = settings(
-    max_examples=200 if FULL else 6,
+    max_examples=200 if FULL else 2,
     deadline=None,
     phases=(Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
@@ -83,7 +83,8 @@ def _hold(api: Api, strategy: st.SearchStrategy[Case[Any]]) -> None:
 def test_every_answer_is_one_that_the_document_names(api: Api, route: Route) -> None:
     """Status, type and shape; of runs of every sort, and of those that there are none of."""
     operation = api.operation(route)
-    for run in (None, *RUNS) if "{id}" in route.path else (None,):
+    runs = (None, *(RUNS if FULL else RUNS[:1])) if "{id}" in route.path else (None,)
+    for run in runs:
         _hold(api, operation.as_strategy(path_parameters={"id": run} if run else None))
 
 
@@ -93,7 +94,8 @@ def test_every_answer_is_one_that_the_document_names(api: Api, route: Route) -> 
 def test_a_body_that_does_not_fit_is_refused(api: Api, route: Route) -> None:
     """With a status that the document names."""
     operation = api.operation(route)
-    _hold(api, operation.as_strategy(GenerationMode.NEGATIVE))
+    if FULL:
+        _hold(api, operation.as_strategy(GenerationMode.NEGATIVE))
     _hold(api, operation.as_strategy(GenerationMode.NEGATIVE, path_parameters={"id": "open"}))
 
 

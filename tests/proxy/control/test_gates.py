@@ -2,8 +2,8 @@
 
 import asyncio
 import json
+import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +14,10 @@ import httpx
 import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
+from playhead.proxy.control import gates
 from playhead.tape.events import EventKind
+from playhead.tape.gate import Ruled, Ruling
+from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser, find_browser
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -97,14 +100,68 @@ async def test_a_ruling_over_the_api(tmp_path: Path) -> None:
         assert "(pid " in ruled["by"]
 
 
+async def test_many_held_requests_are_looked_at_at_once(tmp_path: Path) -> None:
+    """Three hundred with large bodies are one short list, from which any is seen whole and ruled on."""
+    body = json.dumps({"note": "\\ é" * 5000}).encode()
+    async with holding(tmp_path) as (api, url):
+        address = api.running.address
+
+        def post(number: int) -> socket.socket:
+            sock = socket.create_connection((address.host, address.port))
+            head = (
+                f"POST {url}/{number} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic dGFwZTp4\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            sock.sendall(head.encode() + body)
+            return sock
+
+        asking = [await asyncio.to_thread(post, number) for number in range(300)]
+        async with asyncio.timeout(_LONG_S):
+            while len(api.running.sessions.gates) < 300:  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.005)
+        said = await api.ask("GET", "/v1/gates")
+        rows = said.json["gates"]
+        assert (len(rows), said.json["held"]) == (300, 300)
+        assert len(said.text) < 1_500_000
+        assert not any(row["whole"] for row in rows)
+        one = (await api.ask("GET", f"/v1/gates/{quote(rows[-1]['id'], safe='')}")).json
+        assert (one["body"].encode(), one["whole"]) == (body, True)
+        listed = await asyncio.to_thread(_command, api)
+        assert (listed.returncode, listed.stdout.count("playhead gates approve ")) == (0, 300)
+        ruled = await asyncio.to_thread(_command, api, "deny", rows[-1]["id"])
+        assert ruled.returncode == 0, ruled.stderr
+        gone = await api.ask("GET", f"/v1/gates/{quote(rows[-1]['id'], safe='')}")
+        assert gone.status == 404
+        for sock in asking:
+            sock.close()
+        await api.running.end("tape")
+
+
+async def test_more_than_are_listed_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest are listed."""
+    monkeypatch.setattr(gates, "LISTED", 1)
+    async with holding(tmp_path) as (api, url):
+        asking = [_post(api, url, {"amount": number}) for number in range(3)]
+        async with asyncio.timeout(_LONG_S):
+            while len(api.running.sessions.gates) < 3:  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.005)
+        told = (await api.ask("GET", "/v1/gates")).json
+        assert (len(told["gates"]), told["held"]) == (1, 3)
+        listed = await asyncio.to_thread(_command, api)
+        assert listed.stdout.endswith("… and 2 more\n")
+        for held in api.running.sessions.gates.listed():
+            api.running.sessions.gates.rule_on(held.name, None, Ruled(Ruling.DENIED))
+        assert {(await one).status_code for one in asking} == {424}
+
+
 def _command(api: Controlled, *arguments: str) -> subprocess.CompletedProcess[str]:
     store = api.running.store.path
-    return subprocess.run(
-        [sys.executable, "-m", "playhead.proxy.cli", "gates", *arguments, "--store", str(store)],
-        capture_output=True,
+    return prepared.run(
+        [*prepared.OURS, "gates", *arguments, "--store", str(store)],
         text=True,
         timeout=60,
-        check=False,
     )
 
 
@@ -134,10 +191,11 @@ async def test_a_ruling_by_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_browser() is None, reason="no chromium on this machine")
-async def test_a_ruling_on_the_page(tmp_path: Path) -> None:
-    """Hostile text is text; the token leaves the address; a click lets the request go."""
+async def test_a_ruling_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hostile text is text; the token leaves the address; what is cut is shown on demand; a click lets it go."""
+    monkeypatch.setattr(gates, "_BODIES_BYTES", 1)
     async with holding(tmp_path) as (api, url):
-        asking = _post(api, url, {"note": HOSTILE})
+        asking = _post(api, url, {"note": HOSTILE, "more": "x" * 300, "end": "the end"})
         row = await _held(api)
         address = (await asyncio.to_thread(_command, api, "--page")).stdout.strip()
         assert address == f"{api.server.url}/gates#{api.token}"
@@ -149,6 +207,10 @@ async def test_a_ruling_on_the_page(tmp_path: Path) -> None:
             shown = await browser.run("document.querySelector('pre').textContent")
             assert "<img src=x onerror=alert(1)>" in shown
             assert (await browser.run("document.querySelector('h2').textContent")) == f"POST {url}"
+            assert "the end" not in shown
+            await browser.run("document.querySelector('.more').click()")
+            await browser.until("document.querySelector('pre').textContent.includes('the end')")
+            assert await browser.run("document.querySelector('.more').hidden") is True
             await browser.run("document.querySelector('input').value = 'looked at it'")
             await browser.run("document.querySelector('button.go').click()")
             assert (await asking).text == "done"

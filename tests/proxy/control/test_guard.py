@@ -1,6 +1,7 @@
 """Who may ask the control API: by what name, from which site, with which token. On the wire."""
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from typing import Any
@@ -97,6 +98,14 @@ async def test_the_token_stands_in_its_field_alone(api: Controlled) -> None:
         # Another port, or the default one.
         ("127.0.0.1:1", 403),
         ("127.0.0.1", 403),
+        ("127.0.0.1:0{0}", 403),
+        ("127.0.0.1:+{0}", 403),
+        ("127.0.0.1:{0}.", 403),
+        ("127.0.0.1.:{0}", 403),
+        ("0177.0.0.1:{0}", 403),
+        ("[::ffff:127.0.0.1]:{0}", 403),
+        ("127.0.0.1:{0}, attacker.example", 403),
+        ("attacker.example#127.0.0.1:{0}", 403),
         ("127.0.0.1:{0}@x", 403),
         ("x@127.0.0.1:{0}", 403),
         ("127.0.0.1:{0}\r\nhost: attacker.example", 400),
@@ -108,6 +117,21 @@ async def test_only_our_own_names_are_answered(api: Controlled, host: str, statu
     port = api.address.rpartition(":")[2]
     for path in ("/v1/runs", "/healthz"):
         assert (await api.ask("GET", path, host=host.format(port))).status == status
+
+
+async def test_what_names_no_host_is_refused(api: Controlled) -> None:
+    """HTTP/1.0 need not name one, which is no reason to take any."""
+    for version in ("1.0", "0.9"):
+        head = f"GET /v1/runs HTTP/{version}\r\nauthorization: Bearer {api.token}\r\n\r\n"
+        assert (await api.send(head.encode())).status == 400
+
+
+async def test_an_upgrade_changes_nothing(api: Controlled) -> None:
+    """To a WebSocket or to HTTP/2: the token is asked for, and the answer is the plain one."""
+    for kind in ("websocket", "h2c"):
+        for token, status in (("", 401), (api.token, 200)):
+            said = await api.ask("GET", "/v1/runs", token=token, connection="Upgrade", upgrade=kind)
+            assert said.status == status
 
 
 async def test_a_whole_url_is_no_path(api: Controlled) -> None:
@@ -244,6 +268,68 @@ async def test_a_body_in_chunks_is_bounded_too(api: Controlled) -> None:
     )
     chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
     assert (await api.send(head.encode() + chunk * 5 + b"0\r\n\r\n")).status == 413
+
+
+_BROKEN = [
+    b"GET /v1/runs HTTP/1.1\nhost: x\n{auth}\n\n",
+    b"GET /v1/runs HTTP/1.1\r\nhost : x\r\n{auth}\r\n\r\n",
+    b"GET /v1/runs HTTP/1.1\r\n{auth}\r\n\r\n",
+    b"GET /v1/runs HTTP/1.1\r\n{host}\r\nauthorization: Bearer\r\n {token}\r\n\r\n",
+    b"GET /v1/runs HTTP/1.1\r\n{host}\r\n{host}\r\n{auth}\r\n\r\n",
+    b"GET /v1/runs HTTP/1.1\r\n{host}\r\n{auth}\r\nx: \0\r\n\r\n",
+    b"GET /v1/runs HTTP/1.1\r\n{host}\r\n{auth}\r\nx: " + b"a" * 100_000 + b"\r\n\r\n",
+    b"POST /v1/runs/x/stop HTTP/1.1\r\n{host}\r\n{auth}\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+    b"POST /v1/runs/x/stop HTTP/1.1\r\n{host}\r\n{auth}\r\ncontent-length: -1\r\n\r\n",
+    b"POST /v1/runs/x/stop HTTP/1.1\r\n{host}\r\n{auth}\r\ntransfer-encoding: chunked\r\n\r\n"
+    + b"1" * 100_000,
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"\x16\x03\x01\0\xc8\x01\0\0\xc4\x03\x03" + bytes(100),
+    b"get /v1/runs HTTP/1.1\r\n{host}\r\n{auth}\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("data", _BROKEN, ids=range(len(_BROKEN)))
+async def test_what_is_no_http_is_told_so_and_not_logged(
+    api: Controlled, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As JSON, and the connection ends; neither the answer nor the log repeats it, since the token may stand in it."""
+    caplog.set_level("INFO")
+    data = data.replace(b"{auth}", b"authorization: Bearer {token}")
+    data = data.replace(b"{host}", f"host: {api.address}".encode())
+    reader, writer = await api.connect()
+    writer.write(data.replace(b"{token}", api.token.encode()))
+    said = await read_answer(reader)
+    assert said.status == 400
+    with contextlib.suppress(ConnectionResetError):  # there was more to read
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+    writer.close()
+    assert set(said.json) == {"error", "expected", "found", "hint"}
+    assert said.headers["cache-control"] == "no-store"
+    assert len(said.text) < 300
+    assert api.token not in said.text + caplog.text
+    assert len(caplog.text) < 1000
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_body_that_breaks_later_is_told_so(
+    api: Controlled, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk that is none, after one that is, when somebody waits for it already."""
+    await api.ask("GET", "/healthz")
+    monkeypatch.setattr(serving, "BODY_S", 0.2)
+    reader, writer = await api.connect()
+    head = (
+        f"POST /v1/runs/mine/stop HTTP/1.1\r\nhost: {api.address}\r\nauthorization: Bearer {api.token}\r\n"
+        "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n"
+    )
+    writer.write(head.encode())
+    for _ in range(50):  # until it is read
+        await asyncio.sleep(0)
+    writer.write(b"no chunk\r\n")
+    said = await read_answer(reader)
+    writer.close()
+    assert (said.status, set(said.json)) == (400, {"error", "expected", "found", "hint"})
+    assert "Traceback" not in caplog.text
 
 
 async def test_who_says_nothing_is_not_waited_for(

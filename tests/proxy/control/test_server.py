@@ -33,6 +33,7 @@ from playhead.proxy.control.routes import House
 from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
 from playhead.store import Store, StoreError, UnknownRun
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.control import controlled
 from playhead.tests.support.engine import running_engine
@@ -182,6 +183,17 @@ async def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(
     assert find_addresses(store_dir) == []
 
 
+async def test_a_name_of_loopback_that_leads_elsewhere_is_not_listened_on(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name means is known when it is bound."""
+    monkeypatch.setattr(server, "_bind", lambda _: _bind(Listen("0.0.0.0", 0)))
+    with pytest.raises(EngineError, match=r"would listen on 0\.0\.0\.0 for localhost:0"):
+        async with controlled(Config(store=store_dir, control=Control(Listen("localhost", 0)))):
+            pytest.fail("it was opened")
+    assert find_addresses(store_dir) == []
+
+
 async def test_a_certificate_that_cannot_be_read_stops_the_start(
     store_dir: Path, certificates: Certificates
 ) -> None:
@@ -273,7 +285,7 @@ def test_a_recorded_command_goes_on_when_its_run_is_stopped(tmp_path: Path, orig
     file.write_text(f"control: {{listen: '127.0.0.1:{taken}'}}\n")
     script = f"curl -s {origin.url}/; echo; read line < {told}; curl -s {origin.url}/; exit 7"
     os.mkfifo(told)
-    recording = subprocess.Popen(
+    recording = prepared.start(
         [
             *COMMAND,
             "record",

@@ -4,6 +4,9 @@ Run as a process. For each set of parts of the guard to be taken out it enters n
 starts probes (the outside) and an engine, records a tape, begins to play, and then lets every client
 loose: each case in each profile (mitmproxy's options, some of them as nobody should set them), and again
 with everything above the guard broken. It prints what reached the outside as JSON.
+
+With every feature on (`leak_features.yaml`) there are further cases: what each feature does by itself, and
+hosts of which a live rule lets out one path.
 """
 
 import asyncio
@@ -19,10 +22,11 @@ import struct
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +44,7 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.mode_servers import ServerInstance
 from mitmproxy.test import tflow
 
-from playhead.config import Config, Mode
+from playhead.config import Config, Mode, loads
 from playhead.proxy.engine import guard
 from playhead.proxy.engine.loop import new_event_loop
 from playhead.tests.support import namespaces
@@ -50,11 +54,16 @@ from playhead.tests.support.probes import Probes, host_of
 
 PATIENCE_S = 5.0
 """How long a client waits for an answer that is to come."""
+RECORDING_S = 20.0
+"""The same while recording, when all ask at once and none may miss its answer."""
 SILENCE_S = 0.4
 """How long a client waits where none may come."""
 SETTLE_S = 0.15
 
 LAYERS = ("sockets", "requests", "resolver")
+FEATURES = Path(__file__).with_name("leak_features.yaml")
+SINK, MODEL = 60_000, 60_001
+"""Numbers of the hosts that the sink and the live model calls of `FEATURES` go to."""
 _stock_resolver = mitmproxy_rs.dns.DnsResolver
 
 
@@ -76,14 +85,15 @@ class Visit:
 
     @property
     def host(self) -> str:
-        return host_of(self.number)
+        # Of a live host one path may leave, by the rules of `leak_features.yaml`.
+        return f"c00{host_of(self.number)[1:]}" if self.case.live else host_of(self.number)
 
     def open(self, port: int = 0) -> socket.socket:
         """Connect to the proxy, or to another listener of it."""
         with self.stage.lock:
             self.stage.opened += 1
         target = ("127.0.0.1", port or self.stage.running.address.port)
-        return socket.create_connection(target, timeout=PATIENCE_S)
+        return socket.create_connection(target, timeout=self.stage.patience_s)
 
     def tunnel(self, port: int = 443, run: str = "tape") -> socket.socket:
         """Ask for a tunnel to the host of this visit."""
@@ -182,6 +192,14 @@ class Case:
     profiles: tuple[str, ...] = ALL
     leaks: tuple[str, ...] = ()
     """Parts of the guard each of which is all that holds this back, somewhere."""
+    featured: bool = False
+    """Whether it is done with every feature on alone."""
+    live: bool = False
+    """Whether its host is one that a live rule speaks of."""
+    asks: tuple[str, ...] = ()
+    """What has to reach that host, and nothing but that: methods and targets."""
+    named: tuple[str, ...] = ()
+    """What may reach it where the addons are broken, since a live rule names it."""
 
 
 CASES: list[Case] = []
@@ -198,6 +216,24 @@ def case(
 
     def add(act: Act) -> Act:
         CASES.append(Case(name or act.__name__, act, record, profiles, leaks))
+        return act
+
+    return add
+
+
+def featured(
+    *,
+    record: Act | None = None,
+    live: bool = False,
+    asks: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
+) -> Callable[[Act], Act]:
+    """Add a case of what is tried with every feature on."""
+
+    def add(act: Act) -> Act:
+        about = {"asks": asks, "named": named or asks}
+        made = Case(act.__name__, act, record, featured=True, live=live, **about)
+        CASES.append(made)
         return act
 
     return add
@@ -585,6 +621,201 @@ async def client_replay(v: Visit) -> None:
     v.seen = str(flow.response.status_code) if flow.response else "closed"
 
 
+# ---- with every feature on -----------------------------------------------------------------------
+
+
+def _post(v: Visit, path: str, body: str, *lines: str) -> None:
+    length = f"content-length: {len(body)}"
+    kind = "content-type: application/json"
+    v.ask_plain(path, kind, length, *lines, method="POST", body=body.encode())
+
+
+def _recorded(path: str, method: str = "GET", body: str = "") -> Act:
+    """Give what records one request."""
+
+    def record(v: Visit) -> None:
+        if method == "GET":
+            v.ask_plain(path)
+        else:
+            _post(v, path, body)
+        assert v.seen == "200", v.seen
+
+    return record
+
+
+@featured(record=_recorded("/effect", "POST", "{}"))
+def effect_on_tape(v: Visit) -> None:
+    _post(v, "/effect", "{}")
+
+
+@featured()
+def effect_with_an_answer(v: Visit) -> None:
+    _post(v, "/answered", "{}")
+
+
+@featured(record=_recorded("/notes", "POST", '{"note": 1}'))
+def effect_made_after_the_tape(v: Visit) -> None:
+    _post(v, "/notes", '{"note": 2}')
+
+
+@featured()
+def effect_that_is_refused(v: Visit) -> None:
+    _post(v, "/refused", "{}")
+
+
+@featured(record=_recorded("/job"))
+def read_that_is_polled(v: Visit) -> None:
+    for _ in range(3):
+        v.ask_plain("/job")
+
+
+@featured(record=_recorded("/v1/chat/completions", "POST", '{"model":"a","messages":[]}'))
+def model_that_drifted(v: Visit) -> None:
+    _post(v, "/v1/chat/completions", '{"model":"b","messages":[]}')
+
+
+@featured(record=_recorded("/once?pin=acme_0000000000000001&nonce=1"))
+def secret_and_volatile(v: Visit) -> None:
+    v.ask_plain("/once?pin=acme_0000000000000002&nonce=2")
+
+
+def _fault_case(kind: str, *, ends: bool, asked: bool) -> None:
+    """Add what a fault does over the tape, and at a live host.
+
+    ends: whether the client is told anything, so that it need not give up.
+    asked: whether the fault leaves the live host to be asked.
+    """
+    path = f"/fault-{kind}"
+
+    def ask(v: Visit) -> None:
+        with v.open() as sock:
+            sock.settimeout(PATIENCE_S if ends else SILENCE_S)
+            credentials = f"proxy-authorization: {_basic('tape')}"
+            v.ask(sock, path, credentials, base=f"http://{v.host}")
+            if asked and v.case.live:
+                v.stage.until_asked(v.number, f"GET {path}")
+
+    def add(name: str, **how: Any) -> None:
+        act: Act = lambda v: ask(v)  # noqa: E731  # one a name
+        act.__name__ = f"fault_{kind}_{name}"
+        featured(**how)(act)
+
+    asks = (f"GET {path}",)
+    add("over_the_tape", record=_recorded(path))
+    add("at_a_live_host", live=True, asks=asks if asked else (), named=asks)
+
+
+_fault_case("delay", ends=True, asked=True)
+_fault_case("status", ends=True, asked=False)
+_fault_case("cut", ends=True, asked=True)
+_fault_case("reset", ends=True, asked=False)
+_fault_case("timeout", ends=False, asked=False)
+_fault_case("late", ends=False, asked=True)
+
+
+@featured(live=True, asks=("GET /live",))
+def live(v: Visit) -> None:
+    v.ask_plain("/live")
+
+
+@featured(live=True, asks=("GET /live",))
+def live_over_tls(v: Visit) -> None:
+    with contextlib.suppress(OSError), v.over_tls(v.tunnel()) as sock:
+        v.ask(sock, "/live")
+
+
+@featured()
+def live_model(v: Visit) -> None:
+    body = f'{{"model":"c","messages":[],"n":{v.number}}}'
+    credentials = f"proxy-authorization: {_basic('tape')}"
+    lines = ("content-type: application/json", f"content-length: {len(body)}", credentials)
+    for path in ("/v1/chat/completions", "/v1/files"):
+        with v.open() as sock:
+            base = f"http://{host_of(MODEL)}"
+            v.ask(sock, path, *lines, method="POST", base=base, body=body.encode())
+
+
+@featured(live=True)
+def live_of_an_unknown_tape(v: Visit) -> None:
+    v.ask_plain("/live", run="nobody-recorded-this")
+
+
+@featured(live=True)
+def live_held_and_not_approved(v: Visit) -> None:
+    _post(v, "/gated", "{}")
+
+
+@featured(live=True, asks=("GET /live/again",) * 2)
+def live_until_a_limit_is_reached(v: Visit) -> None:
+    for _ in range(4):
+        v.ask_plain("/live/again")
+
+
+@featured(live=True)
+def live_against_its_contract(v: Visit) -> None:
+    _post(v, "/live/agreed", '{"sum": 1}')
+
+
+@featured(live=True, asks=("POST /live/agreed",))
+def live_within_its_contract(v: Visit) -> None:
+    _post(v, "/live/agreed", '{"amount": 1}')
+
+
+@featured(live=True)
+def another_path_of_a_live_host(v: Visit) -> None:
+    v.ask_plain("/else")
+
+
+@featured(live=True)
+def another_path_of_a_live_host_over_tls(v: Visit) -> None:
+    with contextlib.suppress(OSError), v.over_tls(v.tunnel()) as sock:
+        v.ask(sock, "/else")
+
+
+@featured(live=True, asks=("GET /live",))
+def another_path_after_a_live_one(v: Visit) -> None:
+    # The connection is there already.
+    with contextlib.suppress(OSError), v.over_tls(v.tunnel()) as sock:
+        v.ask(sock, "/live")
+        v.ask(sock, "/else")
+
+
+@featured(live=True)
+def another_method_at_a_live_host(v: Visit) -> None:
+    _post(v, "/live", "{}")
+
+
+@featured(live=True)
+def websocket_at_a_live_host(v: Visit) -> None:
+    v.ask_plain("/else", *_UPGRADE)
+
+
+@featured(live=True)
+def raw_bytes_to_a_live_host(v: Visit) -> None:
+    with v.tunnel(9999) as sock:
+        v.say(sock, b"\x00\x01\x02 no protocol that is known")
+
+
+@featured(live=True)
+def tunnel_to_a_live_host(v: Visit) -> None:
+    v.tunnel().close()
+
+
+@featured()
+def live_path_of_another_host(v: Visit) -> None:
+    v.ask_plain("/live")
+
+
+@featured()
+def live_host_in_the_host_field(v: Visit) -> None:
+    with v.open() as sock:
+        credentials = f"proxy-authorization: {_basic('tape')}"
+        sock.sendall(
+            f"GET http://{v.host}/live HTTP/1.1\r\nhost: c00{v.host[1:]}\r\n{credentials}\r\n\r\n".encode()
+        )
+        v.seen = _status(sock)
+
+
 # ---- the stage -----------------------------------------------------------------------------------
 
 _OURS: dict[str, Any] = {
@@ -614,6 +845,8 @@ _STOCK_DISPATCH = frozenset({"loose", "loose-eager"})
 
 class Broken:
     """Everything above the guard has failed: whatever was decided, the request goes on."""
+
+    name = "everything is broken"  # as no addon of ours is called
 
     def __init__(self, hosts: frozenset[str]) -> None:
         self.hosts = hosts
@@ -656,10 +889,12 @@ class Raising:
 class Stage:
     """The engine, the clients' threads, and what was opened to the engine."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running, probes: Probes) -> None:
         self.running = running
+        self._probes = probes
         self.lock = threading.Lock()
         self.opened = 0
+        self.patience_s = RECORDING_S
         self._pool = ThreadPoolExecutor(64)
         self._port = 20000
 
@@ -672,6 +907,12 @@ class Stage:
         self._port += 1
         return self._port
 
+    def until_asked(self, number: int, what: str) -> None:
+        """Wait until a request has reached the outside, for as long as a client may."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._probes.read()[number, f"asked {what}"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     async def on_thread(self, act: Callable[[Any], Any], argument: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._pool, act, argument)
 
@@ -683,12 +924,15 @@ class Stage:
             await self.on_thread(act, visit)
 
 
-def visits(profiles: tuple[str, ...]) -> list[Visit]:
-    """Give every case in every profile, with the addons whole and broken."""
+def visits(profiles: tuple[str, ...], *, featured: bool) -> list[Visit]:
+    """Give every case in every profile, with the addons whole and broken.
+
+    featured: whether those are among them that need every feature on.
+    """
     found: list[Visit] = []
     for profile in profiles:
         for one in CASES:
-            if profile in one.profiles:
+            if profile in one.profiles and (featured or not one.featured):
                 for broken in (False, True):
                     found.append(Visit(len(found), one, profile, broken))
     return found
@@ -714,15 +958,25 @@ def dispatch_as(addons: Any, *, stock: bool) -> None:
             vars(addons).pop(name, None)
 
 
-async def run(without: set[str], profiles: tuple[str, ...], folder: Path) -> dict[str, Any]:
+def configure(folder: Path, *, featured: bool) -> Config:
+    """Give the configuration: as it is by default, or with every feature on."""
+    found = Config()
+    if featured:
+        found = loads(FEATURES.read_text(), FEATURES.name, folder)
+    return replace(found, mode=Mode.RECORD, store=folder / "store")
+
+
+async def run(
+    without: set[str], profiles: tuple[str, ...], folder: Path, *, featured: bool
+) -> dict[str, Any]:
     """Play everything; give what was seen."""
     certificates = make_certificates(folder / "certificates", ("*.upstream.test",))
     probes = Probes(certificates.chain)
-    planned = visits(profiles)
-    config = Config(mode=Mode.RECORD, store=folder / "store", upstream_ca=certificates.root)
+    planned = visits(profiles, featured=featured)
+    config = replace(configure(folder, featured=featured), upstream_ca=certificates.root)
     async with running_engine(config) as running:
         master: Any = running.engine._master
-        stage = Stage(running)
+        stage = Stage(running, probes)
         for visit in planned:
             visit.stage = stage
         records = [visit for visit in planned if visit.case.record is not None]
@@ -735,6 +989,8 @@ async def run(without: set[str], profiles: tuple[str, ...], folder: Path) -> dic
         master.addons._table.clear()
         remove(without)
         probes.reset()
+        told_before = _told(config)
+        stage.patience_s = PATIENCE_S
         stage.opened, kernel = 0, _tcp_opens()
         for profile in profiles:
             master.options.update(**PROFILES[profile])
@@ -742,6 +998,11 @@ async def run(without: set[str], profiles: tuple[str, ...], folder: Path) -> dic
             here = [visit for visit in planned if visit.profile == profile]
             await asyncio.gather(*(stage.go(visit.case.act, visit) for visit in here))
         await asyncio.sleep(SETTLE_S)
+        if featured:
+            playing = running.session("tape@1")
+            assert playing.bus is not None
+            await playing.settled(PATIENCE_S)
+            await playing.bus.settle(playing.teller)
         counts = probes.read()
         kernel = _tcp_opens() - kernel
     report = []
@@ -756,8 +1017,26 @@ async def run(without: set[str], profiles: tuple[str, ...], folder: Path) -> dic
                 "left": left,
             }
         )
-    stray = {kind: number for (who, kind), number in counts.items() if who == "stray"}
-    return {"visits": report, "stray": stray, "opened": stage.opened, "kernel": kernel}
+
+    def seen_of(wanted: int | str) -> dict[str, int]:
+        return {kind: number for (who, kind), number in counts.items() if who == wanted}
+
+    return {
+        "visits": report,
+        "stray": seen_of("stray"),
+        "sink": seen_of(SINK),
+        "told": _told(config) - told_before,
+        "model": seen_of(MODEL),
+        "opened": stage.opened,
+        "connections": sum(counts[who, kind] for who, kind in counts if kind == "connections"),
+        "kernel": kernel,
+    }
+
+
+def _told(config: Config) -> int:
+    """Give how many effects a sink's file has been told of."""
+    file = config.sink.file
+    return len(file.read_bytes().splitlines()) if file is not None else 0
 
 
 def _tcp_opens() -> int:
@@ -767,27 +1046,34 @@ def _tcp_opens() -> int:
     return int(dict(zip(names, values, strict=True))["ActiveOpens"])
 
 
-def report(without: list[str], profiles: list[str], folder: Path) -> dict[str, Any]:
+def report(
+    without: list[str], profiles: list[str], folder: Path, *, featured: bool
+) -> dict[str, Any]:
     """Give what was seen in namespaces that this process enters, or why there are none."""
+    global SILENCE_S
+    if without:
+        SILENCE_S *= 3  # what gets out is to be seen, however busy the machine is
     try:
         namespaces.enter()
     except OSError as error:
         return {"impossible": str(error)}
+    # Playhead is the proxy: nothing of its own goes by another one that somebody's shell names.
+    os.environ |= {"http_proxy": "http://127.9.9.9:8080", "all_proxy": "http://127.9.9.9:8080"}
     logging.disable(logging.CRITICAL)
     sys.unraisablehook = lambda _: None  # aioquic's streams cannot be collected in peace
-    work = run(set(without), tuple(profiles), folder)
+    work = run(set(without), tuple(profiles), folder, featured=featured)
     return new_event_loop().run_until_complete(work)
 
 
 def main() -> None:
-    """Read runs as {name: [parts taken out, profiles]}, do them side by side, print {name: report}.
+    """Read runs as {name: [parts taken out, profiles, whether every feature is on]}; print {name: report}.
 
-    Each is a child, forked off before there is a second thread: what is imported is imported once.
+    Each is a child, forked off before there is a second thread, beside the others: what is imported is imported once.
     """
-    wanted: dict[str, tuple[list[str], list[str]]] = json.loads(sys.argv[1])
+    wanted: dict[str, tuple[list[str], list[str], bool]] = json.loads(sys.argv[1])
     children = {}
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, (without, profiles)) in enumerate(wanted.items()):
+        for number, (name, (without, profiles, featured)) in enumerate(wanted.items()):
             own = Path(folder, str(number))
             own.mkdir()
             children[name] = (os.fork(), own / "report.json")
@@ -795,7 +1081,8 @@ def main() -> None:
                 signal.alarm(50)  # nobody is left to end it, should its parent be gone
                 status = 1
                 try:
-                    children[name][1].write_text(json.dumps(report(without, profiles, own)))
+                    seen = report(without, profiles, own, featured=featured)
+                    children[name][1].write_text(json.dumps(seen))
                     status = 0
                 except BaseException:
                     traceback.print_exc()

@@ -1,0 +1,112 @@
+"""Contracts: hold what is asked and answered against what was agreed on; note what differs, and refuse it where asked to.
+
+    terms.py              which contracts hold for a request, and what came of them
+    contract.py           a request is checked before it is decided on
+    standing.py           a request that breaks a contract is refused where it would leave or be stubbed
+    record.py             an answer is checked on the writer's thread, before its last byte is released
+    playback.py           one from the tape is checked on a thread, before any of it is played
+    engine/recording.py   an answer that may be refused is held back until it has been checked
+
+A stream of events, and what is too large to be held, is passed on as it comes: it can be noted, not refused.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from mitmproxy import http
+
+from ..config import Breach, ContractRule
+from ..tape.contract_hold import can_hold
+from ..tape.divergence import one_line
+from ..tape.model import Exchange, Request
+from ..tape.policy import CONTRACTS, Action
+from ..tape.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
+from ..tape.script import Step, StepKind, Steps
+from .flight import Flight, find_flight
+from .terms import MAX_REASON, Found, Terms, tell
+from .wire import make_answer, read_request
+
+if TYPE_CHECKING:
+    from ..tape.contract import Checked
+
+
+class Contract:
+    """Check what is asked, before it is decided on."""
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Find what holds for a request that has come whole; check its body."""
+        flight = find_flight(flow)
+        if flight is None or flight.session.contracts is None or flight.decision is not None:
+            return None
+        bound = flight.session.contracts.find(flight.facts)
+        if bound is None:
+            return None
+        flight.terms = Terms(bound)
+        if bound.request is None:
+            return None
+        return self._check(flow, flight, flight.terms, bound.request)
+
+    async def _check(
+        self, flow: http.HTTPFlow, flight: Flight, terms: Terms, rule: ContractRule
+    ) -> None:
+        asked = read_request(flow, flight.fields, flight.uploaded)
+        checked = await asyncio.to_thread(_check_request, flight, rule, asked)
+        terms.in_request = Found("request", rule.match.text, checked, refuses=False)
+        # What cannot be checked is not what was agreed on.
+        wrong = checked.text or "; ".join(checked.unchecked)
+        if wrong and rule.on_violation is Breach.REFUSE:
+            text = f"the request is not as agreed on: {wrong} (contract {rule.match.text!r})"
+            terms.breach = one_line(flight.session.redactor.words(text), MAX_REASON)
+
+
+class Breached:
+    """Tell what was found in what is asked, once it is decided on."""
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Note it in the run's log."""
+        flight = find_flight(flow)
+        terms = flight.terms if flight is not None else None
+        if flight is None or terms is None or terms.in_request is None or flight.decision is None:
+            return
+        by_contract = flight.decision.rule.startswith(f"{CONTRACTS} ")
+        refuses = by_contract and flight.decision.action is Action.REFUSE
+        tell(flight, terms.in_request._replace(refuses=refuses))
+
+
+def _check_request(flight: Flight, rule: ContractRule, asked: Request) -> "Checked":
+    """Check a request's body. Any thread."""
+    from ..tape.contract import check_request  # for who has contracts: not for a start
+
+    checked = check_request(rule.request, asked, asked)
+    if not checked.violations:
+        return checked
+    shown, _ = flight.session.redactor.request(asked)
+    return check_request(rule.request, asked, shown)
+
+
+def judge_recorded(flight: Flight, terms: Terms, exchange: Exchange) -> None:
+    """Check an answer of the tape. Any thread."""
+    response, request = exchange.response, exchange.request
+    terms.withheld = exchange.withheld
+    if response is None or exchange.fault is not None or not terms.bound.answers:
+        return
+    can = can_hold(request.method, response.status, response.headers)
+    held = can and response.spilled is None and flight.injection is None
+    terms.judge(request, response, response, flight.session.redactor.words, held=held)
+
+
+def make_refusal(request: Request, withheld: str) -> http.Response:
+    """Give what a client is sent in the place of an answer; the same for the same request and reason."""
+    body = refusal_body(request, None, withheld, CONTRACT_BROKEN)
+    return make_answer(REFUSAL_STATUS, refusal_headers(withheld, request), body)
+
+
+def lay_refusal(flight: Flight, recorded: Exchange, withheld: str) -> None:
+    """Lay a refusal over the recorded answer that a flight is about to play, with the bytes it had then."""
+    made = make_refusal(recorded.request, withheld)
+    flight.flow.response, flight.ragged = made, False
+    flight.withheld = True
+    at_us = int(recorded.end_us * flight.session.config.playback.pace)
+    head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
+    flight.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])

@@ -1,0 +1,116 @@
+"""What came of checking one request and its answer against the contracts that hold for them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..config import Breach
+from ..tape.contract_rules import MODELS, Bound
+from ..tape.divergence import one_line
+from ..tape.events import EventKind
+from ..tape.model import Request, Response
+
+if TYPE_CHECKING:
+    from ..tape.contract import Checked
+    from .flight import Flight
+
+MAX_REASON = 600
+_DECLARED = "declared by the request"
+
+
+class Found(NamedTuple):
+    """What was found in a message."""
+
+    of: str
+    """`request`, `response` or `model`."""
+    rule: str
+    checked: "Checked"
+    refuses: bool
+    """Whether it is refused for that: a request also for what cannot be checked, an answer for a violation alone."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is refused."""
+        return self.refuses and bool(self.checked.violations or self.of == "request")
+
+
+class Terms:
+    """The contracts of one request, and what came of them."""
+
+    def __init__(self, bound: Bound) -> None:
+        """Nothing has been checked yet."""
+        self.bound = bound
+        self.breach = ""
+        """How the request breaks a contract that says refuse."""
+        self.holds = False
+        """Whether the answer is held back until it has been checked."""
+        self.withheld = ""
+        """Why the client is sent a refusal in the place of the answer."""
+        self.in_request: Found | None = None
+        self._found: list[Found] = []
+        """In the answer."""
+
+    def judge(
+        self,
+        request: Request,
+        response: Response,
+        shown: Response,
+        words: Callable[[str], str],
+        *,
+        held: bool,
+    ) -> None:
+        """Check an answer. Any thread.
+
+        shown: the same without its secrets.
+        words: takes the secrets out of a text.
+        held: whether none of it has reached the client, so that it can be refused.
+        """
+        self._found = []
+        if (rule := self.bound.response) is not None:
+            from ..tape.contract import check_response  # for who has contracts: not for a start
+
+            checked = check_response(rule.response, response, shown)
+            refuses = held and rule.on_violation is Breach.REFUSE
+            self._found.append(Found("response", rule.match.text, checked, refuses))
+        if self.bound.model is not None:
+            from ..tape.model_contract import check_answer  # reads every dialect
+
+            checked = check_answer(request, response, shown)
+            refuses = held and self.bound.model is Breach.REFUSE
+            self._found.append(Found("model", MODELS, checked, refuses))
+        for found in self._found:
+            if found.refused and not self.withheld:
+                # What matters most comes first: who shows it cuts it.
+                name = f"contract {found.rule!r}" if found.of == "response" else _DECLARED
+                text = (
+                    f"the upstream answered {response.status}, so it may have been done, but the answer is not as"
+                    f" agreed on: {found.checked.text} ({name})"
+                )
+                self.withheld = one_line(words(text), MAX_REASON)
+
+    def tell(self, flight: "Flight", *, recorded: bool = False) -> None:
+        """Note in the run's log what was found in the answer. Loop.
+
+        recorded: whether the client was refused the answer on the tape.
+        """
+        for found in self._found:
+            tell(flight, found, recorded=recorded)
+
+
+def tell(flight: "Flight", found: Found, *, recorded: bool = False) -> None:
+    """Note in the run's log what a check has found, if it has found anything. Loop."""
+    checked = found.checked
+    if not checked.violations and not checked.unchecked:
+        return
+    session = flight.session
+    session.note(
+        EventKind.CONTRACT,
+        seq=flight.seq,
+        of=found.of,
+        rule=found.rule,
+        refused=found.refused,
+        recorded=recorded,
+        count=checked.count,
+        violations=[[session.redactor.words(text) for text in one] for one in checked.violations],
+        unchecked=list(checked.unchecked),
+    )
+    session.tally.contracts[found.of] += checked.count

@@ -1,0 +1,143 @@
+"""A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..config import Config
+from .runtime import Runtime
+from .sandbox.box import Box
+from .sandbox.hiding import make_plan
+from .sandbox.listeners import PROXY_PORT, Service
+from .sandbox.names import Names
+from .sandbox.reach import within_reach
+from .sandbox.resolver import Resolver
+from .sandbox.services import Relay, Use
+from .sandbox.tap import Tap
+from .trust import proxy_url
+
+_MOST_SOCKETS = 1000
+PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
+"""What clients in a sandbox are told."""
+
+
+class Contained:
+    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: Config,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        strict: bool,
+    ) -> None:
+        """Prepare for one command with these variables."""
+        self._runtime = runtime
+        self._strict = strict
+        self._uses = [
+            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
+        ]
+        self._plan = make_plan(
+            environ,
+            command[0],
+            bundle=runtime.ca.bundle_file,
+            private=config.store / "private",
+            needed=[config.public_ca_dir],
+        )
+        services = [use.service for use in self._uses]
+        self.box = Box(command, environ, self._plan, strict=strict, services=services)
+        self._relays = [Relay(use) for use in self._uses]
+        self._names: Names | None = None
+        self._resolver: Resolver | None = None
+        self._tap: Tap | None = None
+        self._reached: set[str] = set()
+
+    async def __aenter__(self) -> "Contained":
+        try:
+            await self._open()
+        except BaseException:
+            self.box.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.box.close()
+        for relay in self._relays:
+            await relay.close()
+        if self._resolver is not None:
+            self._resolver.close()
+        if self._tap is not None:
+            self._tap.close()
+
+    async def _open(self) -> None:
+        inlets = await self.box.open()
+        self._names = names = Names(ipv6=len(inlets.dns) > 1)
+        self._resolver = Resolver(names)
+        engine = self._runtime.engine
+        engine.capture.find_name = names.find
+        await engine.serve_inside(inlets.proxy, inlets.captured)
+        for sock in inlets.dns:
+            self._resolver.serve(sock)
+        for relay, sock in zip(self._relays, inlets.service, strict=True):
+            await relay.serve(sock)
+        for sock in inlets.tap:
+            self._tap = Tap(sock)
+            self._tap.start()
+        self._look()
+
+    def _look(self) -> None:
+        """Note the path sockets that may be connected to now."""
+        if not self._strict:
+            self._reached.update(within_reach(self._plan.hidden, self._plan.masked))
+
+    def evidence(self, redact: Callable[[str], str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
+
+        redact: takes secrets out of a text; a name that is asked of DNS may be one.
+        """
+        self._look()
+        if self._tap is not None:
+            self._tap.close()
+        tried = self._tap.attempts if self._tap is not None else {}
+        names = self._names
+        assert names is not None
+        told = {
+            "strict": self._strict,
+            "counters": self.box.counters,
+            "tapped": self._tap is not None,
+            "attempts_omitted": self._tap.omitted if self._tap is not None else 0,
+            "names": [
+                {"name": redact(name), "type": kind, "count": count}
+                for (name, kind), count in names.asked.items()
+            ],
+            "names_omitted": names.omitted,
+            "refused": [
+                {
+                    "target": f"{one.protocol}://{one.target}",
+                    "process": self.box.sole_process,
+                    "count": count,
+                }
+                for one, count in tried.items()
+                if not one.leaves and one.protocol == "tcp"
+            ],
+            "services": [
+                {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
+                for use in self._uses
+            ],
+            "sockets": sorted(self._reached)[:_MOST_SOCKETS],
+        }
+        left = [
+            {
+                "target": one.target,
+                "by": "kernel",
+                "reason": "refused in the sandbox",
+                "protocol": one.protocol,
+                "process": self.box.sole_process,
+                "count": count,
+            }
+            for one, count in tried.items()
+            if one.leaves
+        ]
+        return told, left

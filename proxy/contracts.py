@@ -1,0 +1,22 @@
+"""`playhead contracts`: what of a recorded run was not as agreed on, then or under other rules."""
+
+from pathlib import Path
+
+from ..config import Config, load
+from ..timeline.contract_row import ContractRow
+from ..timeline.contracts import found_in
+from ..timeline.recheck import check_again
+from .stores import open_store
+
+
+def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:
+    """Give what was found while the run went on, or what is found under the contracts of a file.
+
+    Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
+    """
+    rules = load(file) if file is not None else None
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+        if rules is None:
+            return found_in(store, run)
+        return list(check_again(store, run, rules))

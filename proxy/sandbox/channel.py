@@ -1,0 +1,69 @@
+"""Messages between the proxy's process and a sandbox: small JSON objects, with descriptors where there are some.
+
+The kernel says which process a message came from, in the numbers of whoever reads it: a process inside does not
+know its own number outside.
+"""
+
+import array
+import json
+import socket
+import struct
+from typing import Any, NamedTuple
+
+_MOST_BYTES = 1 << 18
+_MOST_DESCRIPTORS = 64
+_CREDENTIALS = struct.Struct("=iII")
+
+
+class Message(NamedTuple):
+    """What was said."""
+
+    data: dict[str, Any]
+    sockets: tuple[socket.socket, ...] = ()
+    pid: int = 0
+    """Of the process that said it."""
+
+
+class Channel:
+    """One end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Speak over a socket of `pair`."""
+        self.socket = sock
+
+    def send(self, sockets: tuple[socket.socket, ...] = (), **data: Any) -> None:
+        """Say something, and hand sockets over.
+
+        Raises: OSError, when the other end is gone.
+        """
+        socket.send_fds(self.socket, [json.dumps(data).encode()], [s.fileno() for s in sockets])
+
+    def receive(self) -> Message | None:
+        """Read one message; None when the other end is gone.
+
+        Raises: OSError.
+        """
+        space = socket.CMSG_SPACE(4 * _MOST_DESCRIPTORS) + socket.CMSG_SPACE(_CREDENTIALS.size)
+        data, rows, _, _ = self.socket.recvmsg(_MOST_BYTES, space, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return None
+        descriptors = array.array("i")
+        pid = 0
+        for level, kind, value in rows:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(value[: len(value) - len(value) % descriptors.itemsize])
+            elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                pid = _CREDENTIALS.unpack_from(value)[0]
+        made = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
+        return Message(json.loads(data), made, pid)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()
+
+
+def pair() -> tuple[Channel, Channel]:
+    """Make two ends; the first one hears which process speaks."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return Channel(ours), Channel(theirs)

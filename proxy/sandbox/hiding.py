@@ -1,0 +1,168 @@
+"""What of the file system is hidden from the command, and what stands in its place.
+
+A network namespace does not cover sockets that are reached by a path: behind `/run/docker.sock` there is a program
+with a network. What is known to hold such sockets is hidden: `/run`, the user's runtime folder, the SSH and GPG
+agents, Docker, D-Bus, X11, tmux and editors, which run what they are told. A folder that the command needs for other things (it holds the working folder, the home
+folder, the program) stays, and the sockets that stand in it are hidden one by one.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+RESOLVER = "127.0.0.53"
+"""Any address would do: all lead to the proxy's answers."""
+_RESOLV_CONF = f"nameserver {RESOLVER}\noptions timeout:2 attempts:2\n"
+_ROOTS = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/lib/ssl/cert.pem",
+)
+"""Where systems keep their roots, for clients that read no variable."""
+_FOLDERS = ("/run", "/var/run", "/tmp/.X11-unix")
+_PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE")
+"""Variables that hold a path, some with more behind it."""
+_URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
+"""Variables that hold `unix:` and a path, or something else."""
+_MOST_LOOKS = 20_000
+"""Entries that are looked at for sockets in a folder that cannot be hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to mount; paths are absolute and hold no links."""
+
+    hidden: tuple[str, ...]
+    """Folders to be empty, each before what is in it."""
+    made: tuple[str, ...]
+    """Folders in those that are there nevertheless, and empty."""
+    masked: tuple[str, ...]
+    """Sockets to be nothing."""
+    bound: tuple[tuple[str, str], ...]
+    """Files of ours, and those in whose place they stand."""
+    files: Mapping[str, str]
+    """Texts by the file in whose place they stand."""
+
+
+def make_plan(
+    environ: Mapping[str, str], command: str, *, bundle: Path, private: Path, needed: Iterable[Path]
+) -> Plan:
+    """Decide what to hide from a command that is run with these variables.
+
+    bundle: roots with ours among them, in place of the system's.
+    private: folder of the store that is Playhead's own.
+    needed: paths that have to stay.
+    """
+    used = [Path(path) for path in (*needed, bundle, *_used(environ, command))]
+    kept = {*used, *(path.resolve() for path in used)}
+    hidden: list[Path] = []
+    masked: list[Path] = []
+    folders = [*map(Path, (*_FOLDERS, f"/tmp/tmux-{os.getuid()}")), *_runtime_folders(environ)]
+    for folder in sorted({path.resolve() for path in folders if path.is_dir()}):
+        if any(folder == one or folder in one.parents for one in kept):
+            masked += _sockets_in(folder)
+        elif not any(one in folder.parents for one in hidden):
+            hidden.append(folder)
+    private = private.resolve()
+    if private.is_dir():
+        hidden.append(private)
+    masked += [path.resolve() for path in _socket_paths(environ)]
+    runtime = [path.resolve() for path in _runtime_folders(environ)]
+    return Plan(
+        hidden=tuple(map(str, hidden)),
+        made=tuple(str(path) for path in runtime if _below(path, hidden)),
+        masked=tuple(
+            str(path)
+            for path in dict.fromkeys(masked)
+            if path.exists() and not _below(path, hidden)
+        ),
+        bound=tuple((str(bundle.resolve()), target) for target in _system_roots(hidden)),
+        files=dict(_files(hidden)),
+    )
+
+
+def _below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(folder in path.parents for folder in folders)
+
+
+def _used(environ: Mapping[str, str], command: str) -> Iterator[Path]:
+    """Yield places that no command can do without."""
+    with contextlib.suppress(FileNotFoundError):  # it was removed
+        yield Path.cwd()
+    yield Path(sys.executable)
+    yield Path(environ.get("HOME") or "/root")
+    yield Path(environ.get("TMPDIR") or "/tmp")
+    # Some systems keep their programs below /run.
+    for folder in (environ.get("PATH") or os.defpath).split(os.pathsep):
+        if os.path.isabs(folder):
+            yield Path(folder)
+    found = shutil.which(command, path=environ.get("PATH"))
+    if found is not None:
+        yield Path(found).absolute()
+
+
+def _runtime_folders(environ: Mapping[str, str]) -> list[Path]:
+    given = environ.get("XDG_RUNTIME_DIR", "")
+    return [Path(given)] if os.path.isabs(given) else []
+
+
+def _socket_paths(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the sockets that variables name."""
+    for name in _PATHS:
+        if path := re.split("[:,]", environ.get(name, ""), maxsplit=1)[0]:
+            yield Path(path)
+    for name in _URLS:
+        url = urlsplit(environ.get(name, ""))
+        if url.scheme == "unix":
+            yield Path(url.path)
+    for address in environ.get("DBUS_SESSION_BUS_ADDRESS", "").split(";"):
+        path = address.partition("path=")[2].partition(",")[0]
+        if path:
+            yield Path(path)
+    gnupg = Path(environ.get("GNUPGHOME") or Path(environ.get("HOME") or "/root", ".gnupg"))
+    yield from _sockets_in(gnupg, deep=False)
+
+
+def _sockets_in(folder: Path, *, deep: bool = True) -> list[Path]:
+    """List the sockets in a folder, as far as can be seen."""
+    found: list[Path] = []
+    looks = 0
+    for place, folders, names in os.walk(folder):
+        if not deep:
+            folders.clear()
+        for name in names:
+            looks += 1
+            path = Path(place, name)
+            try:
+                if stat.S_ISSOCK(path.lstat().st_mode):
+                    found.append(path)
+            except OSError:
+                continue
+        if looks > _MOST_LOOKS:
+            break
+    return found
+
+
+def _system_roots(hidden: list[Path]) -> list[str]:
+    real = (Path(path).resolve() for path in _ROOTS if Path(path).is_file())
+    return list(dict.fromkeys(str(path) for path in real if not _below(path, hidden)))
+
+
+def _files(hidden: list[Path]) -> Iterator[tuple[str, str]]:
+    hosts = f"127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 {socket.gethostname()}\n"
+    for path, text in (("/etc/resolv.conf", _RESOLV_CONF), ("/etc/hosts", hosts)):
+        target = Path(path).resolve()
+        # A file that is missing is not made on the machine; in a hidden folder it is.
+        if target.exists() or _below(target, hidden):
+            yield str(target), text

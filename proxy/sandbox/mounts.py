@@ -1,0 +1,110 @@
+"""The file system as a sandbox sees it: the machine's own, but for what leads out of it.
+
+1. What is mounted here stays here.
+2. Folders with sockets of programs outside are empty; single sockets are nothing.
+3. The resolver asks us, the machine's own names are loopback, and the system's roots hold our certificate too.
+4. `/proc` shows the processes of the sandbox alone.
+5. The kernel's settings can be read only: a file of root's may be written by root without any capability, and what
+   stands in `core_pattern` is run outside.
+
+Files stay as they are: what may be written outside may be written here.
+"""
+
+import os
+from typing import Any
+
+from .kernel import (
+    MS_BIND,
+    MS_NOATIME,
+    MS_NODEV,
+    MS_NODIRATIME,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_RELATIME,
+    MS_REMOUNT,
+    mount,
+    unmount,
+)
+
+_STAGE = "/proc"
+"""Where files of ours are written before they are put in the places of others: there on every machine, and hidden
+by the new one afterwards."""
+_PLAIN = MS_NOSUID | MS_NODEV
+_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+"""Of `/proc`; what there is of them."""
+_KEPT = (
+    # of statvfs, of mount: what a mount from outside has, it cannot lose in here
+    (os.ST_NOSUID, MS_NOSUID),
+    (os.ST_NODEV, MS_NODEV),
+    (os.ST_NOEXEC, MS_NOEXEC),
+    (os.ST_NOATIME, MS_NOATIME),
+    (os.ST_NODIRATIME, MS_NODIRATIME),
+    (os.ST_RELATIME, MS_RELATIME),
+)
+
+
+def rearrange(plan: dict[str, Any]) -> None:
+    """Change what this process and all that it makes see; in the first process of the new namespaces.
+
+    plan: `hiding.Plan` as JSON types.
+    Raises: OSError.
+    """
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    for folder in plan["hidden"]:
+        mount("tmpfs", folder, "tmpfs", _PLAIN, "size=64m,mode=755")
+    for folder in plan["made"]:
+        os.makedirs(folder, 0o700, exist_ok=True)
+    for path in plan["masked"]:
+        mount("/dev/null", path, flags=MS_BIND)
+    for source, target in plan["bound"]:
+        mount(source, target, flags=MS_BIND)
+        _lock(target)
+    _write_files(plan["files"])
+    mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC)
+    for path in (f"/proc/{name}" for name in _SETTINGS):
+        if os.path.exists(path):
+            mount(path, path, flags=MS_BIND)
+            _lock(path)
+    for path in _mounted_below("/sys"):
+        _lock(path)
+
+
+def _write_files(files: dict[str, str]) -> None:
+    mount("tmpfs", _STAGE, "tmpfs", _PLAIN, "size=1m,mode=755")
+    for index, (target, text) in enumerate(files.items()):
+        source = f"{_STAGE}/{index}"
+        with open(source, "x") as file:
+            file.write(text)
+        os.chmod(source, 0o644)
+        if not os.path.exists(target):
+            # A link into a folder that is hidden now.
+            os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+            with open(target, "x"):
+                pass
+        try:
+            mount(source, target, flags=MS_BIND)
+        except FileNotFoundError:
+            # A file that is gone is mounted there, over which nothing can be. Whatever resolver or address it names
+            # leads to us all the same.
+            continue
+        _lock(target)
+    unmount(_STAGE)
+
+
+def _lock(target: str) -> None:
+    """Have nothing be written through a mount."""
+    has = os.statvfs(target).f_flag
+    kept = sum(flag for told, flag in _KEPT if has & told)
+    mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
+
+
+def _mounted_below(folder: str) -> list[str]:
+    """List the mounts at a folder and below it, as far as they can be seen."""
+    with open("/proc/self/mountinfo") as file:
+        points = [line.split()[4] for line in file]
+    # Blanks and such are written as octal numbers. Source: proc_pid_mountinfo(5).
+    names = (point.encode().decode("unicode_escape") for point in points)
+    return [name for name in names if name == folder or name.startswith(f"{folder}/")]

@@ -1,0 +1,76 @@
+"""Why a sandbox cannot be made on this machine, and what can be done about it."""
+
+import errno
+import platform
+import sys
+from pathlib import Path
+
+from ..errors import EngineError
+from .seccomp import MACHINES
+
+_WAYS = "or run in Docker (docs/sandbox.md), or outside a sandbox with --no-sandbox"
+
+_SWITCHES = (
+    # file, its value where it is off, what turns it on
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "sysctl kernel.unprivileged_userns_clone=1",
+    ),
+    ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+)
+
+
+def require_system(system: str = sys.platform, machine: str = platform.machine()) -> None:
+    """Raise EngineError on a system that has no namespaces, or whose system calls we do not know."""
+    if system != "linux":
+        raise EngineError(
+            f"no sandbox can be made: it needs Linux, and this is {system}",
+            _WAYS.removeprefix("or "),
+        )
+    if machine not in MACHINES:
+        raise EngineError(
+            f"no sandbox can be made: the system calls of {machine} are not known, only those of"
+            f" {' and '.join(MACHINES)}",
+            _WAYS.removeprefix("or "),
+        )
+
+
+def explain(step: str, number: int, text: str) -> EngineError:
+    """Make an error of what failed inside.
+
+    step: as `inside` names it.
+    number: the error's, as in `errno`.
+    """
+    if step != "user namespaces" or number not in (errno.EPERM, errno.ENOSPC, errno.EACCES):
+        return EngineError(
+            f"the sandbox cannot be made: {text}",
+            "look for what restricts this machine or container, " + _WAYS,
+        )
+    switch = find_switch()
+    if switch is None:
+        return EngineError(
+            f"no sandbox can be made: user namespaces are refused here ({text})",
+            f"where a container's seccomp or AppArmor profile forbids them, allow them there, {_WAYS}",
+        )
+    file, command = switch
+    return EngineError(
+        f"no sandbox can be made: user namespaces are off ({file})", f"`{command}` as root, {_WAYS}"
+    )
+
+
+def find_switch(root: Path = Path("/")) -> tuple[str, str] | None:
+    """Find the setting that turns user namespaces off: its file, and the command that turns them on."""
+    for file, off, command in _SWITCHES:
+        try:
+            value = (root / file.lstrip("/")).read_text().strip()
+        except OSError:
+            continue
+        if value == off:
+            return file, command
+    return None

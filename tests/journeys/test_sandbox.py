@@ -1,0 +1,195 @@
+"""Agents in the sandbox: what they ask is captured, what they try is told, what they need is let in."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.support.captured import HOST, PLAIN
+from playhead.tests.support.machine import NONE
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import ask, record_run
+
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def captured() -> dict[str, Any]:
+    """What clients that know no proxy were told, while recording and in playback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead.tests.support.captured"],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+CLIENTS = {
+    "urllib": f"{HOST}/urllib",
+    "urllib plain": f"{PLAIN}/urllib",
+    "aiohttp": f"{HOST}/aiohttp",
+    "raw TLS": f"{HOST}/raw",
+    "an address, with TLS": f"{HOST}/raw",
+    "an address, plain": f"{PLAIN}/raw",
+    "curl": f"{HOST}/curl",
+    "curl, bare": f"{HOST}/bare",
+    "node": f"{HOST}/node",
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_who_knows_no_proxy_is_recorded_and_replayed(captured: dict[str, Any], client: str) -> None:
+    """Without one proxy variable, and in playback without an upstream."""
+    if client not in captured["recorded"]["told"]:
+        pytest.skip(f"no {client} on this machine")
+    assert captured["recorded"]["told"][client] == CLIENTS[client]
+    assert captured["replayed"]["told"][client] == CLIENTS[client]
+
+
+def test_such_a_replay_is_faithful_and_contained(captured: dict[str, Any]) -> None:
+    """The receipt tells what was asked of DNS; nothing left."""
+    count = len(captured["recorded"]["told"])
+    assert captured["recorded"]["code"] == captured["replayed"]["code"] == 0
+    assert captured["recorded"]["receipt"]["counts"]["recorded"] == count
+    receipt = captured["replayed"]["receipt"]
+    assert (receipt["faithful"], receipt["contained"]) == (True, True)
+    assert receipt["counts"]["served"] == receipt["matched"]["exact"] == count
+    sandbox = receipt["sandbox"]
+    assert sandbox["counters"]["packets_out"] == 0
+    assert sandbox["counters"]["packets_inside"] > 0
+    assert {row["name"] for row in sandbox["names"]} == {HOST, PLAIN}
+    assert receipt["egress"] == []
+
+
+# ---- what is tried, and what is let in ---------------------------------------------------------------
+
+ASK = """
+import urllib.request
+asked = urllib.request.Request(
+    "https://api.test/v1/runs", b"", {"content-type": "application/json"}
+)
+urllib.request.urlopen(asked).read()
+"""
+AGENT = """
+import socket, subprocess, sys
+for port in map(int, sys.argv[1:]):
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as sock:
+            sock.sendall(b"hello " * 50000)
+            sock.shutdown(socket.SHUT_WR)
+            print(len(sock.makefile("rb").read()))
+    except OSError as error:
+        print(error.errno)
+for family, address in ((socket.AF_INET, "192.0.2.7"), (socket.AF_INET6, "2001:db8::7")):
+    for _ in range(2):
+        socket.socket(family).connect_ex((address, 22))
+    socket.socket(family, socket.SOCK_DGRAM).sendto(b"x", (address, 123))
+subprocess.run([sys.executable, "-c", "import socket; socket.socket().connect_ex(('192.0.2.8', 22))"])
+"""
+
+
+@pytest.fixture
+def service() -> Iterator[int]:
+    """A service of this machine that says everything twice; gives its port."""
+
+    def work() -> None:
+        while True:
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                return
+            with peer:
+                said = peer.makefile("rb").read()
+                peer.sendall(2 * said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(10)
+
+
+@pytest.fixture
+def free() -> int:
+    """A port at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def test_what_was_tried_is_told_and_what_is_let_in_is_live(
+    tmp_path: Path, service: int, free: int
+) -> None:
+    """123: each destination once, with its count; the service by its reason."""
+    store, file, written = tmp_path / "store", tmp_path / "live.yaml", tmp_path / "receipt.json"
+    with Store.open(store) as opened:
+        record_run(opened, "tape", [ask()])
+    live = {"match": f"tcp://127.0.0.1:{service}", "reason": "the test database"}
+    file.write_text(json.dumps({"live": [live], "store": str(store)}))
+    code = ["--", sys.executable, "-c", ASK + AGENT, str(service), str(free)]
+    done = playhead("replay", "tape", "-c", file, "--receipt", written, *code)
+    receipt = json.loads(written.read_text())
+    assert done.returncode == receipt["exit_code"] == 123, done.stderr
+    assert done.stdout.split() == ["600000", "111"]
+    rows = {(row["protocol"], row["target"]): row for row in receipt["egress"]}
+    assert {target: row["count"] for target, row in rows.items()} == {
+        ("tcp", "192.0.2.7:22"): 2,
+        ("tcp", "[2001:db8::7]:22"): 2,
+        ("udp", "192.0.2.7:123"): 1,
+        ("udp", "[2001:db8::7]:123"): 1,
+        ("tcp", "192.0.2.8:22"): 1,
+    }
+    assert {row["by"] for row in rows.values()} == {"kernel"}
+    (used,) = receipt["sandbox"]["services"]
+    assert (used["service"], used["reason"]) == (live["match"], live["reason"])
+    assert (used["connections"], used["failed"]) == (1, 0)
+    assert (used["bytes_sent"], used["bytes_received"]) == (300_000, 600_000)
+    (refused,) = receipt["sandbox"]["refused"]
+    assert set(_keys(receipt["sandbox"])) <= set(re.findall(r"`(\w+)`", DOCUMENTATION))
+    assert (refused["target"], refused["count"]) == (f"tcp://127.0.0.1:{free}", 1)
+    assert receipt["level"].startswith("1")
+    for said in (
+        "192.0.2.7:22, 2 times: refused in the sandbox",
+        f"tcp://127.0.0.1:{service}: the test database (1 connection)",
+        f"tcp://127.0.0.1:{free} 1 time",
+        "contained: 0 packets left the machine",
+    ):
+        assert said in done.stderr
+
+
+def test_strict_lets_no_unix_socket_be(tmp_path: Path) -> None:
+    """And the receipt says that it was strict."""
+    with Store.open(tmp_path) as opened:
+        record_run(opened, "tape", [ask()])
+    code = (
+        "import socket; socket.socketpair()\n"
+        "try: socket.socket(socket.AF_UNIX)\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    flags = ("--sandbox", "strict", "--store", tmp_path)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + code)
+    assert (done.returncode, done.stdout) == (0, "97\n"), done.stderr
+    assert "contained, strict: 0 packets left the machine" in done.stderr

@@ -1,0 +1,241 @@
+"""A sandbox from its beginning to its end: codes, signals, what is left over, and where there can be none."""
+
+import asyncio
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.errors import EngineError
+from playhead.proxy.sandbox.box import Box
+from playhead.proxy.sandbox.hiding import Plan
+from playhead.proxy.sandbox.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
+from playhead.store import Store
+from playhead.tests.support.recordings import ask, record_run
+
+NOTHING = Plan((), (), (), (), {})
+PATIENCE_S = 20
+
+
+def boxed(*command: str, **options: object) -> Box:
+    """A sandbox that hides nothing."""
+    return Box(command, os.environ, NOTHING, **options)  # type: ignore[arg-type]  # one or another
+
+
+async def _run(box: Box) -> int | None:
+    try:
+        (await box.open()).close()
+        await box.start()
+        return await box.wait()
+    finally:
+        box.close()
+
+
+CODES = {
+    "true": 0,
+    "exit 7": 7,
+    "exit 200": 200,
+    "kill -9 $$": 137,
+    "kill -SEGV $$": 139,
+    "kill $$; sleep 60": 143,
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_code_is_the_commands(code: str) -> None:
+    """Of one that a signal ended, 128 and the signal's number."""
+    box = boxed("sh", "-c", code)
+    assert asyncio.run(_run(box)) == CODES[code]
+    assert box.counters["packets_out"] == 0
+
+
+ALONE = {
+    "exec true": "true",
+    "true; exit 3": "sh",
+    "env true; exit 3": "",
+    "sleep 60 & exit 3": "",
+    "(env true &) ; exit 3": "",
+}
+
+
+@pytest.mark.parametrize("code", ALONE)
+def test_a_command_that_made_no_process_is_known_by_its_name(code: str) -> None:
+    """What was tried was tried by it; of several nobody can tell."""
+    box = boxed("sh", "-c", code)
+    asyncio.run(_run(box))
+    assert box.sole_process == ALONE[code]
+
+
+def test_every_inlet_is_there() -> None:
+    """The proxy's, those of all that is captured, of DNS, of services, and the tap, over both families."""
+
+    async def look() -> None:
+        box = boxed("true", services=[Service("127.0.0.1", 5432)])
+        inlets = await box.open()
+        box.close()
+        ports = [sock.getsockname()[1] for sock in inlets.captured]
+        assert ports[:2] == list(CAPTURED)
+        assert [sock.getsockname()[1] for sock in inlets.proxy] == [PROXY_PORT]
+        assert {sock.getsockname()[1] for sock in inlets.dns} == {DNS_PORT}
+        assert [sock.getsockname() for sock in inlets.service] == [("127.0.0.1", 5432)]
+        assert len(inlets.tap) == 1
+        assert len(ports) == 2 * len(inlets.dns)
+        inlets.close()
+
+    asyncio.run(look())
+
+
+def test_a_port_that_is_taken_inside_is_said() -> None:
+    """Two services at one address, or one at the proxy's."""
+    for taken in (5432, PROXY_PORT):
+        services = [Service("127.0.0.1", port) for port in (5432, taken)]
+        with pytest.raises(EngineError, match=f"127.0.0.1:{taken} is the proxy's own in a sandbox"):
+            asyncio.run(_run(boxed("true", services=services)))
+
+
+def test_a_command_that_cannot_be_started_is_said() -> None:
+    """By its name, with the reason."""
+    for command, reason in (("no-such-command", "No such file"), ("/etc/passwd", "Permission")):
+        with pytest.raises(EngineError, match=f"cannot start '{command}': {reason}"):
+            asyncio.run(_run(boxed(command)))
+
+
+def test_a_command_that_stops_is_told_and_goes_on() -> None:
+    """Its group is one of its own, to be signalled from outside."""
+
+    async def stop() -> None:
+        box = boxed("sh", "-c", "kill -STOP $$; exit 5")
+        (await box.open()).close()
+        await box.start()
+        assert box.pid is not None
+        assert await box.wait() is None
+        assert box.stopped_by == signal.SIGSTOP
+        os.killpg(box.pid, signal.SIGCONT)
+        assert await box.wait() == 5
+        box.close()
+
+    asyncio.run(stop())
+
+
+# ---- what is left over -----------------------------------------------------------------------------
+
+STUBBORN = """
+import os, signal, sys, time
+told, tell = os.pipe()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for depth in range(3):
+    if os.fork():
+        break
+    os.setsid()
+held = os.open(sys.argv[1], os.O_WRONLY)
+os.write(held, b"x")
+os.write(tell, b"x")
+if depth == 0 and sys.argv[2] == "ends":
+    for _ in range(4):
+        os.read(told, 1)
+    os._exit(3)
+time.sleep(600)
+"""
+"""Leaves children in sessions of their own behind; all of them hold a pipe and ignore SIGTERM."""
+COUNT = 4
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A pipe with a name, and its end for reading."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path, reading
+    os.close(reading)
+
+
+def _read_until_nobody_holds(reading: int) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(reading, selectors.EVENT_READ)
+        while selector.select(PATIENCE_S):
+            if not os.read(reading, 100):
+                return
+    raise AssertionError("somebody still holds the pipe")
+
+
+def test_orphans_end_with_the_command(pipe: tuple[Path, int]) -> None:
+    """Also those that left their session, and that ignore SIGTERM."""
+    path, reading = pipe
+    box = boxed(sys.executable, "-c", STUBBORN, str(path), "ends")
+    assert asyncio.run(_run(box)) == 3
+    _read_until_nobody_holds(reading)
+
+
+LAUNCHER = """
+import asyncio, os, sys
+from playhead.proxy.sandbox.box import Box
+from playhead.proxy.sandbox.hiding import Plan
+async def main():
+    box = Box(sys.argv[1:], os.environ, Plan((), (), (), (), {}))
+    inlets = await box.open()
+    await box.start()
+    await box.wait()
+asyncio.run(main())
+"""
+
+
+def test_nothing_is_left_of_a_launcher_that_was_killed(pipe: tuple[Path, int]) -> None:
+    """kill -9: all processes are gone, and nothing is mounted that was not."""
+    path, reading = pipe
+    before = Path("/proc/mounts").read_text()
+    command = [sys.executable, "-c", STUBBORN, str(path), "stays"]
+    with subprocess.Popen([sys.executable, "-c", LAUNCHER, *command]) as launcher:
+        seen = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(reading, selectors.EVENT_READ)
+            while len(seen) < COUNT:
+                assert selector.select(PATIENCE_S), seen
+                seen += os.read(reading, 100)
+        launcher.kill()
+    _read_until_nobody_holds(reading)
+    assert Path("/proc/mounts").read_text() == before
+
+
+# ---- where there can be none -----------------------------------------------------------------------
+
+FORBIDDEN = """
+import os, sys
+from pathlib import Path
+uid, gid = os.geteuid(), os.getegid()
+os.unshare(os.CLONE_NEWUSER)
+for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+    Path("/proc/self", name).write_text(text)
+Path("/proc/sys/user/max_user_namespaces").write_text("0")
+sys.argv = ["playhead", "replay", "latest", "--store", sys.argv[1], "--", "touch", sys.argv[2]]
+from playhead.proxy.cli import main
+main()
+"""
+
+
+def test_without_user_namespaces_nothing_is_run(tmp_path: Path) -> None:
+    """One sentence names what is off, and the ways; the command is not run unsandboxed instead."""
+    store, made = tmp_path / "store", tmp_path / "made"
+    with Store.open(store) as opened:
+        record_run(opened, "tape", [ask()])
+    done = subprocess.run(
+        [sys.executable, "-c", FORBIDDEN, str(store), str(made)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 125, done.stderr
+    first, second = done.stderr.splitlines()
+    assert first == (
+        "playhead: no sandbox can be made: user namespaces are off"
+        " (/proc/sys/user/max_user_namespaces)"
+    )
+    for way in ("sysctl user.max_user_namespaces", "Docker", "--no-sandbox"):
+        assert way in second
+    assert not made.exists()

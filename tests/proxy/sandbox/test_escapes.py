@@ -1,0 +1,71 @@
+"""No way out: the table of escapes, tried for real, as root and as somebody without rights."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from playhead.tests.support.machine import NONE, SOMEBODY
+
+ELSEWHERE = {"unix elsewhere", "unix datagram elsewhere", "unix datagram by a pair"}
+"""By a path outside of the folders that are hidden: open unless strict, and told."""
+NEED_RIGHTS = {
+    *("raw icmp", "raw icmp ipv6", "packets", "old packets", "setns by /proc", "control groups"),
+    *("netlink: a route", "netlink: loopback down and up", "netlink: a new device"),
+    *("what is mounted, taken away", "the kernel's settings"),
+}
+"""Open on the bare machine for root alone."""
+
+
+def _run(uid: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead.tests.support.escapes", str(uid)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module", params=["root", "somebody"])
+def tried(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """What was found in each place, for each sort of user."""
+    if request.param == "root" and os.geteuid() != 0:
+        pytest.skip("only root can be root")
+    return request.param, _run(0 if request.param == "root" else SOMEBODY)
+
+
+def _open(place: dict[str, str]) -> set[str]:
+    return {name for name, found in place.items() if found == "open"}
+
+
+def test_the_tries_work_where_nothing_holds_them(tried: tuple[str, dict[str, Any]]) -> None:
+    """On the bare machine each is open: what is closed in a sandbox is closed by it."""
+    who, found = tried
+    closed = set(found["bare"]) - _open(found["bare"])
+    assert closed <= (set() if who == "root" else NEED_RIGHTS), found["bare"]
+    assert len(found["bare"]) >= 30
+
+
+def test_contained_only_paths_elsewhere_are_open(tried: tuple[str, dict[str, Any]]) -> None:
+    """And those are told."""
+    _, found = tried
+    reached = found["contained"].pop("within reach")
+    assert _open(found["contained"]) == ELSEWHERE, found["contained"]
+    names = {"/".join(path.split("/")[-2:]) for path in reached}
+    assert {"elsewhere/socket", "elsewhere/datagrams"} <= names
+    assert not names & {"runtime/socket", "ssh/socket", "docker/socket"}
+
+
+def test_strict_nothing_is_open(tried: tuple[str, dict[str, Any]]) -> None:
+    """Not one of them."""
+    _, found = tried
+    found["strict"].pop("within reach")
+    assert _open(found["strict"]) == set(), found["strict"]

@@ -1,0 +1,135 @@
+"""What is hidden from a command, by its variables and by where it works."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.errors import EngineError
+from playhead.proxy.sandbox.hiding import Plan, make_plan
+from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
+from playhead.proxy.sandbox.reach import within_reach
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place to work in, with a socket of a program outside."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "agent").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent" / "socket"))
+        agent.listen()
+        yield tmp_path
+
+
+def plan(folder: Path, **environ: str) -> Plan:
+    """The plan for a command with these variables, of which HOME is elsewhere."""
+    given = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), **environ}
+    roots, private = folder / "roots.pem", folder / "private"
+    return make_plan(given, "sh", bundle=roots, private=private, needed=[])
+
+
+def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
+    """Programs that write to it find it; what was in it is gone."""
+    agent = str(folder / "agent")
+    made = plan(folder, XDG_RUNTIME_DIR=agent)
+    assert agent in made.hidden
+    made = plan(folder, XDG_RUNTIME_DIR="/run")
+    assert "/run" in made.hidden
+    assert within_reach(made.hidden, made.masked).count(f"{agent}/socket") == 1
+    made = plan(folder, XDG_RUNTIME_DIR=agent)
+    assert f"{agent}/socket" not in within_reach(made.hidden, made.masked)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("SSH_AUTH_SOCK", "{}"),
+        ("GPG_AGENT_INFO", "{}:1:1"),
+        ("TMUX", "{},1234,0"),
+        ("VSCODE_IPC_HOOK_CLI", "{}"),
+        ("KITTY_LISTEN_ON", "unix:{}"),
+        ("DOCKER_HOST", "unix://{}"),
+        ("CONTAINER_HOST", "unix://{}"),
+        ("DBUS_SESSION_BUS_ADDRESS", "unix:abstract=x;unix:path={},guid=1"),
+    ],
+)
+def test_sockets_that_variables_name_are_nothing(folder: Path, variable: str, value: str) -> None:
+    """One by one, wherever they are."""
+    path = str(folder / "agent" / "socket")
+    made = plan(folder, **{variable: value.format(path)})
+    assert made.masked == (path,)
+    assert path not in within_reach(made.hidden, made.masked)
+    assert plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked == ()
+
+
+@pytest.mark.parametrize("needed", ["work", "home", "tmp", "bin"])
+def test_a_folder_that_is_needed_stays(folder: Path, needed: str) -> None:
+    """The working folder, home, temporary files and programs: then the sockets in it are hidden one by one."""
+    place = folder / needed
+    place.mkdir(exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(place / "socket"))
+        made = plan(folder, XDG_RUNTIME_DIR=str(place), PATH=f"/usr/bin:{folder / 'bin'}")
+        assert str(place) not in made.hidden
+        assert str(place / "socket") in made.masked
+
+
+def test_the_private_folder_of_the_store_is_hidden(folder: Path) -> None:
+    """With it the key of the CA."""
+    (folder / "private").mkdir()
+    assert str(folder / "private") in plan(folder).hidden
+
+
+def test_the_resolver_is_ours(folder: Path) -> None:
+    """And so is the list of hosts."""
+    files = plan(folder).files
+    assert "nameserver 127.0.0.53" in files[str(Path("/etc/resolv.conf").resolve())]
+    assert "127.0.0.1 localhost" in files["/etc/hosts"]
+
+
+# ---- why there can be none -------------------------------------------------------------------------
+
+SWITCHES = {
+    "proc/sys/kernel/unprivileged_userns_clone": ("0", "1"),
+    "proc/sys/user/max_user_namespaces": ("0", "1000"),
+    "proc/sys/kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
+}
+
+
+@pytest.mark.parametrize("file", SWITCHES)
+def test_the_setting_that_forbids_it_is_named(tmp_path: Path, file: str) -> None:
+    """With the command that changes it; where it allows them, it is not the reason."""
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    off, on = SWITCHES[file]
+    path.write_text(f"{off}\n")
+    found = find_switch(tmp_path)
+    assert found is not None
+    assert found[0] == f"/{file}"
+    assert found[1].startswith(f"sysctl {path.parent.name}.{path.name}=")
+    path.write_text(f"{on}\n")
+    assert find_switch(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "says"),
+    [("darwin", "arm64", "it needs Linux"), ("linux", "riscv64", "system calls of riscv64")],
+)
+def test_a_system_that_has_none_is_told(system: str, machine: str, says: str) -> None:
+    """With the ways that are left."""
+    with pytest.raises(EngineError, match=says) as caught:
+        require_system(system, machine)
+    assert caught.value.hint.startswith("run in Docker")
+    assert "--no-sandbox" in caught.value.hint
+
+
+def test_other_reasons_are_told_as_they_are() -> None:
+    """Each with the ways that there are."""
+    for step, number in (("the sandbox", 1), ("the network", 98)):
+        error = explain(step, number, "mount on /proc: Operation not permitted")
+        assert "mount on /proc: Operation not permitted" in str(error)
+        assert "--no-sandbox" in error.hint
+        assert "Docker" in error.hint

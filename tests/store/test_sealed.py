@@ -1,0 +1,278 @@
+"""Encryption at rest: nothing of what was said can be read without the key, and nothing can be changed unseen."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from playhead.store import LogCorrupt, Store, StoreError, StoreKey
+from playhead.store.layout import TABLES, pair_key
+from playhead.store.vault import Vault, open_vault
+from playhead.tests.support.vaults import WORD, find_raw, plant, read_all, telling
+
+KEY = StoreKey(bytes(range(32)), "one.key")
+OTHER = StoreKey(bytes(32), "other.key")
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encrypted store with planted text. Not to be written to."""
+    folder = tmp_path_factory.mktemp("sealed") / "store"
+    with Store.open(folder, key=KEY) as store:
+        plant(store)
+    return folder
+
+
+@pytest.fixture
+def copy(sealed: Path, tmp_path: Path) -> Path:
+    """A copy to be changed."""
+    return Path(shutil.copytree(sealed, tmp_path / "copy"))
+
+
+class Rows:
+    """The rows of a table as they lie on disk."""
+
+    def __init__(self, folder: Path, table: str) -> None:
+        self._environment = lmdb.open(str(folder / "log.lmdb"), max_dbs=len(TABLES))
+        self._table = self._environment.open_db(table.encode(), create=False)
+
+    def __enter__(self) -> dict[bytes, bytes]:
+        with self._environment.begin(db=self._table) as transaction:
+            self._rows = {bytes(key): bytes(value) for key, value in transaction.cursor()}
+        return self._rows
+
+    def __exit__(self, *_: object) -> None:
+        with self._environment.begin(write=True, db=self._table) as transaction:
+            transaction.drop(self._table, delete=False)
+            for key, value in self._rows.items():
+                transaction.put(key, value)
+        self._environment.close()
+
+
+# ---- what can be seen ------------------------------------------------------------------------------
+
+
+def test_planted_text_is_nowhere_in_the_files(sealed: Path, tmp_path: Path) -> None:
+    """Exchanges, events, messages, bodies, names, hosts, and hashes by which they could be guessed."""
+    with Store.open(sealed, readonly=True, key=KEY) as store:
+        needles = telling(store)
+    assert not list(find_raw(sealed, needles))
+    with Store.open(tmp_path / "plain") as store:
+        plant(store)
+    found = {needle for _, needle in find_raw(tmp_path / "plain", needles)}
+    assert found >= set(needles) - {WORD.hex().encode()} - {needles[2]}, "the look itself is blind"
+
+
+def test_an_encrypted_store_reads_as_a_plain_one(sealed: Path, tmp_path: Path) -> None:
+    """Whatever is asked of it."""
+    with (
+        Store.open(tmp_path / "plain") as plain,
+        Store.open(sealed, readonly=True, key=KEY) as store,
+    ):
+        plant(plain)
+        assert read_all(store) == read_all(plain)
+        assert [run.id for run in store.runs()] == [run.id for run in plain.runs()]
+
+
+def test_what_is_on_its_way_into_a_body_file_is_sealed_too(store_dir: Path) -> None:
+    """Also what no name leads to, and it can be read back meanwhile."""
+
+    async def write(store: Store) -> None:
+        spool = store.spool(pieces=False)
+        for _ in range(20):
+            spool.write(WORD * 3000)
+        await spool.settle()
+        assert await spool.read(100_000, 70_000) == (WORD * 60_000)[100_000:170_000]
+        assert await spool.read(len(WORD) * 60_000 - 5, 100) == WORD[-5:]
+        assert (await spool.measure()).size == len(WORD) * 60_000
+        assert len(list(find_raw(store_dir, [b"partial-"]))) == 1
+        assert not list(find_raw(store_dir, [WORD]))
+        spool.drop()
+
+    with Store.open(store_dir, key=KEY) as store:
+        asyncio.run(write(store))
+
+
+def test_the_same_value_is_never_sealed_the_same(store_dir: Path) -> None:
+    """A nonce is used once."""
+    with Store.open(store_dir, key=KEY) as store:
+        for name in ("a", "b"):
+            plant(store, name)
+    with Rows(store_dir, "exchanges") as found:
+        nonces = [value[9:21] for value in found.values()]
+    assert len(set(nonces)) == len(nonces) == 6
+
+
+# ---- the wrong key ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("readonly", [False, True], ids=["writer", "reader"])
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [(None, "but no key was given"), (OTHER, f"but other.key holds key {OTHER.id.hex()}")],
+    ids=["no key", "another"],
+)
+def test_a_store_does_not_open_without_its_key(
+    copy: Path, key: StoreKey | None, told: str, readonly: bool
+) -> None:
+    """The error names both keys and where one is given; nothing is changed."""
+    before = (copy / "log.lmdb" / "data.mdb").read_bytes()
+    with pytest.raises(
+        StoreError, match=f"is encrypted under key {KEY.id.hex()}, {told}"
+    ) as caught:
+        Store.open(copy, key=key, readonly=readonly)
+    assert "encrypt.key_file" in caught.value.hint
+    assert "PLAYHEAD_ENCRYPTION_KEY" in caught.value.hint
+    assert (copy / "log.lmdb" / "data.mdb").read_bytes() == before
+
+
+@pytest.mark.parametrize("readonly", [False, True], ids=["writer", "reader"])
+def test_a_plain_store_does_not_open_with_a_key(store_dir: Path, readonly: bool) -> None:
+    """Its person believes that it is encrypted."""
+    Store.open(store_dir).close()
+    with pytest.raises(StoreError, match=r"is not encrypted, but one\.key holds key") as caught:
+        Store.open(store_dir, key=KEY, readonly=readonly)
+    assert "playhead rekey" in caught.value.hint
+
+
+def test_a_store_made_with_a_key_has_it_from_the_start(store_dir: Path) -> None:
+    """Even before anything is in it."""
+    Store.open(store_dir, key=KEY).close()
+    with pytest.raises(StoreError, match="is encrypted"):
+        Store.open(store_dir)
+
+
+# ---- what was changed ------------------------------------------------------------------------------
+
+
+def refusal(folder: Path, seq: int = 1) -> str:
+    with Store.open(folder, readonly=True, key=KEY) as store:
+        run = store.runs()[0]
+        with pytest.raises(LogCorrupt) as caught:
+            store.find_exchange(run, seq)
+        assert WORD.decode() in run.id
+        return str(caught.value)
+
+
+def test_a_value_in_anothers_place_is_refused(copy: Path) -> None:
+    """Each is sealed for its row."""
+    with Rows(copy, "exchanges") as found:
+        one, two, _ = found
+        found[one], found[two] = found[two], found[one]
+    assert "exchange 1: its seal is broken" in refusal(copy)
+    assert "exchange 2: its seal is broken" in refusal(copy, 2)
+
+
+def test_a_value_out_of_another_table_is_refused(copy: Path) -> None:
+    """Events and exchanges have the same keys."""
+    with Rows(copy, "events") as events:
+        event = events[pair_key(1, 1)]
+    with Rows(copy, "exchanges") as found:
+        found[pair_key(1, 1)] = event
+    assert "its seal is broken" in refusal(copy)
+
+
+@pytest.mark.parametrize("at", [0, 3, 12, 30, -1], ids=["mark", "key", "nonce", "text", "tag"])
+def test_a_flipped_bit_is_found(copy: Path, at: int) -> None:
+    """Wherever it is in a value; the other exchanges are read."""
+    with Rows(copy, "exchanges") as found:
+        value = bytearray(found[pair_key(1, 1)])
+        value[at] ^= 1
+        found[pair_key(1, 1)] = bytes(value)
+    told = refusal(copy)
+    assert "run zebra" not in told or "exchange 1" in told
+    assert {0: "not sealed", 3: "sealed with key"}.get(at, "its seal is broken") in told
+    with Store.open(copy, readonly=True, key=KEY) as store:
+        assert store.find_exchange(store.runs()[0], 2) is not None
+
+
+def test_a_plain_value_in_an_encrypted_store_is_refused(copy: Path) -> None:
+    """Nobody can write into it what he has no key for."""
+    with Rows(copy, "exchanges") as found:
+        found[pair_key(1, 1)] = b"\0" * 60
+    assert "it is not sealed, in a store that is encrypted" in refusal(copy)
+
+
+def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
+    """`find_broken_link` names it; the log does, too."""
+    with Rows(copy, "events") as found:
+        found[pair_key(1, 3)] = found[pair_key(1, 3)][:-1] + b"x"
+    with Store.open(copy, readonly=True, key=KEY) as store:
+        run = store.runs()[0]
+        assert store.find_broken_link(run) == 3
+        with pytest.raises(LogCorrupt, match="event 3: its seal is broken"):
+            store.events(run)
+
+
+@pytest.mark.parametrize("table", ["runs", "names", "raws", "origins", "messages"])
+def test_any_other_row_that_was_changed_is_named(copy: Path, table: str) -> None:
+    """By its table, and never as a traceback."""
+    with Rows(copy, table) as found:
+        for key, value in found.items():
+            found[key] = value[:-1] + bytes((value[-1] ^ 1,))
+    with Store.open(copy, readonly=True, key=KEY) as store, pytest.raises(LogCorrupt):
+        read_all(store)
+
+
+# ---- files of bodies -------------------------------------------------------------------------------
+
+
+def harmed(folder: Path) -> Iterator[tuple[str, Path, bytes]]:
+    """Ways to harm the largest file."""
+    path = max((folder / open_vault(KEY).folder).glob("??/*"), key=lambda one: one.stat().st_size)
+    data = path.read_bytes()
+    frame = 64 * 1024 + 16
+    head = len(data) - (len(data) - 38) // frame * frame - (len(data) - 38) % frame
+    assert head == 38
+    first, second = data[head : head + frame], data[head + frame : head + 2 * frame]
+    yield "the file was cut short", path, data[: head + 2 * frame]
+    yield "its seal is broken", path, data[:-1]
+    yield "its seal is broken", path, data[: head + 100] + b"x" + data[head + 101 :]
+    yield "its seal is broken", path, data[:head] + second + first + data[head + 2 * frame :]
+    yield "its seal is broken", path, data + first
+    yield "its seal is broken", path, data[: head - 1] + b"x" + data[head:]
+    yield "is sealed with key", path, data[:16] + b"xxxx" + data[20:]
+    yield "is not a sealed file", path, b"plain" * 1000
+    yield "is not a sealed file", path, b""
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_body_file_that_was_changed_is_named(copy: Path, number: int) -> None:
+    """Cut at a frame or inside, flipped, frames swapped, appended to: the last piece is never given."""
+    told, path, data = list(harmed(copy))[number]
+    path.write_bytes(data)
+    with Store.open(copy, readonly=True, key=KEY) as store:
+        exchange = store.find_exchange(store.runs()[0], 3)
+        assert exchange is not None
+        assert exchange.response is not None
+        assert exchange.response.spilled is not None
+        pieces: list[object] = []
+        with pytest.raises(LogCorrupt, match=told):
+            pieces.extend(store.read_body(exchange.response.spilled))
+    assert len(pieces) < 6
+
+
+@pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 131072, 200_000])
+def test_a_body_of_any_length_comes_back(store_dir: Path, size: int) -> None:
+    """Around the edges of frames, too."""
+
+    async def write(store: Store) -> list[bytes]:
+        spool = store.spool(pieces=False)
+        spool.write(bytes(size))
+        spilled = await spool.keep()
+        return [data for _, data in store.read_body(spilled)]
+
+    with Store.open(store_dir, key=KEY) as store:
+        assert b"".join(asyncio.run(write(store))) == bytes(size)
+
+
+def test_without_a_key_nothing_is_changed() -> None:
+    """The vault that does nothing gives back the very same bytes."""
+    vault = open_vault(None)
+    value = b"x" * 100
+    assert type(vault) is Vault
+    assert vault.seal("exchanges", b"k", value)[1] is value
+    assert vault.open("exchanges", b"k", value) is value

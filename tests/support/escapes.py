@@ -1,0 +1,371 @@
+"""Every way out of a sandbox that we know of, tried for real: on the bare machine, contained, and strict.
+
+`python -m playhead.tests.support.escapes UID` makes a machine of its own, puts programs on it that can be reached,
+tries everything three times and prints what was open as JSON. The tries themselves are `probe`, which needs the
+standard library alone.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MARK = "playhead-bystander"
+_HELLO = b"outside"
+_PATIENCE_S = 2.0
+_SYS_IO_URING_SETUP, _SYS_CLONE3 = 425, 435
+_SYS_ADD_KEY = {"x86_64": 248, "aarch64": 217}
+_CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWNS = 0x10000000, 0x40000000, 0x20000
+
+
+# ---- inside: the tries -----------------------------------------------------------------------------
+
+
+def probe(given: dict[str, str]) -> dict[str, str]:
+    """Try everything; give `open` or why not, by name."""
+    port = int(given["port"])
+    tries: dict[str, Callable[[], object]] = {
+        "tcp": lambda: _hear(socket.create_connection(("127.0.0.1", port), _PATIENCE_S)),
+        "tcp ipv6": lambda: _hear(socket.create_connection(("::1", port), _PATIENCE_S)),
+        "udp": lambda: _ask_udp(socket.AF_INET, ("127.0.0.1", port)),
+        "udp ipv6": lambda: _ask_udp(socket.AF_INET6, ("::1", port)),
+        "dns by udp": lambda: _ask_udp(socket.AF_INET, ("127.0.0.1", int(given["dns"]))),
+        "raw icmp": lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+        "raw icmp ipv6": lambda: socket.socket(
+            socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6
+        ),
+        "packets": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0),
+        "old packets": lambda: socket.socket(socket.AF_INET, 10, 0x300),
+        "vsock": lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM),
+        "abstract unix": lambda: _unix("\0" + given["abstract"]),
+        "unix in the runtime folder": lambda: _unix(given["runtime"]),
+        "unix of the ssh agent": lambda: _unix(given["ssh"]),
+        "unix of docker": lambda: _unix(given["docker"]),
+        "unix elsewhere": lambda: _unix(given["elsewhere"]),
+        "unix datagram elsewhere": lambda: _unix_datagram(given["datagrams"]),
+        "unix datagram by a pair": lambda: _pair_datagram(given["datagrams"]),
+        "netlink: a route": lambda: _netlink(
+            24, struct.pack("=BBBBBBBBI", 2, 0, 0, 0, 254, 4, 0, 1, 0)
+        ),
+        "netlink: loopback down and up": _toggle_loopback,
+        "netlink: a new device": lambda: _netlink(16, _new_device(), 0x600),
+        "setns by /proc": lambda: _setns(given["pid"]),
+        "a namespace of users": lambda: _in_child(
+            lambda: _libc("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
+        ),
+        "a namespace by clone3": lambda: _clone3(),
+        "what is mounted, taken away": lambda: _in_child(lambda: _unhide(given["runtime"])),
+        "another process: signals": lambda: os.kill(int(given["pid"]), 0),
+        "another process: its handle": lambda: os.close(os.pidfd_open(int(given["pid"]))),
+        "another process: its variables": _read_environs,
+        "another process: its root": lambda: os.listdir(f"/proc/{given['pid']}/root/"),
+        "descriptors of others": _inherited,
+        "io_uring": lambda: _syscall(_SYS_IO_URING_SETUP, 8, bytes(120)),
+        "the kernel's keys": lambda: _syscall(
+            _SYS_ADD_KEY[os.uname().machine], b"user", b"playhead-probe", b"x", 1, -2
+        ),
+        "the kernel's settings": lambda: _writable("/proc/sys/kernel/core_pattern"),
+        "control groups": lambda: _writable(
+            *map(str, Path("/sys/fs/cgroup").rglob("cgroup.procs"))
+        ),
+        "programs with rights": lambda: _status("NoNewPrivs", "0"),
+        "rights to gain": lambda: _status("CapBnd", ""),
+    }
+    return {name: _try(attempt) for name, attempt in tries.items()}
+
+
+def _try(attempt: Callable[[], object]) -> str:
+    try:
+        made = attempt()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if isinstance(made, socket.socket):
+        made.close()
+    return "open"
+
+
+def _hear(sock: socket.socket) -> None:
+    with sock:
+        sock.settimeout(_PATIENCE_S)
+        if sock.recv(100) != _HELLO:
+            raise OSError("somebody else is there")
+
+
+def _ask_udp(family: int, address: tuple[str, int]) -> None:
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(_PATIENCE_S)
+        sock.connect(address)
+        sock.send(b"ask")
+        if sock.recv(100) != _HELLO:
+            raise OSError("somebody else is there")
+
+
+def _unix(address: str) -> None:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(_PATIENCE_S)
+    sock.connect(address)
+    _hear(sock)
+
+
+def _unix_datagram(address: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(b"ask", address)
+
+
+def _pair_datagram(address: str) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        ours.sendto(b"ask", address)
+
+
+def _netlink(kind: int, body: bytes, flags: int = 0) -> None:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
+        kernel.sendall(struct.pack("=IHHII", 16 + len(body), kind, flags | 5, 1, 0) + body)
+        number = -struct.unpack_from("=i", kernel.recv(4096), 16)[0]
+    # A route to nowhere is refused for what it is only after the right to make one was looked at.
+    if number in (1, 13):
+        raise PermissionError(number, os.strerror(number))
+
+
+def _toggle_loopback() -> None:
+    for flag in (0, 1):
+        _netlink(16, struct.pack("=BBHiII", 0, 0, 0, 1, flag, 1))
+
+
+def _new_device() -> bytes:
+    kind = struct.pack("=HH", 4 + 5, 1) + b"veth\0\0\0\0"
+    info = struct.pack("=HH", 4 + len(kind), 18) + kind
+    return struct.pack("=BBHiII", 0, 0, 0, 0, 0, 0) + info
+
+
+def _setns(pid: str) -> None:
+    descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    _in_child(lambda: os.setns(descriptor, _CLONE_NEWNET))
+
+
+def _unhide(path: str) -> None:
+    """See what is under a folder that was hidden; the bare machine hides nothing."""
+    if _libc_or_error("umount2", os.fsencode(Path(path).parent), 2) == 1:  # EPERM
+        raise PermissionError("umount2 is refused")
+    if not Path(path).exists():
+        raise FileNotFoundError(path)
+
+
+def _in_child(act: Callable[[], object]) -> None:
+    """Do it in a child, which is lost for anything else."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException as error:
+            os._exit(getattr(error, "errno", 0) or 99)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        raise OSError(status, os.strerror(abs(status)))
+
+
+def _libc(name: str, *arguments: object) -> None:
+    number = _libc_or_error(name, *arguments)
+    if number:
+        raise OSError(number, os.strerror(number))
+
+
+def _libc_or_error(name: str, *arguments: object) -> int:
+    library = ctypes.CDLL(None, use_errno=True)
+    return 0 if getattr(library, name)(*arguments) >= 0 else ctypes.get_errno()
+
+
+def _syscall(*arguments: object) -> None:
+    _libc("syscall", *arguments)
+
+
+def _clone3() -> None:
+    """Ask for a child in a namespace of users of its own, which ends at once."""
+    wanted = struct.pack("=8Q", _CLONE_NEWUSER, 0, 0, 0, signal.SIGCHLD, 0, 0, 0)
+    library = ctypes.CDLL(None, use_errno=True)
+    made = library.syscall(_SYS_CLONE3, wanted, len(wanted))
+    if made == 0:
+        os._exit(0)
+    if made < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.waitpid(made, 0)
+
+
+def _read_environs() -> None:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if MARK.encode() in (folder / "environ").read_bytes():
+                return
+    raise OSError("nobody's are seen")
+
+
+def _writable(*paths: str) -> None:
+    """Find one that may be written to; nothing is."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY))
+            return
+    raise PermissionError("none may be written to")
+
+
+def _inherited() -> None:
+    """Find sockets that nobody meant us to have."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if int(name) > 2 and os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                return
+    raise OSError("none")
+
+
+def _status(name: str, value: str) -> None:
+    """Say that it is open where the kernel says this, or anything but nothing, of us."""
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith(f"{name}:")
+    )
+    told = line.partition(":")[2].strip()
+    if (told != value) if value else not int(told, 16):
+        raise OSError(f"{name} is {told}")
+
+
+# ---- outside: programs that can be reached, and the three places -----------------------------------
+
+
+def _serve(sock: socket.socket) -> None:
+    """Say hello to everybody, for as long as we live."""
+
+    def work() -> None:
+        while True:
+            if sock.type == socket.SOCK_STREAM:
+                with sock.accept()[0] as peer:
+                    peer.sendall(_HELLO)
+            else:
+                _, peer_address = sock.recvfrom(100)
+                if peer_address:
+                    sock.sendto(_HELLO, peer_address)
+
+    if sock.type == socket.SOCK_STREAM:
+        sock.listen(16)
+    threading.Thread(target=work, daemon=True).start()
+
+
+def _bound(family: int, kind: int, address: object) -> socket.socket:
+    sock = socket.socket(family, kind)
+    sock.bind(address)  # type: ignore[arg-type]  # each family has its own
+    _serve(sock)
+    return sock
+
+
+def _populate(folder: Path) -> dict[str, str]:
+    """Put programs on the machine; give where they are."""
+    tcp = _bound(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
+    port = tcp.getsockname()[1]
+    _bound(socket.AF_INET6, socket.SOCK_STREAM, ("::1", port))
+    _bound(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", port))
+    _bound(socket.AF_INET6, socket.SOCK_DGRAM, ("::1", port))
+    dns = _bound(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))
+    _bound(socket.AF_UNIX, socket.SOCK_STREAM, f"\0playhead-{os.getpid()}")
+    given = {
+        "port": str(port),
+        "dns": str(dns.getsockname()[1]),
+        "abstract": f"playhead-{os.getpid()}",
+    }
+    for name in ("runtime", "ssh", "docker", "elsewhere"):
+        path = folder / name / "socket"
+        path.parent.mkdir()
+        _bound(socket.AF_UNIX, socket.SOCK_STREAM, str(path))
+        given[name] = str(path)
+    given["datagrams"] = str(folder / "elsewhere" / "datagrams")
+    _bound(socket.AF_UNIX, socket.SOCK_DGRAM, given["datagrams"])
+    return given
+
+
+def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
+    done = subprocess.run(
+        command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+async def _boxed(
+    command: list[str], environ: dict[str, str], folder: Path, *, strict: bool
+) -> dict[str, Any]:
+    from playhead.proxy.sandbox.box import Box
+    from playhead.proxy.sandbox.hiding import make_plan
+    from playhead.proxy.sandbox.reach import within_reach
+
+    roots, private = folder / "roots.pem", folder / "private"
+    plan = make_plan(environ, command[0], bundle=roots, private=private, needed=[])
+    output = folder / "output"
+    box = Box([*command, str(output)], environ, plan, strict=strict)
+    inlets = await box.open()
+    await box.start()
+    code = await box.wait()
+    box.close()
+    inlets.close()
+    assert code == 0, code
+    found = json.loads(output.read_text())
+    return {**found, "within reach": within_reach(plan.hidden, plan.masked)}
+
+
+def _main(uid: int) -> None:
+    from . import machine
+
+    machine.enter_or_exit(uid)
+    with (
+        tempfile.TemporaryDirectory() as made,
+        subprocess.Popen(
+            ["sleep", "600"], env={"MARK": MARK}, stdout=subprocess.DEVNULL
+        ) as bystander,
+    ):
+        # What a launcher may have been started with itself.
+        leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        leaked.set_inheritable(True)
+        try:
+            folder = Path(made)
+            (folder / "roots.pem").write_text("")
+            given = {**_populate(folder), "pid": str(bystander.pid)}
+            environ = {
+                "PATH": os.environ["PATH"],
+                "HOME": made,
+                "XDG_RUNTIME_DIR": str(Path(given["runtime"]).parent),
+                "SSH_AUTH_SOCK": given["ssh"],
+                "DOCKER_HOST": f"unix://{given['docker']}",
+            }
+            command = [sys.executable, "-I", __file__, json.dumps(given)]
+            print(
+                json.dumps(
+                    {
+                        "bare": _bare(command, environ),
+                        "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
+                        "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
+                    }
+                )
+            )
+        finally:
+            leaked.close()
+            bystander.kill()
+
+
+if __name__ == "__main__":
+    if sys.argv[1].startswith("{"):
+        found = json.dumps(probe(json.loads(sys.argv[1])))
+        if len(sys.argv) > 2:
+            Path(sys.argv[2]).write_text(found)
+        else:
+            print(found)
+    else:
+        _main(int(sys.argv[1]))

@@ -1,0 +1,95 @@
+"""A machine of one's own for tests of the sandbox: a network with loopback alone, as root or as somebody without rights.
+
+What is run in it can harm nothing outside, whoever runs it.
+"""
+
+import ctypes
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from .namespaces import _loopback_up, _mount
+
+SOMEBODY = 10001
+NONE = 77
+"""Exit code of a script that could not make a machine."""
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_TRAVERSED = stat.S_IXOTH
+
+
+def enter_or_exit(uid: int, files: Mapping[str, str] | None = None) -> None:
+    """Do as `enter`; where that is not allowed end with `NONE`, so that a test can be skipped by name."""
+    try:
+        enter(uid, files)
+    except OSError as error:
+        print(f"no machine of one's own: {error}", file=sys.stderr)
+        sys.exit(NONE)
+
+
+def enter(uid: int, files: Mapping[str, str] | None = None) -> None:
+    """Leave the network, and be this user. Call it before the process has a second thread.
+
+    Root may become anybody; who is not root stays who it is, whatever is asked for.
+
+    files: texts that stand in files of this machine from now on.
+    Any port may be listened on.
+    Raises: OSError, where the kernel or the machine does not allow it.
+    """
+    if os.geteuid() != 0:
+        ours, group = os.geteuid(), os.getegid()
+        os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET | os.CLONE_NEWNS)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{ours} {ours} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            Path("/proc/self", name).write_text(text)
+        _loopback_up()
+        _replace(files)
+        return
+    os.unshare(os.CLONE_NEWNET | os.CLONE_NEWNS)
+    _mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
+    _loopback_up()
+    Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").write_text("0")
+    _replace(files)
+    if uid:
+        for path in {sys.base_prefix, sys.prefix}:
+            _let_in(Path(path).resolve())
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+
+
+def _replace(files: Mapping[str, str] | None) -> None:
+    # Not files that are deleted afterwards: over those a sandbox could mount nothing.
+    stage = "/srv"
+    if files:
+        _fill(stage)
+    for index, (path, text) in enumerate((files or {}).items()):
+        source = Path(stage, str(index))
+        source.write_text(text)
+        source.chmod(0o644)
+        _mount(os.fsencode(source), os.path.realpath(path).encode(), _MS_BIND)
+
+
+def _let_in(folder: Path) -> None:
+    """Make a folder be there for everybody, where one above it is closed to others."""
+    closed = [above for above in folder.parents if not above.stat().st_mode & _TRAVERSED]
+    if not closed:
+        return
+    stage = tempfile.mkdtemp()
+    _mount(os.fsencode(folder), stage.encode(), _MS_BIND)
+    _fill(str(closed[-1]))
+    folder.mkdir(parents=True)
+    _mount(stage.encode(), os.fsencode(folder), _MS_BIND)
+
+
+def _fill(folder: str) -> None:
+    """Have an empty folder stand in the place of another."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, b"mode=755") != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"mount on {folder}: {os.strerror(number)}")

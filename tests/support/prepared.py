@@ -1,0 +1,270 @@
+"""Python programs that begin with their imports done: forked from a process that has done nothing else.
+
+A start of `playhead` takes most of a second, nearly all of it imports, and the tests start some two hundred.
+What is forked runs the same `main` in a process of its own, with arguments, environment, folder, standard files,
+signals and exit of its own. With PLAYHEAD_FULL=1 every program is started for real, and always those that a test
+starts by other means, such as through a shell.
+"""
+
+import atexit
+import gc
+import importlib
+import io
+import json
+import os
+import runpy
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TextIO
+
+OURS = (sys.executable, "-m", "playhead.proxy.cli")
+_FOR_OURS = tuple(
+    f"playhead.{name}"
+    for name in (
+        *("proxy.cli", "proxy.launcher", "proxy.serve", "proxy.seal", "proxy.learn"),
+        *("proxy.carry", "proxy.notes", "proxy.policy", "proxy.retention", "proxy.verify"),
+        *("proxy.control.client", "proxy.control.gate_commands", "proxy.control.server"),
+        *("timeline.listing", "timeline.reindex", "timeline.render_learn", "timeline.secrets"),
+    )
+)
+_READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
+"""Of the environment: what comes too late for a process that runs."""
+_NUMBER = struct.Struct("i")
+_LOCK = threading.Lock()
+
+
+def start(
+    command: Sequence[str | Path], *, imports: Sequence[str] = (), **options: Any
+) -> "subprocess.Popen[Any]":
+    """Start a program as `subprocess.Popen` does.
+
+    command: forked if it is `playhead`, or `python -m MODULE ...` or `python SCRIPT ...` with imports.
+    imports: modules that are there when the program begins; those of `playhead` need not be named.
+    options: of Popen that have to do with files, environment, folder and process group.
+    """
+    words = list(map(str, command))
+    if tuple(words[:3]) == OURS:
+        imports = _FOR_OURS
+    if (
+        not imports
+        or words[0] != sys.executable
+        or (words[1].startswith("-") and words[1] != "-m")
+        or os.environ.get("PLAYHEAD_FULL")
+        or _starts_otherwise(options.get("env"))
+    ):
+        return subprocess.Popen(words, **options)
+    return _Forked(words, tuple(imports), **options)
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    imports: Sequence[str] = (),
+    input: Any = None,
+    timeout: float | None = None,
+    **options: Any,
+) -> "subprocess.CompletedProcess[Any]":
+    """Run a program to its end as `subprocess.run` does, and keep what it says."""
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start(command, imports=imports, **options) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def _starts_otherwise(env: Mapping[str, str] | None) -> bool:
+    if env is None:
+        return False
+    changed = {name for name in {*env, *os.environ} if env.get(name) != os.environ.get(name)}
+    return any(name.startswith(_READ_AT_START) for name in changed)
+
+
+class _Forked(subprocess.Popen[Any]):
+    """A process whose parent is a template, which tells how it ended."""
+
+    def __init__(self, words: list[str], imports: tuple[str, ...], **options: Any) -> None:
+        self._imports = imports
+        super().__init__(words, **options)
+
+    def _execute_child(self, args: list[str], *given: Any) -> None:
+        # As CPython 3.12 to 3.14 call it.
+        _, _, _, _, cwd, env, _, _, _, *pipes = given[:15]
+        new_session, process_group = given[-2:]
+        order = {
+            "words": args[1:],
+            "environment": dict(os.environ if env is None else env),
+            "folder": str(cwd or os.getcwd()),
+            "new_session": new_session,
+            "process_group": process_group,
+        }
+        self._news, theirs = socket.socketpair()
+        with theirs, _LOCK:
+            standard = [
+                number if given == -1 else given
+                for number, given in enumerate((pipes[0], pipes[3], pipes[5]))
+            ]
+            _template(self._imports).send(order, [*standard, theirs.fileno()])
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self.pid = self._hear()
+        self._child_created = True
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        try:
+            status = self._hear(socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0)
+        except BlockingIOError:
+            return 0, 0
+        self._news.close()
+        return self.pid, status
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None and self._waitpid_lock.acquire(False):  # type: ignore[attr-defined]
+            try:
+                if self.returncode is None:
+                    pid, status = self._try_wait(os.WNOHANG)
+                    if pid:
+                        self.returncode = os.waitstatus_to_exitcode(status)
+            finally:
+                self._waitpid_lock.release()  # type: ignore[attr-defined]
+        return self.returncode
+
+    def _hear(self, flags: int = 0) -> int:
+        number: int = _NUMBER.unpack(self._news.recv(_NUMBER.size, flags))[0]
+        return number
+
+
+class _Template:
+    """The process that forks. It ends with us."""
+
+    def __init__(self, imports: tuple[str, ...]) -> None:
+        self._orders, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            command = [sys.executable, "-m", __name__, str(number), *imports]
+            self._process = subprocess.Popen(command, pass_fds=[number])
+        atexit.register(self._close)
+
+    def send(self, order: dict[str, Any], files: list[int]) -> None:
+        """Have a program started with these files: stdin, stdout, stderr, and where to tell of it."""
+        body = json.dumps(order).encode()
+        socket.send_fds(self._orders, [_NUMBER.pack(len(body))], files)
+        self._orders.sendall(body)
+
+    def _close(self) -> None:
+        self._orders.close()
+        self._process.wait(10)
+
+
+@cache
+def _template(imports: tuple[str, ...]) -> _Template:
+    return _Template(imports)
+
+
+# ---- in the template, and in what it forks -----------------------------------------------------------
+
+
+def _fork_for_orders(orders: socket.socket) -> list[str] | None:
+    """Fork until there are no more orders; give None then, and in a child the words of its command."""
+    running: dict[int, tuple[int, socket.socket]] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(orders, selectors.EVENT_READ)
+        while True:
+            for number in [key.fd for key, _ in selector.select()]:
+                if number in running:
+                    selector.unregister(number)
+                    pid, news = running.pop(number)
+                    os.close(number)
+                    with news:
+                        news.send(_NUMBER.pack(os.waitpid(pid, 0)[1]))
+                    continue
+                head, files, _, _ = socket.recv_fds(orders, _NUMBER.size, 4)
+                if not head:
+                    return None
+                body = _read(orders, _NUMBER.unpack(head)[0])
+                pid = os.fork()
+                if not pid:
+                    for watched, (_, news) in running.items():
+                        os.close(watched)
+                        news.close()
+                    orders.close()
+                    return _become(json.loads(body), files)
+                for file in files[:3]:
+                    os.close(file)
+                news = socket.socket(fileno=files[3])
+                news.send(_NUMBER.pack(pid))
+                watched = os.pidfd_open(pid)
+                selector.register(watched, selectors.EVENT_READ)
+                running[watched] = pid, news
+
+
+def _read(orders: socket.socket, length: int) -> bytes:
+    body = b""
+    while len(body) < length:
+        body += orders.recv(length - len(body))
+    return body
+
+
+def _become(order: dict[str, Any], files: list[int]) -> list[str]:
+    """Take on what a process has of its own; give the words of its command."""
+    if order["new_session"]:
+        os.setsid()
+    if order["process_group"] not in (None, -1):
+        os.setpgid(0, order["process_group"])
+    for number, file in enumerate(files[:3]):
+        os.dup2(file, number)
+    for file in files:
+        os.close(file)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    sys.stdin = _standard(0, "rb", sys.stdin)
+    sys.stdout = _standard(1, "wb", sys.stdout)
+    sys.stderr = _standard(2, "wb", sys.stderr)
+    words: list[str] = order["words"]
+    return words
+
+
+def _standard(number: int, mode: str, old: TextIO) -> TextIO:
+    """Open a standard file again: what it is, such as a terminal, is looked at when it is opened."""
+    return io.TextIOWrapper(
+        open(number, mode, closefd=False),  # open as long as the process
+        encoding=old.encoding,
+        errors=old.errors,
+        line_buffering=number == 2 or os.isatty(number),
+        write_through=bool(os.environ.get("PYTHONUNBUFFERED")),
+    )
+
+
+def _main() -> None:
+    orders = socket.socket(fileno=int(sys.argv[1]))
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
+    gc.freeze()
+    words = _fork_for_orders(orders)
+    if words is None:
+        return
+    if words[0] != "-m":
+        sys.path[0], sys.argv = os.path.dirname(words[0]), words
+        runpy.run_path(words[0], run_name="__main__")
+        return
+    _, name, *arguments = words
+    sys.path[0], sys.argv = os.getcwd(), [name, *arguments]
+    if name in sys.modules:
+        sys.modules[name].main()
+    else:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,86 @@
+"""A store that holds planted text in every place there is, and a look through its files for it."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from blake3 import blake3
+
+from playhead.store import RunInfo, Store
+from playhead.tape.events import Event, EventKind
+from playhead.tape.model import Chunk, Conversation, Exchange, Message, MessageKind, Spilled
+
+from .exchanges import make_exchange, make_intent, make_record, make_response
+
+WORD = b"zebra-confidential-4711"
+"""What is planted."""
+PIECES = [(b"%d " % index + WORD) * 1500 for index in range(6)]
+
+
+def plant(store: Store, name: str = "", seal: bool = True) -> RunInfo:
+    """Write a run whose name, host, texts, bodies and messages all hold WORD; blocks."""
+    return asyncio.run(_plant(store, name or f"run {WORD.decode()}", seal))
+
+
+async def _plant(store: Store, name: str, seal: bool) -> RunInfo:
+    run = await store.create_run(name, mode="record", at_ns=1, agent=f"agent {WORD.decode()}")
+    spool = store.spool()
+    for index, piece in enumerate(PIECES):
+        spool.write(piece, Chunk(index, len(piece)))
+    for seq, exchange in enumerate(planted(await spool.keep()), start=1):
+        await store.append_durably(run.number, make_intent(exchange))
+        store.append_message(run.number, seq, 0, Message(5, True, MessageKind.TEXT, WORD))
+        await store.save(run.number, partial(make_record, exchange))
+    store.append(run.number, Event(EventKind.NOTED, 3, {"text": f"noted {WORD.decode()}"}))
+    return await store.seal(run, reason=f"because {WORD.decode()}", at_ns=4) if seal else run
+
+
+def planted(spilled: Spilled) -> list[Exchange]:
+    """The exchanges of a planted run."""
+    url = f"POST https://{WORD.decode()}.test/v1/{WORD.decode()}"
+    return [
+        make_exchange(1, url, body=b"small " + WORD, alpn_offers=(b"h2",), alpn=b"h2"),
+        make_exchange(2, url, body=WORD * 20_000, response=make_response(WORD)),
+        make_exchange(3, url, response=make_response(b"", spilled=spilled), conversation=Conversation(1, len(WORD), None)),
+    ]  # fmt: skip
+
+
+def read_all(store: Store, name: str = "") -> tuple[object, ...]:
+    """Everything that can be read of a planted run, to be compared."""
+    run = store.get_run(name or f"run {WORD.decode()}")
+    exchanges = list(store.exchanges(run))
+    spilled = exchanges[2].response.spilled if exchanges[2].response else None
+    assert spilled is not None
+    return (
+        exchanges,
+        [(event.kind, event.at_ns, event.data) for event in store.log(run)],
+        [list(store.messages(run, exchange.seq)) for exchange in exchanges],
+        list(store.read_body(spilled)),
+        store.fingerprints(run),
+        [store.find_fingerprint(run, make_record(one).raw) for one in exchanges],
+        [store.next_use(run, one.fingerprint, 0) for one in exchanges],
+        store.find_alpn(run, exchanges[0].request.host, 443, (b"h2",)),
+        store.find_broken_link(run),
+        (run.agent, run.end, run.status),
+    )
+
+
+def telling(store: Store, name: str = "") -> list[bytes]:
+    """What must not be found in an encrypted store: the text, and hashes by which it could be confirmed."""
+    run = store.get_run(name or f"run {WORD.decode()}")
+    exchanges = list(store.exchanges(run))
+    body = blake3(b"".join(PIECES)).digest()
+    hashes = [body, body.hex().encode(), *(one.fingerprint for one in exchanges)]
+    return [WORD, WORD.hex().encode(), *hashes, *(make_record(one).raw for one in exchanges)]
+
+
+def find_raw(folder: Path, needles: list[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Find byte strings in the files of a folder, and in their names."""
+    for path in sorted(folder.rglob("*")):
+        held = str(path.relative_to(folder)).encode()
+        if path.is_file():
+            held += b"\n" + path.read_bytes()
+        for needle in needles:
+            if needle in held:
+                yield str(path), needle
