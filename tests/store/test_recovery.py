@@ -1,5 +1,6 @@
 """Several processes and one store, and what is left of a process that was killed."""
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -16,7 +17,9 @@ import lmdb
 import psutil
 import pytest
 
+from playhead.config import Config, Retention
 from playhead.proxy.cli import main
+from playhead.proxy.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.layout import pair_key
 from playhead.store.owners import take_file
@@ -183,6 +186,47 @@ def test_many_processes_write_one_store_at_once(store_dir: Path) -> None:
                 nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
             ]
             assert len(store.events(info)) == 2 + 2 * EXCHANGES
+            assert store.find_broken_link(info) is None
+
+
+async def write_old(store: Store) -> None:
+    """A run that ended long ago."""
+    run = await store.create_run("old", mode="record", at_ns=1)
+    for seq in range(1, 11):
+        await store.save(run.number, partial(make_record, nth("old", seq)))
+    await store.seal(run, reason="test", at_ns=2)
+
+
+@pytest.mark.timeout(120)
+def test_runs_are_deleted_while_many_processes_write(store_dir: Path) -> None:
+    """A `gc` loop beside writers: what is old goes, nothing that is written is lost or there twice."""
+    config = Config(store=store_dir, retention=Retention(keep_s=3600.0))
+    arguments = ("runs", store_dir, "run", RUNS, EXCHANGES)
+    deleted = 0
+    with children(*[arguments] * PROCESSES) as started:
+        for child in started:
+            child.begin()
+        rounds = 0
+        while rounds < 3 or any(child.process.poll() is None for child in started):
+            with Store.open(store_dir) as store:
+                asyncio.run(write_old(store))
+            found = collect(config, dry_run=False)
+            deleted += sum(one.goes for one in found.sentences)
+            rounds += 1
+        outputs = [child.process.communicate(timeout=60)[0].decode().split() for child in started]
+        assert [child.process.returncode for child in started] == [0] * PROCESSES
+    names = list(itertools.chain.from_iterable(outputs))
+    assert len(set(names)) == len(names) == PROCESSES * RUNS
+    assert deleted == rounds
+    with Store.open(store_dir) as store:
+        runs = store.runs()
+        assert sorted(run.id for run in runs) == sorted(names)
+        assert len({run.number for run in runs}) == len(runs)
+        for info in runs:
+            assert info.status is RunStatus.SEALED
+            assert list(store.exchanges(info)) == [
+                nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
+            ]
             assert store.find_broken_link(info) is None
 
 
