@@ -81,9 +81,8 @@ class Record:
             return None
         self._prepare(flow, flight)
         if flight.session.run is None or not flight.seq:
-            if flight.session.mode is Mode.RECORD:  # its run could not be begun
-                effect = flight.request_class is RequestClass.EFFECT
-                flight.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
+            if flight.session.mode is Mode.RECORD:
+                _pass_unbegun(flight)
             flight.forwarded = True
             return None
         flight.recording = True
@@ -328,6 +327,17 @@ class Record:
             _append_intent(flight)
         made = _Maker(flight, answer, complete=complete, tell=_outcome)
         await flight.session.store.save(flight.session.run.number, made)
+
+
+def _pass_unbegun(flight: Flight) -> None:
+    """Count a request of a recording that could not be begun yet.
+
+    Raises: StoreUnwritable, where a contract may refuse its answer: that is checked where it is written.
+    """
+    if flight.terms is not None and flight.terms.bound.refuses_answers:
+        raise StoreUnwritable(_UNBEGUN, _HINT)
+    effect = flight.request_class is RequestClass.EFFECT
+    flight.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
 
 
 def _append_intent(flight: Flight) -> None:

@@ -557,14 +557,16 @@ class Sessions:
         session.unfinished = tuple(sorted(flight.seq for flight in session.flights))
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
-                await self.on_unfinished(flight)
+                with contextlib.suppress(StoreUnwritable):  # a gap
+                    await self.on_unfinished(flight)
         if session.preparing is not None:
             await asyncio.wait([session.preparing])
-        if self.on_ending is not None:
-            await self.on_ending(session)
+        with contextlib.suppress(StoreUnwritable):
+            if self.on_ending is not None:
+                await self.on_ending(session)
+            _note_slow(session)
         if self.on_ended is not None:
             await self.on_ended(session)
-        _note_slow(session)
         if session.bus is not None:
             await session.bus.settle(session.teller)
 

@@ -7,6 +7,7 @@ Rules:
 2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,7 @@ from ..tape.codec import BadRecord, pack_map, unpack
 from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
+from .errors import StoreUnwritable
 from .exchanges import Exchanges, Record
 from .layout import number_key, pair_key
 from .log import EventLog
@@ -55,8 +57,10 @@ class Intake:
 
     def __exit__(self, *_: object) -> None:
         dropped, self._begun = self._begun, []
-        if dropped and self._database.writer.failed is None:
-            self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
+        if dropped:
+            # Else whoever opens the store next drops them.
+            with contextlib.suppress(StoreUnwritable):
+                self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
 
     def begin(self, name: str) -> int:
         """Give the number of a new run.
