@@ -2,7 +2,8 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, soak.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store,
+soak.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -31,6 +32,7 @@ import pace
 import redact
 import sealing
 import soak
+import storing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
 from report import Bar, Section, render, render_bars
@@ -49,6 +51,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "nearest": nearest.nearest,
     "redact": redact.redact,
     "sealing": sealing.sealing,
+    "store": storing.storing,
     "soak": soak.soak,
 }
 _ROUNDS = {
@@ -65,6 +68,7 @@ _ROUNDS = {
     "nearest": 20,
     "redact": 15,
     "sealing": 15,
+    "store": 1,
     "soak": 10,
 }
 _MOST_ROUNDS = 50

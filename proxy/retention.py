@@ -132,7 +132,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     with without_ballast(config.store):
         with open_store(config) as store:
             gone = _line(store, store.get_run(name))
-            store.delete_runs(gone)
+            store.erase_runs(gone)
             store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
         with ProgressBar("compacting") as progress:
             compact(config.store, progress)
