@@ -88,7 +88,8 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
-        self.contracts = Contracts.of(config) if run is not None else None
+        recorded = run is not None or mode is Mode.RECORD  # whose run may only be begun later
+        self.contracts = Contracts.of(config) if recorded else None
         """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
         self.rules: Rules = compile_rules(config.ignore, thread_time)
@@ -144,8 +145,7 @@ class Session:
         """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
-        leaves = run is not None or mode is Mode.RECORD  # whose run may only be begun later
-        limited = leaves and config.limits != Limits()
+        limited = recorded and config.limits != Limits()
         self.meter = Meter(config.limits) if limited else None
         """What it has used up, where it has limits."""
         self.last_seq = Seq(0)
