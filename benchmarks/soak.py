@@ -16,8 +16,8 @@ RATE = 200
 CONNECTIONS = 16
 SLICE_S = 10
 _SLICES_A_MINUTE = 60 // SLICE_S
-_WARM = 2
-"""Slices that are not compared."""
+_WARM = 1
+"""Slices that are not compared: the first."""
 GROWTH_BAR_MB = 20.0
 """Most that anonymous memory may grow, from the first third of the time to the last."""
 LATENCY_BAR = 1.5

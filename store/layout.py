@@ -48,6 +48,8 @@ CHECK_ROW = b"key"
 """Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
 FILES_ROW = b"files"
 """Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
+PROBE_ROW = b"writable"
+"""Of `meta`: written to see whether anything can be."""
 LEFT_ROW = b"rekey-left"
 """Of `meta`: what lay under another key has not been removed yet."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))

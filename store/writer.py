@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from .errors import StoreUnwritable
+from .layout import PROBE_ROW
 from .room import Room
 
 logger = logging.getLogger(__name__)
@@ -38,8 +39,6 @@ Maker = Callable[[], Operation]
 """Work to be done before the transaction begins, so that other processes do not wait for it."""
 
 
-_PROBE = b"writable"
-"""Row of `meta` that is written to see whether anything can be."""
 _MUCH = 256
 """Operations nobody waits for that begin a commit all the same."""
 
@@ -207,7 +206,7 @@ class Writer:
             self._environment.reader_check()
             with self._environment.begin(write=True) as transaction:
                 meta = self._environment.open_db(b"meta", txn=transaction)
-                transaction.put(_PROBE, str(self.outages).encode(), db=meta)
+                transaction.put(PROBE_ROW, str(self.outages).encode(), db=meta)
         except (lmdb.Error, OSError, MemoryError) as error:
             logger.debug("nothing can be written yet: %s", error)
             return
