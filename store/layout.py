@@ -1,7 +1,7 @@
 """The keys in LMDB: one place that knows them.
 
     meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
-                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""
+                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"writable" -> count
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
