@@ -35,7 +35,7 @@ class Fault:
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Count a request that has arrived, and say what hits it."""
         flight = find_flight(flow)
-        if flight is None or flight.session.run is None:
+        if flight is None or not flight.seq:
             return None
         if flight.session.config.faults:
             upgrade = is_upgrade(flight.fields)

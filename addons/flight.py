@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection, http
 
-from ..store import Spool
+from ..store import Spool, StoreUnwritable
 from ..tape.boundary import find_boundary
 from ..tape.classify import Kind
 from ..tape.divergence import Dependence, Divergence
@@ -179,6 +179,10 @@ class Flight:
         """Of the response's body, those that this was read from."""
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""
+        self.unlogged = False
+        """Whether it was sent on though its intent could not be written."""
+        self.unkept = False
+        """Whether a part of it could not be kept, so that it cannot be recorded."""
         self._done = asyncio.Event()
         session.begin(self)
 
@@ -240,6 +244,16 @@ class Flight:
         chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
         self.taken += 1
         self.size += len(data)
+        if self.unkept:
+            return
+        try:
+            self._keep_piece(data, chunk)
+        except StoreUnwritable as error:
+            self.session.miss(error)
+            self.unkept = True
+            self.pieces, self.chunks = [], []
+
+    def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
         if self.download is not None:
             self.download.write(data, chunk)
             return
@@ -257,6 +271,16 @@ class Flight:
         Raises: StoreError, as `take`.
         """
         self.sent_bytes += len(data)
+        if self.unkept:
+            return
+        try:
+            self._keep_sent(data)
+        except StoreUnwritable as error:
+            self.session.miss(error)
+            self.unkept = True
+            self.sent = []
+
+    def _keep_sent(self, data: bytes) -> None:
         if self.upload is not None:
             self.upload.write(data)
             return

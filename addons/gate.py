@@ -35,6 +35,9 @@ class Gate:
             return None
         if flight.decision.action is not Action.HOLD:
             return None
+        if flight.session.run is None:
+            _refuse(flight, "its run could not be begun, so nobody could be asked")
+            return None
         if len(self._gates) >= MOST_HELD:
             _refuse(flight, f"{MOST_HELD} requests are held already; approve or deny some")
             return None

@@ -13,7 +13,7 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import Record as StoredRecord
-from ..store import StoreError
+from ..store import StoreError, StoreUnwritable
 from ..tape.canonical import raw_key
 from ..tape.contract_hold import can_hold
 from ..tape.conversation import ABRUPT
@@ -46,6 +46,8 @@ from .wire import announced_length, noted
 LATE_ANSWER_S = 600.0
 """Longest time an effect's answer is waited for after the client has left."""
 
+_HINT = "free space or make the store writable"
+_UNBEGUN = "the run could not be begun"
 _TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
 """Pieces of a model's stream on which SDKs act before the stream has ended."""
 
@@ -78,13 +80,19 @@ class Record:
         if flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return None
         self._prepare(flow, flight)
-        if flight.session.run is None:
+        if flight.session.run is None or not flight.seq:
+            if flight.session.mode is Mode.RECORD:
+                _pass_unbegun(flight)
             flight.forwarded = True
             return None
         flight.recording = True
         if flight.request_class is RequestClass.EFFECT:
             return self._log_intent(flight)
-        flight.session.store.append_made(flight.session.run.number, lambda: _intent(flight))
+        try:
+            _append_intent(flight)
+        except StoreUnwritable as error:
+            flight.session.miss(error)
+            flight.unlogged = True
         flight.forwarded = True
         return None
 
@@ -108,6 +116,14 @@ class Record:
 
     async def playhead_release(self, flight: Flight) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
+        try:
+            await self._release(flight)
+        except StoreUnwritable as error:
+            flight.session.miss(error)
+
+    async def _release(self, flight: Flight) -> None:
+        if flight.unkept:
+            return
         if flight.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await flight.download.settle()
@@ -120,10 +136,15 @@ class Record:
     async def playhead_left(self, flight: Flight) -> None:
         """Correct an exchange whose client left before it was sent the end."""
         session, gone = flight.session, flight.gone
-        if session.run is None or gone is None or flight.broken:
+        if session.run is None or gone is None or not flight.seq:
+            return
+        if flight.broken or flight.unkept:
             return
         made = _Maker(flight, flight.flow.response, complete=True, tell=_left)
-        await session.store.save(session.run.number, made)
+        try:
+            await session.store.save(session.run.number, made)
+        except StoreUnwritable as error:
+            session.miss(error)
 
     async def response(self, flow: http.HTTPFlow) -> None:
         """Log the outcome; the last byte is released after this."""
@@ -254,27 +275,38 @@ class Record:
 
     async def _log_intent(self, flight: Flight) -> None:
         assert flight.session.run is not None
-        await flight.session.store.append_durably(
-            flight.session.run.number, lambda: _intent(flight)
-        )
+        try:
+            await flight.session.store.append_durably(
+                flight.session.run.number, lambda: _intent(flight)
+            )
+        except StoreUnwritable as error:
+            flight.session.miss(error, effects=1)
+            flight.unlogged = True
         flight.forwarded = True
 
     def _begin(self, flight: Flight) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
         assert flight.session.run is not None
         made = _Maker(flight, flight.flow.response, complete=True)
-        flight.session.store.save_unwaited(flight.session.run.number, made)
+        try:
+            flight.session.store.save_unwaited(flight.session.run.number, made)
+        except StoreUnwritable as error:
+            flight.session.miss(error)
 
     async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
         assert flight.session.run is not None
         flight.saved = True
         settle_gated(flight, answer.status_code if answer is not None else 0)
         try:
-            await flight.keep_bodies()
             if flight.session.meter is not None:
                 flight.session.meter.heard(flight, answer)
-            made = _Maker(flight, answer, complete=complete, tell=_outcome)
-            await flight.session.store.save(flight.session.run.number, made)
+            try:
+                await self._write(flight, answer, complete=complete)
+            except StoreUnwritable as error:
+                if flight.terms is not None and flight.terms.holds:
+                    raise  # it is checked where it is written, and not let go unchecked
+                flight.unkept = True
+                flight.session.miss(error, exchanges=1)
             withheld = False
             if flight.terms is not None:
                 flight.terms.tell(flight)
@@ -285,6 +317,33 @@ class Record:
                         effect.seen = True  # the last byte is released now
         finally:
             flight.finish()
+
+    async def _write(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
+        assert flight.session.run is not None
+        if flight.unkept or (isinstance(flight.conversation, Kept) and flight.conversation.holed):
+            raise StoreUnwritable("a part of the exchange could not be written", _HINT)
+        await flight.keep_bodies()
+        if flight.unlogged:
+            _append_intent(flight)
+        made = _Maker(flight, answer, complete=complete, tell=_outcome)
+        await flight.session.store.save(flight.session.run.number, made)
+
+
+def _pass_unbegun(flight: Flight) -> None:
+    """Count a request of a recording that could not be begun yet.
+
+    Raises: StoreUnwritable, where a contract may refuse its answer: that is checked where it is written.
+    """
+    if flight.terms is not None and flight.terms.bound.refuses_answers:
+        raise StoreUnwritable(_UNBEGUN, _HINT)
+    effect = flight.request_class is RequestClass.EFFECT
+    flight.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
+
+
+def _append_intent(flight: Flight) -> None:
+    """Log an intent that nobody waits for."""
+    assert flight.session.run is not None
+    flight.session.store.append_made(flight.session.run.number, lambda: _intent(flight))
 
 
 def _may_hold(flight: Flight, answer: http.Response) -> bool:

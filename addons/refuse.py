@@ -13,7 +13,7 @@ from typing import Any
 from mitmproxy import http
 
 from ..config import Mode
-from ..store import Record, StoreError
+from ..store import Record, StoreError, StoreUnwritable
 from ..tape.canonical import raw_key
 from ..tape.divergence import Divergence
 from ..tape.events import EventKind
@@ -98,7 +98,7 @@ class Refuse:
     ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
         session, answer = flight.session, flight.flow.response
-        if session.run is None or answer is None:
+        if session.run is None or answer is None or not flight.seq:
             return
         run, end_us = session.run.number, flight.now_us()
         made = Response(
@@ -132,10 +132,14 @@ class Refuse:
 
         if session.bus is not None:
             flight.answered = make().exchange
-        if session.mode is Mode.RECORD:
-            await session.store.save(run, make)
-        else:
-            session.store.save_unwaited(run, make)
+        try:
+            if session.mode is Mode.RECORD:
+                await session.store.save(run, make)
+            else:
+                session.store.save_unwaited(run, make)
+        except StoreUnwritable as error:
+            # It is refused in any case.
+            session.gap.note(str(error), exchanges=1)
 
 
 def refusal(

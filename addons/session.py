@@ -7,13 +7,14 @@ import asyncio
 import threading
 import time
 from bisect import bisect_right
+from collections.abc import Awaitable, Callable
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
-from ..config import Config, Limits, Mode
-from ..store import RunInfo, Store
+from ..config import Config, Limits, Mode, OnFull
+from ..store import RunInfo, Store, StoreUnwritable
 from ..tape.canonical import (
     Canonical,
     Rules,
@@ -36,6 +37,7 @@ from ..tape.redact import Redactor
 from ..tape.renaming import Renaming
 from ..timeline.endpoints import read_places
 from .effects import Effects
+from .gap import Gap
 from .ledger import tell_line
 from .meter import Meter
 from .order import Order
@@ -71,6 +73,12 @@ class Session:
         self.store = store
         self.run = run
         self.tape = tape
+        self.gap = Gap()
+        """What could not be written of it."""
+        self.begin_later: Callable[[], Awaitable[None]] | None = None
+        """Begins a recording that could not be begun, and passes unrecorded until then."""
+        self.unfinished: tuple[Seq, ...] = ()
+        """What was still on its way when it was ended."""
         self.bus: Bus | None = None
         """Where each effect is told."""
         self.teller = Teller(
@@ -80,7 +88,8 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
-        self.contracts = Contracts.of(config) if run is not None else None
+        recorded = run is not None or mode is Mode.RECORD  # whose run may only be begun later
+        self.contracts = Contracts.of(config) if recorded else None
         """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
         self.rules: Rules = compile_rules(config.ignore, thread_time)
@@ -136,7 +145,7 @@ class Session:
         """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
-        limited = run is not None and config.limits != Limits()
+        limited = recorded and config.limits != Limits()
         self.meter = Meter(config.limits) if limited else None
         """What it has used up, where it has limits."""
         self.last_seq = Seq(0)
@@ -185,9 +194,32 @@ class Session:
         self._idle.set()
 
     def note(self, kind: EventKind, **data: Any) -> None:
-        """Append an event to the run's log; nobody waits."""
-        if self.run is not None:
+        """Append an event to the run's log; nobody waits.
+
+        Raises: StoreUnwritable, where nothing may pass unrecorded; a playback goes on, with a gap.
+        """
+        if self.run is None:
+            return
+        try:
             self.store.append(self.run.number, Event(kind, time.time_ns(), data))
+        except StoreUnwritable as error:
+            if self.mode is Mode.RECORD:
+                self.miss(error)
+            else:
+                self.gap.note(str(error))
+
+    @property
+    def passes(self) -> bool:
+        """Whether what cannot be recorded goes on all the same."""
+        return self.config.on_full is OnFull.PASS
+
+    def miss(self, error: StoreUnwritable, *, exchanges: int = 0, effects: int = 0) -> None:
+        """Note what cannot be written as missing, and raise `error` where nothing may pass unrecorded."""
+        if not self.passes:
+            # What is refused for it was not sent on.
+            self.gap.note(str(error), exchanges=exchanges)
+            raise error
+        self.gap.note(str(error), exchanges=exchanges, effects=effects)
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         assert self.tape is not None

@@ -15,6 +15,7 @@ Everything here runs on the event loop; looking for a client's process is done o
 """
 
 import asyncio
+import contextlib
 import fnmatch
 import hmac
 import logging
@@ -24,18 +25,20 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
 from ..config import Config, Mode, Sink, parse_run_name
-from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, UnknownRun
+from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
 from ..tape.events import EventKind
 from ..tape.index import index_digest
 from ..tape.model import RequestClass
 from ..tape.patterns import slow
 from ..tape.redact import Redactor
+from .gap import Gap
 from .gates import Gates
 from .session import Session
 from .sink import Bus
@@ -56,6 +59,7 @@ _MOST_LOOKS = 1000
 """Clients of named runs that wait to have their group learnt; further ones are left unknown."""
 
 _SECOND_LOOK_S = 0.1
+_LOOK_S = 0.25
 
 _TOO_NEW = (
     "run {0} is indexed in canonical form {1}, and this version of Playhead compares in form {2}: its requests"
@@ -334,7 +338,22 @@ class Sessions:
         if config.mode is Mode.PASSTHROUGH:
             session = Session(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:
-            run = await self._store.create_run(
+            session = Session(config.mode, config, redactor, self._store, None)
+            await self._begin(session, name, agent)
+        else:
+            session = await self._open_playback(config, redactor, name, agent)
+            self._begun(session)
+        session.tally = self.tally
+        self.tally.runs[session.mode.value] += 1
+        session.keys.add(key)
+        self._by_key[key] = session
+        return session
+
+    async def _begin(self, session: Session, name: str, agent: str) -> None:
+        """Begin a recording; where it cannot be written and may pass, later."""
+        config = session.config
+        try:
+            session.run = await self._store.create_run(
                 name,
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
@@ -342,20 +361,52 @@ class Sessions:
                 rules=index_digest(compile_rules(config.ignore), config),
                 canonical=CANONICAL_VERSION,
             )
-            session = Session(config.mode, config, redactor, self._store, run)
-            _note_rules(session)
-            logger.info("run %s: recording", run.id)
-        else:
-            session = await self._open_playback(config, redactor, name, agent)
-        if session.meter is not None:
+        except StoreUnwritable as error:
+            session.miss(error)
+            if session.begin_later is None:
+                logger.warning("run %s passes unrecorded: %s", name, error)
+            session.begin_later = partial(self._begin, session, name, agent)
+            return
+        session.begin_later = None
+        _note_rules(session)
+        logger.info("run %s: recording", session.run.id)
+        self._begun(session)
+
+    def _begun(self, session: Session) -> None:
+        if session.meter is not None and session.run is not None:
             session.meter.begin(session)
-        if session.run is not None and config.sink.used:
-            session.bus = self._bus(config.sink)
-        session.tally = self.tally
-        self.tally.runs[session.mode.value] += 1
-        session.keys.add(key)
-        self._by_key[key] = session
-        return session
+        if session.run is not None and session.config.sink.used:
+            session.bus = self._bus(session.config.sink)
+
+    async def _tell_gap(self, session: Session, *, ending: bool = False) -> None:
+        """Say in a run's log what is missing: that there is a gap while it lasts, and once it is over what.
+
+        ending: no more of the run follows.
+        """
+        writer = self._store.writer
+        if session.begin_later is not None and (writer.failed is None or ending):
+            await session.begin_later()
+        if session.run is None:
+            if session.begin_later is not None and ending:
+                raise StoreUnwritable("the run could not be begun", "nothing of it was recorded")
+            return
+        number, gap = session.run.number, session.gap
+        if number in writer.lost:
+            gap.note(str(writer.failed or "rows of it could not be written"))
+        if not gap.open or (writer.failed is not None and gap.begun and not ending):
+            return
+        if writer.failed is not None and not ending:
+            gap.begun = True
+            await self._store.append_durably(number, gap.begin_event(), vital=True)
+            return
+        session.gap, lost = Gap(), writer.take_lost(number)
+        try:
+            await self._store.append_durably(number, gap.end_event(lost), vital=True)
+        except StoreUnwritable:
+            gap.add(session.gap)
+            session.gap = gap
+            writer.count_lost(number, lost)
+            raise
 
     def _bus(self, sink: Sink) -> Bus:
         """Give where a configuration's effects are told; runs of the same share it."""
@@ -455,7 +506,10 @@ class Sessions:
     # ---- ending --------------------------------------------------------------------------------
 
     async def tick(self) -> None:
-        """End the runs that have ended. Called a few times a second."""
+        """End the runs that have ended, tell their gaps. Called a few times a second."""
+        for session in self.open:
+            with contextlib.suppress(StoreUnwritable):  # and again
+                await self._tell_gap(session)
         for session in self.open:
             if session.run is not None and self._store.asked(session.run, SEAL):
                 self.end(session, "asked for by playhead seal")
@@ -482,30 +536,49 @@ class Sessions:
 
     async def _seal(self, session: Session, reason: str) -> None:
         try:
-            await self._seal_whole(session, reason)
+            await self._settle(session)
+            while True:
+                try:
+                    await self._seal_whole(session, reason)
+                    break
+                except StoreUnwritable:
+                    if self._closed:
+                        raise
+                    await self._writable()
         except StoreError as error:
             # The next process that opens the store finds the run open and its owner gone: recovered.
             name = session.run.id if session.run is not None else ""
             logger.error("run %s could not be sealed: %s", name, error)
 
-    async def _seal_whole(self, session: Session, reason: str) -> None:
+    async def _writable(self) -> None:
+        """Wait until the store can be written, or the proxy stops."""
+        writer = self._store.writer
+        while writer.failed is not None and not self._closed:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(_LOOK_S)
+
+    async def _settle(self, session: Session) -> None:
         settled = await session.settled(session.config.runs.grace_s)
-        unfinished = tuple(sorted(flight.seq for flight in session.flights))
+        session.unfinished = tuple(sorted(flight.seq for flight in session.flights))
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
-                await self.on_unfinished(flight)
+                with contextlib.suppress(StoreUnwritable):  # a gap
+                    await self.on_unfinished(flight)
         if session.preparing is not None:
             await asyncio.wait([session.preparing])
-        if self.on_ending is not None:
-            await self.on_ending(session)
+        with contextlib.suppress(StoreUnwritable):
+            if self.on_ending is not None:
+                await self.on_ending(session)
+            _note_slow(session)
         if self.on_ended is not None:
             await self.on_ended(session)
-        _note_slow(session)
         if session.bus is not None:
             await session.bus.settle(session.teller)
+
+    async def _seal_whole(self, session: Session, reason: str) -> None:
+        await self._tell_gap(session, ending=True)
         if session.run is not None:
             run = await self._store.seal(
-                session.run, reason=reason, at_ns=time.time_ns(), unfinished=unfinished
+                session.run, reason=reason, at_ns=time.time_ns(), unfinished=session.unfinished
             )
             self.ended.append(run)
             del self.ended[:-100]

@@ -74,7 +74,7 @@ async def stop_run(
 
 async def _note(session: Session, event: Event) -> None:
     assert session.run is not None
-    await session.store.append_durably(session.run.number, event)
+    await session.store.append_durably(session.run.number, event, vital=True)
 
 
 def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitable[None]]:

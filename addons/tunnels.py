@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from mitmproxy import connection, tls
 
 from ..config import Mode
-from ..store import Record
+from ..store import Record, StoreUnwritable
 from ..tape.canonical import raw_key
 from ..tape.cursor import Hit
 from ..tape.events import EventKind
@@ -171,7 +171,10 @@ class Tunnels:
         }
         session.note(EventKind.INTENT, **told)
         record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
-        await session.store.save(session.run.number, lambda: record)
+        try:
+            await session.store.save(session.run.number, lambda: record)
+        except StoreUnwritable as error:
+            session.miss(error, exchanges=1)
 
     # ---- playing -------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from mitmproxy import connection, http
 
-from ..store import RunInfo, StoreError
+from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.conversation import (
     ABRUPT,
     MessageCursor,
@@ -44,6 +44,7 @@ _OWN_BYTES = 1024
 
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
+HOLED = "messages of the conversation could not be written"
 UNREADABLE = "the tape cannot be read on"
 
 
@@ -57,10 +58,17 @@ class Kept:
         self._size = 0
         self._unasked = 0
         """Bytes appended since a commit was last asked for."""
+        self._outages = flight.session.store.writer.outages
+        """How often writing had stopped when it began."""
         self._writing: asyncio.Future[None] | None = None
         self.backlog = 0
         """Bytes that may not be written yet."""
         self.close: Close | None = None
+
+    @property
+    def holed(self) -> bool:
+        """Whether messages of it may be missing in the store."""
+        return self._outages != self._flight.session.store.writer.outages
 
     @property
     def over(self) -> bool:
@@ -82,9 +90,16 @@ class Kept:
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
         message = Message(at_us, from_client, kind, data, frames, flight.session.last_seq)
-        flight.session.store.append_message(
-            run.number, flight.seq, self._messages, message, flight.session.redactor.message
-        )
+        if self.holed:
+            flight.session.miss(StoreUnwritable(HOLED))
+            return
+        try:
+            flight.session.store.append_message(
+                run.number, flight.seq, self._messages, message, flight.session.redactor.message
+            )
+        except StoreUnwritable as error:
+            flight.session.miss(error)
+            return
         self._messages += 1
         self._size += len(data)
         self.backlog += len(data) + _OWN_BYTES
@@ -112,7 +127,10 @@ class Kept:
             return
         size, self._unasked = self.backlog, 0
         # Ordered behind all that was appended before.
-        writing = self._flight.session.store.writer.submit(lambda: lambda _: None)
+        try:
+            writing = self._flight.session.store.writer.submit(lambda: lambda _: None)
+        except StoreUnwritable:  # the next append says so
+            return
         self._writing = writing
         writing.add_done_callback(lambda done: self._written(done, size))
 
@@ -285,7 +303,7 @@ class Websocket:
     def request(self, flow: http.HTTPFlow) -> None:
         """Offer the upstream no extension that cannot be read here."""
         flight = find_flight(flow)
-        if flight is None or flight.decision is None or flight.session.run is None:
+        if flight is None or flight.decision is None or not flight.seq:
             return
         if flight.decision.action not in (Action.FORWARD, Action.LIVE):
             return

@@ -6,10 +6,13 @@ It is a process of its own, in a process group of its own, told what to do over 
      "blocks": [[NUMBER, ...], ...]}
     {"do": "agent", "proxy": PORT | null, "upstream": PORT, "first": NUMBER}
     {"do": "ttfb", "routes": {NAME: PORT | null}, "upstream": PORT, "streams": N, "warm": N, "seed": N}
+    {"do": "paced", "proxy": PORT | null, "upstream": PORT, "connections": N, "workloads": [NAME, ...],
+     "rate": PER_S, "slice_s": S, "first": NUMBER}
     {"do": "first", "proxy": PORT, "upstream": PORT, "workload": NAME, "number": NUMBER}
 
 Each thing told on a line is answered on a line of JSON: first `{"ready": true}` once all is prepared (for
-`load`: connected), then one result for each line `go`; for `load` each `go` is one block. See `talk.py`.
+`load`: connected), then one result for each line `go`; for `load` each `go` is one block, for `paced` one slice, as
+often as it is told. See `talk.py`.
 """
 
 import asyncio
@@ -211,6 +214,58 @@ async def _drive(
             faults.append(fault)
 
 
+async def paced(told: dict[str, Any]) -> None:
+    """Ask so many times a second whether or not answers have come; one result for each slice of time.
+
+    A request is late from the moment at which it should have been sent, so that what waits for a free connection counts.
+    """
+    works = [WORKLOADS[name] for name in told["workloads"]]
+    authority = f"{workloads.HOST}:{told['upstream']}"
+    number, rate = told["first"], told["rate"]
+    async with asyncio.timeout(_CONNECT_S):
+        lines = [await connect(told["proxy"], told["upstream"]) for _ in range(told["connections"])]
+    talk.say({"ready": True})
+    while True:
+        await talk.go()
+        count = int(rate * told["slice_s"])
+        due = time.monotonic() + 0.05
+        todo = iter([(number + at, due + at / rate) for at in range(count)])
+        took_ms: list[float] = []
+        faults: list[str] = []
+        async with asyncio.timeout(_BLOCK_S), asyncio.TaskGroup() as tasks:
+            for line in lines:
+                tasks.create_task(_drive_paced(line, works, authority, todo, took_ms, faults))
+        number += count
+        took_ms.sort()
+        talk.say(
+            {
+                "requests": len(took_ms),
+                "wall_s": time.monotonic() - due,
+                "p50_ms": statistics.median(took_ms),
+                "p99_ms": took_ms[len(took_ms) * 99 // 100],
+                "wrong": len(faults),
+                "fault": faults[0] if faults else "",
+            }
+        )
+
+
+async def _drive_paced(
+    line: Connection,
+    works: list[workloads.Workload],
+    authority: str,
+    todo: Iterator[tuple[int, float]],
+    took_ms: list[float],
+    faults: list[str],
+) -> None:
+    for number, due in todo:
+        wire = workloads.request(works[number % len(works)], number, authority)
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        answer = await line.ask(wire)
+        took_ms.append((time.monotonic() - due) * 1000)
+        if fault := answer.fault(workloads.token(number)):
+            faults.append(fault)
+
+
 async def agent(told: dict[str, Any]) -> None:
     """Run an agent of 30 steps: a model call of 300 ms, then a small one; connecting counts.
 
@@ -303,4 +358,6 @@ async def first(told: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(talk.serve({"load": load, "agent": agent, "ttfb": ttfb, "first": first}))
+    uvloop.run(
+        talk.serve({"load": load, "paced": paced, "agent": agent, "ttfb": ttfb, "first": first})
+    )

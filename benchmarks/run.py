@@ -2,7 +2,8 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store, archive.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store,
+archive, soak.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -31,6 +32,7 @@ import nearest
 import pace
 import redact
 import sealing
+import soak
 import storing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
@@ -52,6 +54,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "sealing": sealing.sealing,
     "store": storing.storing,
     "archive": archiving.archiving,
+    "soak": soak.soak,
 }
 _ROUNDS = {
     "record": 5,
@@ -69,6 +72,7 @@ _ROUNDS = {
     "sealing": 15,
     "store": 1,
     "archive": 1,
+    "soak": 10,
 }
 _MOST_ROUNDS = 50
 
@@ -77,7 +81,9 @@ def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("part", nargs="?", default="all", choices=[*PARTS, "all"])
-    parser.add_argument("--rounds", type=int, help=f"of each part; by default {_ROUNDS}")
+    parser.add_argument(
+        "--rounds", type=int, help=f"of each part, of `soak` minutes; by default {_ROUNDS}"
+    )
     parser.add_argument("--quick", action="store_true", help="2 rounds and fewer requests")
     parser.add_argument("--json", type=Path, help="write every sample to this file")
     parser.add_argument(

@@ -27,6 +27,7 @@ from .schema import (
     Config,
     ContractRule,
     Control,
+    Durability,
     EffectRule,
     Encrypt,
     FaultRule,
@@ -38,6 +39,7 @@ from .schema import (
     LiveRule,
     Mode,
     ModelDrift,
+    OnFull,
     Playback,
     ReadRule,
     RedactRule,
@@ -282,7 +284,8 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
 
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
-        *("mode", "listen", "store", "ca_dir", "upstream_ca", "upstream_encoding", "runs"),
+        *("mode", "listen", "store", "durability", "on_full", "ballast_mib"),
+        *("ca_dir", "upstream_ca", "upstream_encoding", "runs"),
         *(
             "playback",
             "classes",
@@ -309,6 +312,11 @@ def _config(value: Value, base: Path | None) -> Config:
         mode=fields.parsed("mode", parse_mode, default.mode),
         listen=fields.parsed("listen", parse_listen, default.listen),
         store=fields.parsed("store", place, _based(base, default.store)),
+        durability=Durability(
+            fields.parsed("durability", choice(*Durability), default.durability.value)
+        ),
+        on_full=OnFull(fields.parsed("on_full", choice(*OnFull), default.on_full.value)),
+        ballast_mib=fields.parsed("ballast_mib", integer(0, 4096), default.ballast_mib),
         ca_dir=fields.optional("ca_dir", place),
         upstream_ca=fields.optional("upstream_ca", place),
         upstream_encoding=fields.section("upstream_encoding", _encoding, default.upstream_encoding),

@@ -22,6 +22,24 @@ class Mode(StrEnum):
     PASSTHROUGH = "passthrough"
 
 
+class OnFull(StrEnum):
+    """What becomes of requests that cannot be recorded."""
+
+    STOP = "stop"
+    """They are refused."""
+    PASS = "pass"
+    """They go on unrecorded, and the run has a gap."""
+
+
+class Durability(StrEnum):
+    """What an exchange outlives once its client has seen it complete."""
+
+    PROCESS = "process"
+    """The death of the process; a power cut may take the last commit."""
+    POWER = "power"
+    """A power cut too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Address the proxy listens on; port 0 takes a free one."""
@@ -361,6 +379,10 @@ class Config:
     mode: Mode = Mode.RECORD
     listen: Listen = field(default_factory=Listen)
     store: Path = Path(".playhead")
+    durability: Durability = Durability.PROCESS
+    on_full: OnFull = OnFull.STOP
+    ballast_mib: int = 16
+    """Size of the file that `gc` and `erase` give up to have room to delete; 0 for none."""
     ca_dir: Path | None = None
     """None: `<store>/ca`."""
     upstream_ca: Path | None = None

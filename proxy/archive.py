@@ -44,12 +44,13 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
     unencrypted: whether what an encrypted store holds may lie there as it is.
     Raises: StoreError, RunOpen, UnknownRun; PlayheadError without pyarrow.
     """
-    if config.retention.archive is None:
-        raise StoreError(
-            "there is no archive", "set retention.archive to a folder or s3://BUCKET/PREFIX"
-        )
-    require_pyarrow()
+    where = config.retention.archive
     with open_store(config, readonly=True) as store:
+        if where is None:
+            raise StoreError(
+                "there is no archive", "set retention.archive to a folder or s3://BUCKET/PREFIX"
+            )
+        require_pyarrow()
         if store.encrypted and not unencrypted:
             raise StoreError(
                 "the store is encrypted, and its runs would lie in the archive as they are",
@@ -61,7 +62,7 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
     from ..store.archive.place import Place
     from ..timeline.archive import archive_runs, remove_unneeded
 
-    place = Place(config.retention.archive)
+    place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
         try:
             remove_unneeded(store, open_place)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..config import Config, Control, Listen, Mode
-from ..store import RunInfo, RunOpen, RunStatus
+from ..addons.session import Session
+from ..config import Config, Control, Listen, Mode, OnFull
+from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
 from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .sandbox.box import Box
 
 UNTESTABLE = 125
+_NOT_WHOLE = 2
+"""Ends `record` where the run has a gap, and its command ended with 0."""
 _PASSED_ON = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -100,14 +103,13 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         if session is None:
             info = await _empty_run(runtime, config, run)
         else:
-            assert session.run is not None
-            info = session.run
-        _note(runtime, info, {"child_exit": code, "contained": contained is not None})
+            info = await _begun(session)
+        await _note(runtime, info, {"child_exit": code, "contained": contained is not None})
         if contained is not None:
             redactor = session.redactor if session is not None else runtime.sessions.redactor()
-            _note_sandbox(runtime, info, contained, redactor)
+            await _note_sandbox(runtime, info, contained, redactor)
         elif watching and watch.seen:
-            _note_foreign(runtime, info, watch)
+            await _note_foreign(runtime, info, watch)
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -116,10 +118,17 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
                 say("playhead: waiting for late answers")
             runtime.sessions.end(session, reason)
         await runtime.sessions.close(reason)
-        receipt = await asyncio.to_thread(build, runtime.store, runtime.store.reload(info))
+        ended = runtime.store.reload(info)
+        if ended.status is RunStatus.OPEN:
+            raise StoreUnwritable(
+                f"run {info.id!r} could not be sealed: the store cannot be written",
+                "free space: the run is shown as recovered then",
+            )
+        receipt = await asyncio.to_thread(build, runtime.store, ended)
     show(receipt, output)
     if config.mode is Mode.RECORD:
-        return code
+        passes = config.on_full is OnFull.PASS
+        return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
     return exit_code(receipt) or code
 
 
@@ -180,20 +189,37 @@ async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
     )
 
 
-def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
-    runtime.store.append(info.number, Event(EventKind.NOTED, time.time_ns(), data))
+async def _begun(session: Session) -> RunInfo:
+    """Give a session's run, beginning it where that could not be done before.
+
+    Raises: StoreUnwritable.
+    """
+    if session.begin_later is not None:
+        await session.begin_later()
+    if session.run is None:
+        raise StoreUnwritable(
+            "nothing was recorded: the store could not be written",
+            "free space or make the folder writable, then record again",
+        )
+    return session.run
 
 
-def _note_sandbox(
+async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
+    event = Event(EventKind.NOTED, time.time_ns(), data)
+    await runtime.store.append_durably(info.number, event, vital=True)
+
+
+async def _note_sandbox(
     runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
 ) -> None:
     told, attempts = contained.evidence(redactor.words)
-    _note(runtime, info, {"sandbox": told})
+    await _note(runtime, info, {"sandbox": told})
     for attempt in attempts:
-        runtime.store.append(info.number, Event(EventKind.EGRESS, time.time_ns(), attempt))
+        event = Event(EventKind.EGRESS, time.time_ns(), attempt)
+        await runtime.store.append_durably(info.number, event, vital=True)
 
 
-def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
+async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
     sockets = [
         {
             "protocol": seen.protocol,
@@ -206,7 +232,7 @@ def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
         for seen in watch.seen
     ]
     event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
-    runtime.store.append(info.number, event)
+    await runtime.store.append_durably(info.number, event, vital=True)
 
 
 def show(receipt: Receipt, output: Output) -> None:

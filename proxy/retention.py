@@ -8,7 +8,17 @@ from typing import Any
 
 from ..config import Config
 from ..config.values import LABEL_RULE, is_label
-from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreLock, compact, hold_alone
+from ..store import (
+    RunInfo,
+    RunOpen,
+    RunStatus,
+    Store,
+    StoreError,
+    StoreLock,
+    compact,
+    hold_alone,
+    without_ballast,
+)
 from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
@@ -60,6 +70,11 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     size = _size(config)
     if dry_run:
         return Collected(sentences, False, 0, size, size, "")
+    with without_ballast(config.store):
+        return _collect(config, size)
+
+
+def _collect(config: Config, size: int) -> Collected:
     with open_store(config) as store, ProgressBar("deleting") as progress:
         runs = {run.number: run for run in store.runs()}
         sentences = _judge(config, runs.values())
@@ -159,7 +174,10 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     """
     find_erased(config, name)
     # From first to last: who comes in between could put a body there that nothing needs yet, or keep it from its end.
-    with contextlib.closing(hold_alone(config.store, "erasing")) as held:
+    with (
+        contextlib.closing(hold_alone(config.store, "erasing")) as held,
+        without_ballast(config.store),
+    ):
         with open_store(config, held=held) as store:
             gone = _line(store, store.get_run(name))
             store.erase_runs([run for run in gone if run.archived is None])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..addons.sessions import Processes, Sessions, name_after
 from ..config import Config, ConfigError, Listen, Watcher
+from ..store import put_ballast
 from ..tape.redact import Redactor
 from . import sockets
 from .ca import CertificateAuthority, certificate_store, open_ca
@@ -77,6 +78,7 @@ class Runtime:
             key = open_redaction_key(self.config.store)
             self.store = open_store(self.config)
             stack.callback(self.store.close)
+            put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
             self.sessions = Sessions(
                 self.store,
@@ -122,7 +124,7 @@ class Runtime:
         self.on_config(found)
         if isinstance(found, ConfigError):
             return None
-        fixed = ("store", "listen", "ca_dir", "upstream_ca", "control")
+        fixed = ("store", "durability", "ballast_mib", "listen", "ca_dir", "upstream_ca", "control")
         changed = [name for name in fixed if getattr(found, name) != getattr(self.config, name)]
         if changed:
             logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))

@@ -2,7 +2,7 @@
 
 import os
 
-from ..config import Config
+from ..config import Config, Durability
 from ..store import Store, StoreKey, StoreLock, find_key
 
 
@@ -12,7 +12,10 @@ def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None
     held: its lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError, also where its key is missing or another.
     """
-    return Store.open(config.store, readonly=readonly, key=configured_key(config), held=held)
+    power = config.durability is Durability.POWER
+    return Store.open(
+        config.store, readonly=readonly, key=configured_key(config), held=held, power=power
+    )
 
 
 def configured_key(config: Config) -> StoreKey | None:

@@ -10,6 +10,7 @@ from .exchanges import Record
 from .intake import Intake
 from .key import StoreKey, find_key, make_key_file, read_key
 from .lock import StoreLock, hold_alone
+from .room import put_ballast, without_ballast
 from .runs import Archived, Owner, RunInfo, RunStatus
 from .spool import Spool
 from .store import Store
@@ -35,5 +36,7 @@ __all__ = [
     "find_key",
     "hold_alone",
     "make_key_file",
+    "put_ballast",
     "read_key",
+    "without_ballast",
 ]

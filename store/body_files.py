@@ -1,8 +1,8 @@
 """The files of bodies too large to be held.
 
-    bodies/HH/HASH        a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
-    bodies/partial-PID-N  one that is on its way; those of processes that died go when the store is opened
-    bodies/gone-PID-HASH  one that is being removed; those of processes that died are put back then
+    bodies/HH/HASH          a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
+    bodies/partial-OWNER-N  one that is on its way; those of processes that died go when the store is opened
+    bodies/gone-OWNER-HASH  one that is being removed; those of processes that died are put back then
 
 In an encrypted store the folder is `bodies-KEYID`, the files are sealed (`frames`), and HASH is a keyed one. Equal
 bodies are one file.
@@ -21,6 +21,7 @@ from ..tape.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..tape.model import Chunk, Spilled
 from .errors import LogCorrupt, StoreUnwritable
 from .files import Bytes, File
+from .owners import is_held
 from .vault import Vault
 
 PIECE_BATCH = 1024
@@ -33,9 +34,15 @@ _numbers = itertools.count(1)
 class BodyFiles:
     """The folder of body files of a store."""
 
-    def __init__(self, store: Path, vault: Vault) -> None:
+    def __init__(self, store: Path, vault: Vault, owner: str = "") -> None:
+        """Keep them in the store of a folder.
+
+        owner: name of the file of this process, where it has one.
+        """
         self.folder = store / vault.folder
         self.vault = vault
+        self.owner = owner or str(os.getpid())
+        self._store = store
 
     def path(self, digest: bytes) -> Path:
         """Give the place of a kept body."""
@@ -138,7 +145,7 @@ class BodyFiles:
 
     def _remove(self, path: Path, before_s: float) -> int:
         """Remove a file unless it was put there again just now."""
-        aside = self.folder / f"gone-{os.getpid()}-{path.name}"
+        aside = self.folder / f"gone-{self.owner}-{path.name}"
         os.rename(path, aside)
         found = aside.stat()
         if found.st_mtime >= before_s:
@@ -157,19 +164,18 @@ class BodyFiles:
     def clear_partial(self) -> None:
         """Remove what processes that have died were writing; put back what they had set aside to remove it."""
         for path in self.folder.glob("partial-*"):
-            if _has_died(path):
+            if not self._is_alive(path.name.split("-")[1]):
                 with contextlib.suppress(OSError):
                     path.unlink()
         for path in self.folder.glob("gone-*"):
-            if _has_died(path):
+            if not self._is_alive(path.name.split("-")[1]):
                 with contextlib.suppress(OSError):
                     self._put_back(path)
 
-
-def _has_died(path: Path) -> bool:
-    """Say whether the process is gone that a file is named after."""
-    pid = path.name.split("-")[1]
-    return not pid.isdigit() or (int(pid) != os.getpid() and not psutil.pid_exists(int(pid)))
+    def _is_alive(self, owner: str) -> bool:
+        if owner.isdigit():  # of one that has no file
+            return int(owner) == os.getpid() or psutil.pid_exists(int(owner))
+        return is_held(self._store, owner)
 
 
 class Partial:
@@ -187,7 +193,7 @@ class Partial:
         folder = files.folder
         self._digest = digest or Digest()
         self._finished: tuple[bytes, bytes] | None = None
-        self._path = folder / f"partial-{os.getpid()}-{next(_numbers)}"
+        self._path = folder / f"partial-{files.owner}-{next(_numbers)}"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             descriptor = os.open(

@@ -15,6 +15,8 @@ from ..tape.codec import BadRecord
 from .errors import LogCorrupt, StoreError
 from .layout import number_key
 from .lock import StoreLock
+from .owners import OwnerFile
+from .room import Room
 from .vault import Vault
 from .writer import Writer
 
@@ -30,10 +32,17 @@ class Reading:
 
     def __enter__(self) -> "lmdb.Transaction[bytes]":
         try:
-            self._transaction = self._environment.begin()
+            self._transaction = self._begin()
         except lmdb.Error as error:
             raise unreadable(self._path, error) from error
         return self._transaction
+
+    def _begin(self) -> "lmdb.Transaction[bytes]":
+        try:
+            return self._environment.begin()
+        except lmdb.ReadersFullError:
+            self._environment.reader_check()  # killed ones keep their places until somebody looks
+            return self._environment.begin()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._transaction.abort()
@@ -58,10 +67,12 @@ class Database:
         environment: lmdb.Environment,
         lock: StoreLock,
         vault: Vault,
-        *,
-        writable: bool,
+        owner: OwnerFile | None,
     ) -> None:
-        """Hold an environment that was opened; see `opening`."""
+        """Hold an environment that was opened; see `opening`.
+
+        owner: the file of this process; None opens it for reading.
+        """
         self.path = path
         self.environment = environment
         self.vault = vault
@@ -69,12 +80,20 @@ class Database:
         self.tables: dict[str, Any] = {}
         self.forgetting: list[Callable[[], None]] = []
         """Called on the writer's thread when a batch did not reach the disk, to drop what is remembered of it."""
-        self._writer = Writer(environment, self._forget) if writable else None
+        self._owner = owner
+        self._writer: Writer | None = None
+        if owner is not None:
+            self._writer = Writer(environment, Room(path, environment, self.tables), self._forget)
 
     @property
     def writable(self) -> bool:
         """Whether it was opened for writing."""
         return self._writer is not None
+
+    @property
+    def owner_file(self) -> str:
+        """Name of the file that this process holds while it writes; empty where there is none."""
+        return self._owner.name if self._owner is not None else ""
 
     @property
     def writer(self) -> Writer:
@@ -198,6 +217,8 @@ class Database:
         if self._writer is not None:
             self._writer.close()
         self.environment.close()
+        if self._owner is not None:
+            self._owner.close()
         self._lock.close()
 
     def _forget(self) -> None:

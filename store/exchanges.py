@@ -81,11 +81,11 @@ class Exchanges:
 
         make: builds the record; called once, on the writer's thread.
         """
-        return self._database.writer.submit(lambda: self._prepare(run, make()))
+        return self._database.writer.submit(lambda: self._prepare(run, make()), run)
 
     def save_unwaited(self, run: int, make: Callable[[], Record]) -> None:
         """Write an exchange with its outcome event; nobody waits."""
-        self._database.writer.append(lambda: self._prepare(run, make()))
+        self._database.writer.append(lambda: self._prepare(run, make()), run)
 
     def take(self, run: int, record: Record) -> None:
         """Write an exchange that is final though its outcome event may come by itself; nobody waits."""

@@ -8,6 +8,7 @@ Rules:
 3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from ..tape.codec import BadRecord, pack_map, unpack
 from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
-from .errors import StoreError
+from .errors import StoreError, StoreUnwritable
 from .exchanges import Exchanges, Record
 from .layout import number_key, pair_key
 from .log import EventLog
@@ -49,7 +50,7 @@ class Intake:
         self._log = log
         self._exchanges = exchanges
         self._messages = messages
-        self._lost = database.writer.lost
+        self._troubles = self._find_troubles()
         self._begun: list[int] = []
         self._chains: dict[int, tuple[int, bytes]] = {}
 
@@ -58,8 +59,10 @@ class Intake:
 
     def __exit__(self, *_: object) -> None:
         dropped, self._begun = self._begun, []
-        if dropped and self._database.writer.failed is None:
-            self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
+        if dropped:
+            # Else whoever opens the store next drops them.
+            with contextlib.suppress(StoreUnwritable):
+                self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
 
     def begin(self, name: str) -> int:
         """Give the number of a new run.
@@ -168,7 +171,7 @@ class Intake:
 
     def _mark(self, known: int | None) -> int:
         us = self._runs.owner
-        owner = pack_map({"owner": (us.pid, us.started)})
+        owner = pack_map({"owner": (us.pid, us.started, us.file)})
 
         def operation(transaction: lmdb.Transaction) -> int:
             number = self._runs.allot(transaction) if known is None else known
@@ -182,7 +185,7 @@ class Intake:
 
     def _check(self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]) -> None:
         """Raise StoreError unless all that was taken in is there. Writer's thread."""
-        if self._database.writer.lost != self._lost:
+        if self._find_troubles() != self._troubles:
             raise StoreError(
                 "a record could not be written; the log says why", "nothing was imported"
             )
@@ -194,6 +197,11 @@ class Intake:
                     "nothing was imported; try again while nothing else writes to the store",
                 )
 
+    def _find_troubles(self) -> tuple[int, int]:
+        """Give how often something was not written; what an outage swallows is told to nobody else."""
+        writer = self._database.writer
+        return writer.failures, writer.outages
+
     def _wait(self) -> None:
         if self._database.writer.waiting >= _MOST_WAITING:
             self._database.writer.call(lambda _: None)
@@ -204,14 +212,14 @@ def drop_unpublished(database: Database, transaction: lmdb.Transaction) -> None:
     table = database.tables["meta"]
     with transaction.cursor(table) as cursor:
         rows = [(bytes(key), bytes(value)) for key, value in cursor]
-    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(value)]
+    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(database, value)]
     _drop(database, transaction, [int.from_bytes(key[len(_MARK) :], "big") for key in dead])
 
 
-def _alive(value: bytes) -> bool:
+def _alive(database: Database, value: bytes) -> bool:
     try:
         told: Any = unpack(value)
-        return is_alive(Owner(*told["owner"]))
+        return is_alive(database.path, Owner(*told["owner"]))
     except (BadRecord, TypeError, KeyError):
         return False
 

@@ -2,7 +2,8 @@
 
     meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
                   b"archive/", go -> place and go, whose files nobody needs;
-                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b""
+                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b"";
+                  b"writable" -> count
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
@@ -49,6 +50,8 @@ CHECK_ROW = b"key"
 """Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
 FILES_ROW = b"files"
 """Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
+PROBE_ROW = b"writable"
+"""Of `meta`: written to see whether anything can be."""
 LEFT_ROW = b"rekey-left"
 """Of `meta`: what lay under another key has not been removed yet."""
 ERASED_ROW = b"erased"

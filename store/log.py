@@ -43,7 +43,7 @@ class EventLog:
 
     def append(self, run: int, event: Event) -> None:
         """Append an event nobody waits for."""
-        self._database.writer.append(lambda: lambda txn: self.put(txn, run, event))
+        self._database.writer.append(lambda: lambda txn: self.put(txn, run, event), run)
 
     def append_made(self, run: int, make: Callable[[], Event]) -> None:
         """Append an event that is made on the writer's thread; nobody waits."""
@@ -52,18 +52,21 @@ class EventLog:
             made = make()
             return lambda txn: self.put(txn, run, made)
 
-        self._database.writer.append(maker)
+        self._database.writer.append(maker, run)
 
     def append_durably(
-        self, run: int, event: Event | Callable[[], Event]
+        self, run: int, event: Event | Callable[[], Event], *, vital: bool = False
     ) -> "asyncio.Future[None]":
-        """Append an event, made on the writer's thread if it is a callable; done once durable."""
+        """Append an event, made on the writer's thread if it is a callable; done once durable.
+
+        vital: see `Writer.submit`.
+        """
 
         def make() -> Operation:
             made = event if isinstance(event, Event) else event()
             return lambda txn: self.put(txn, run, made)
 
-        return self._database.writer.submit(make)
+        return self._database.writer.submit(make, run, vital=vital)
 
     def append_blocking(self, info: RunInfo, event: Event) -> None:
         """Append an event from a process without a loop; durable when it returns."""

@@ -45,7 +45,7 @@ class Messages:
             )
             return lambda txn: self._database.put_row(txn, row)
 
-        self._database.writer.append(make)
+        self._database.writer.append(make, run)
 
     def take_hash(self, run: int, seq: int) -> bytes:
         """Give the hash over the messages of a conversation that has ended, or b"" where none came. Writer's thread."""

@@ -1,7 +1,7 @@
 """Open a store's database: what is refused before a record is read, and what a new one is made of.
 
-Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` (a power cut
-loses at most the last commit, never the file), a huge sparse map.
+Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` unless it is asked for
+(a power cut then loses at most the last commit, never the file), a huge sparse map.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
 from .layout import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .lock import StoreLock, hold_shared
+from .owners import take_file
 from .vault import Vault, open_vault
 
 logger = logging.getLogger(__name__)
@@ -26,10 +27,16 @@ _SPARED_BYTES = 1 << 20
 
 
 def open_database(
-    path: Path, *, readonly: bool, key: StoreKey | None = None, held: StoreLock | None = None
+    path: Path,
+    *,
+    readonly: bool,
+    key: StoreKey | None = None,
+    held: StoreLock | None = None,
+    power: bool = False,
 ) -> Database:
     """Open the database of the store in a folder; a writer makes it when it is not there.
 
+    power: a power cut loses nothing that was told to be durable.
     key: what the store is encrypted under, or is to be if it is made.
     held: the store's lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
@@ -38,11 +45,12 @@ def open_database(
     _find_folder(path, folder, readonly)
     lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
     try:
-        environment = open_environment(folder, readonly=readonly)
+        environment = open_environment(folder, readonly=readonly, power=power)
     except BaseException:
         lock.close()
         raise
-    database = Database(path, environment, lock, open_vault(key), writable=not readonly)
+    owner = None if readonly else take_file(path)
+    database = Database(path, environment, lock, open_vault(key), owner)
     try:
         _check_size(database)
         _check_format(database, key)
@@ -68,9 +76,10 @@ def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
         raise _unopened(path, error) from error
 
 
-def open_environment(folder: Path, *, readonly: bool) -> lmdb.Environment:
+def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lmdb.Environment:
     """Open the environment in a folder that is there, whatever it holds.
 
+    power: flush LMDB's meta page with each commit.
     Raises: StoreError (damaged), StoreUnwritable.
     """
     try:
@@ -79,7 +88,7 @@ def open_environment(folder: Path, *, readonly: bool) -> lmdb.Environment:
             mode=0o600,
             map_size=_MAP_BYTES,
             max_dbs=len(TABLES),
-            metasync=False,
+            metasync=power,
             readonly=readonly,
             max_readers=1024,
             lock=not readonly or _may_lock(folder),

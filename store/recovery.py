@@ -9,7 +9,7 @@ from ..tape.events import EventKind
 from ..tape.model import Seq
 from .errors import LogCorrupt
 from .log import EventLog
-from .run_list import DIED, RunList, is_alive
+from .run_list import DIED, RunList
 from .runs import RunStatus
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def recover(transaction: lmdb.Transaction, runs: RunList, log: EventLog) -> None
         except LogCorrupt as error:  # the other runs are sound
             logger.error("%s", error)
             continue
-        if info is None or is_alive(info.owner):
+        if info is None or runs.owner_alive(info):
             continue
         unknown: set[Seq] = set()
         reason = DIED

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, overload
 
 import lmdb
@@ -18,6 +19,7 @@ from .database import Database
 from .errors import LogCorrupt, StoreError, UnknownRun
 from .layout import MAX_NAME_BYTES, number_key
 from .log import EventLog
+from .owners import is_held
 from .runs import Owner, RunInfo, RunStatus
 
 _KEY_BYTES = 511
@@ -32,7 +34,8 @@ class RunList:
         self._log = log
         self.ended: list[Callable[[int], None]] = [log.forget]
         """Called with its number on the writer's thread when a run ends, to drop what is remembered of it."""
-        self.owner = Owner(os.getpid(), round(psutil.Process().create_time(), 2))
+        started = round(psutil.Process().create_time(), 2)
+        self.owner = Owner(os.getpid(), started, database.owner_file)
 
     def create(
         self,
@@ -82,7 +85,8 @@ class RunList:
             )
             return info
 
-        return self._database.writer.submit(lambda: operation)
+        # What a playback writes is small: it may begin where a recording would find no room.
+        return self._database.writer.submit(lambda: operation, vital=parent is not None)
 
     def allot(self, transaction: lmdb.Transaction) -> int:
         """Give a number that no run and no index has had, inside a transaction."""
@@ -112,7 +116,7 @@ class RunList:
 
     def owner_alive(self, info: RunInfo) -> bool:
         """Say whether the process that writes a run is still there."""
-        return is_alive(info.owner)
+        return is_alive(self._database.path, info.owner)
 
     def find(self, name: str) -> RunInfo | None:
         """Find a run by its name."""
@@ -190,7 +194,7 @@ class RunList:
     def _shown(self, info: RunInfo | None) -> RunInfo | None:
         if self._database.writable or info is None or info.status is not RunStatus.OPEN:
             return info
-        if is_alive(info.owner):
+        if self.owner_alive(info):
             return info
         return info.ended(RunStatus.RECOVERED, 0, info.exchanges, DIED)
 
@@ -257,7 +261,7 @@ class RunList:
     ) -> "asyncio.Future[RunInfo]":
         """End a run: nothing follows. Awaiting it gives the run as it now stands; twice is once."""
         return self._database.writer.submit(
-            lambda: lambda txn: self._seal(txn, info, reason, at_ns, unfinished)
+            lambda: lambda txn: self._seal(txn, info, reason, at_ns, unfinished), vital=True
         )
 
     def seal_blocking(self, info: RunInfo, *, reason: str, at_ns: int) -> RunInfo:
@@ -333,10 +337,12 @@ def _name_key(name: str, limit: int) -> bytes | None:
     return key if 0 < len(key) <= limit and not key.startswith(b"\0") else None
 
 
-def is_alive(owner: Owner | None) -> bool:
-    """Say whether the process that writes a run is still there."""
+def is_alive(path: Path, owner: Owner | None) -> bool:
+    """Say whether the process that writes a run of the store in a folder is still there."""
     if owner is None:
         return False
+    if owner.file:
+        return is_held(path, owner.file)
     with contextlib.suppress(psutil.Error):
         return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
     return False

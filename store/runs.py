@@ -23,6 +23,8 @@ class Owner:
     pid: int
     started: float
     """Its start time, seconds since the epoch; tells a recycled pid."""
+    file: str = ""
+    """Name of the file that it holds; empty where an earlier Playhead had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class RunInfo:
                 "exchanges": self.exchanges,
                 "agent": self.agent,
                 "owner": (self.owner.pid, self.owner.started) if self.owner else None,
+                "owner_file": self.owner.file if self.owner else "",
                 "end": self.end,
                 "rules": self.rules,
                 "canonical": self.canonical,
@@ -131,7 +134,7 @@ class RunInfo:
                 sealed_ns=value["sealed_ns"],
                 exchanges=value["exchanges"],
                 agent=value["agent"],
-                owner=Owner(*owner) if owner else None,
+                owner=Owner(owner[0], owner[1], value.get("owner_file", "")) if owner else None,
                 end=value["end"],
                 rules=value["rules"],
                 canonical=value.get("canonical", 0),

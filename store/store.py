@@ -29,6 +29,7 @@ from .messages import Messages
 from .opening import open_database
 from .openings import erase
 from .origins import Origins
+from .owners import sweep
 from .recovery import recover
 from .removal import remove_rows
 from .run_list import RunList
@@ -44,7 +45,7 @@ class Store:
         """Use `Store.open` instead."""
         self.path = database.path
         self._database = database
-        self._bodies = BodyFiles(database.path, database.vault)
+        self._bodies = BodyFiles(database.path, database.vault, database.owner_file)
         self._log = log = EventLog(database)
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
@@ -110,20 +111,23 @@ class Store:
         readonly: bool = False,
         key: StoreKey | None = None,
         held: StoreLock | None = None,
+        power: bool = False,
     ) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
         key: what the store is encrypted under, or is to be if it is made.
         held: the store's lock, where whoever opens it holds it alone, and longer.
+        power: a power cut loses nothing that was told to be durable.
         Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly, key=key, held=held))
+        store = cls(open_database(path, readonly=readonly, key=key, held=held, power=power))
         if not readonly:
             try:
                 store.check_readers()
                 store.writer.call(store._clean_up)
                 store._bodies.clear_partial()
+                sweep(path)
             except (lmdb.Error, OSError) as error:
                 store.close()
                 raise unreadable(path, error) from error

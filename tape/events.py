@@ -28,6 +28,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     egress    target, by, reason, protocol, process, count      something tried to leave and was denied, the latter
                                               three where the kernel denied it
     foreign   sockets                         sockets seen outside the proxy
+    gap       since_ns, until_ns, reason      what follows was not written; until_ns is 0 while that goes on
+              exchanges, effects, records     how many outcomes, intents of effects sent on, and rows in all; at its end
     lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
@@ -77,6 +79,7 @@ class EventKind(StrEnum):
     CONTRACT = "contract"
     EGRESS = "egress"
     FOREIGN = "foreign"
+    GAP = "gap"
     LOST = "lost"
     STOPPED = "stopped"
     LIMITED = "limited"

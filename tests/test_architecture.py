@@ -310,3 +310,13 @@ def test_tests_stand_beside_what_they_test() -> None:
     folders = {path.parts[1] for path in sources("tests") if path.name.startswith("test_")}
     parts = {name for name in folders if (ROOT / "tests" / name).is_dir()}
     assert parts <= {*ORDER, "examples", "journeys"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "store").glob("*.py")), ids=lambda path: path.name)
+def test_no_read_transaction_outlives_a_step(path: Path) -> None:
+    """Nothing is awaited or yielded in one: while it lasts no page that it sees is used again."""
+    suspends = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
+    for block in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(block, ast.With) and any("reading()" in ast.unparse(i) for i in block.items):
+            found = [node for node in ast.walk(block) if isinstance(node, suspends)]
+            assert not found, f"{path.name}:{block.lineno}"

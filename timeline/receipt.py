@@ -3,7 +3,8 @@
 What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
 left over, nothing tried to leave, at least one request was made, and its log was closed by its own
-process: of one that died the last events may be missing. One that was served an answer only because a
+process: of one that died the last events may be missing, and nothing of it or of its tape is missing because the
+disk was full. One that was served an answer only because a
 person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
 injected, or in which a contract kept an answer of the tape from the agent. Exit codes and their order are the design's
 (section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
@@ -80,6 +81,22 @@ class GateRow:
 
 
 @dataclass(slots=True)
+class GapRow:
+    """A time in which not all could be written: the disk was full, or would not be written to."""
+
+    since_ns: int
+    until_ns: int | None
+    """None where the log ends before: nobody knows what is missing."""
+    reason: str
+    exchanges: int | None = None
+    """Whose outcome is missing."""
+    effects: int | None = None
+    """Sent on before their intent was written."""
+    records: int | None = None
+    """Rows of the log that are missing, of all kinds."""
+
+
+@dataclass(slots=True)
 class LimitsRow:
     """The limits that were in force, what was used of them, and which were used up."""
 
@@ -146,6 +163,10 @@ class Receipt:
     live: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
+    gaps: list[GapRow] = field(default_factory=list)
+    """When not all could be written, in order."""
+    tape_gap: bool = False
+    """Whether exchanges are missing on its tape, so that nobody knows what was to be asked."""
     sink_lost: dict[str, int] = field(default_factory=dict)
     """Effects that were not told to a sink, by its name."""
     stopped: dict[str, Any] | None = None
@@ -251,6 +272,8 @@ class Receipt:
             "refused": self.refused,
             "faults": self.faults,
             "unfinished": self.unfinished,
+            "gaps": [asdict(row) for row in self.gaps],
+            "tape_gap": self.tape_gap,
             "sink_lost": self.sink_lost,
             "stopped": self.stopped,
             "limits": None if self.limits is None else self.limits.to_json(),
@@ -271,7 +294,7 @@ def exit_code(receipt: Receipt) -> int:
         return LEAKED
     if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
-    if receipt.tape_gone:
+    if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
         return UNTESTABLE
     return UNUSED if receipt.counts["unused"] else 0
 
@@ -331,6 +354,8 @@ class _Fold:
             case EventKind.INJECTED:
                 row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
                 _bounded(receipt.injected, row)
+            case EventKind.GAP:
+                _take_gap(receipt.gaps, data)
             case EventKind.CONTRACT:
                 self._contract(ContractRow.from_event(data))
             case EventKind.LOST:
@@ -479,8 +504,11 @@ class _Fold:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
         begun: dict[int, Mapping[str, Any]] = {}
+        gaps: list[GapRow] = []
         for event in self.store.log(tape):
-            if event.kind is EventKind.INTENT:
+            if event.kind is EventKind.GAP:
+                _take_gap(gaps, event.data)
+            elif event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
                 data = begun.pop(event.seq)
@@ -488,6 +516,10 @@ class _Fold:
             elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
                 self._leftover(event.seq, event.data, unused)
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
+        if any(gap.exchanges != 0 for gap in gaps):
+            self.receipt.tape_gap = True
+            text = f"its tape {tape.id!r} has a gap: not all that was done then is on it"
+            self.receipt.warnings.append(text)
 
     def _leftover(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
         if seq not in self.served and not self._spared(data):
@@ -510,6 +542,18 @@ class _Fold:
             for rule, only in self.spared
             if only is None or (only == kind and not by_body)
         )
+
+
+def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:
+    """Take in that a gap began, or what it came to."""
+    row = GapRow(data["since_ns"], data["until_ns"] or None, data["reason"])
+    if row.until_ns is not None:
+        row.exchanges, row.effects = data["exchanges"], data["effects"]
+        row.records = data["records"]
+    if gaps and gaps[-1].until_ns is None:
+        gaps[-1] = row
+    else:
+        _bounded(gaps, row)
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:

@@ -28,7 +28,16 @@ from ..tape.model import (
 from ..tape.retention import Sentence
 from .contract_row import ContractRow
 from .ledger import Effect, describe_outcome
-from .receipt import GateRow, InjectedRow, LimitsRow, OptIn, Receipt, exit_code
+from .receipt import (
+    UNTESTABLE,
+    GapRow,
+    GateRow,
+    InjectedRow,
+    LimitsRow,
+    OptIn,
+    Receipt,
+    exit_code,
+)
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -283,6 +292,7 @@ def render_receipt(receipt: Receipt) -> str:
         )
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+    lines += [_gap(row) for row in receipt.gaps[:_ROWS]]
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
     if receipt.limits is not None:
@@ -351,6 +361,8 @@ def render_receipt(receipt: Receipt) -> str:
             lines.append(
                 f"exit code {code}: its process died, so the end of its log may be missing"
             )
+        elif code == UNTESTABLE and (receipt.gaps or receipt.tape_gap):
+            lines.append(f"exit code {code}: not all was written, so nobody knows")
         elif code:
             lines.append(f"exit code {code}: {_CODES[code]}")
     return "\n".join(lines)
@@ -362,6 +374,16 @@ _CODES = {
     121: "the run diverged from the tape, or was stopped",
     122: "the tape was not used up",
 }
+
+
+def _gap(row: GapRow) -> str:
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.since_ns / 1e9))
+    if row.until_ns is None:
+        return plain(f"GAP since {since}: nobody knows what is missing: {row.reason}", 2 * _WIDTH)
+    lasted = (row.until_ns - row.since_ns) / 1e9
+    what = f"{row.exchanges} exchanges and {row.records} rows of the log are missing"
+    sent = f", {row.effects} effects were sent on unlogged" if row.effects else ""
+    return plain(f"GAP at {since} for {lasted:.1f} s: {what}{sent}: {row.reason}", 2 * _WIDTH)
 
 
 def _told(receipt: Receipt, key: str) -> Sequence[Any]:

@@ -350,12 +350,12 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
     append = running.store.append_durably
     waited: list[Any] = []
 
-    async def slow(*arguments: Any) -> None:
+    async def slow(*arguments: Any, **more: Any) -> None:
         if not waited:
             waited.append(arguments)
             reached.set()
             await go.wait()
-        await append(*arguments)
+        await append(*arguments, **more)
 
     monkeypatch.setattr(running.store, "append_durably", slow)
     asking = asyncio.ensure_future(_ask(running, f"{origin.url}/now", b"pay"))

@@ -1,20 +1,31 @@
-"""A disk that fills while an agent is recorded: nothing is forwarded unrecorded, and nobody hangs."""
+"""A disk that fills while an agent works: as `on_full` says, the store stays readable, and recording goes on by itself."""
 
+import json
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from playhead.store import Store
+from playhead.tape.events import EventKind
 from playhead.tests.support.origins import Origin
+from playhead.timeline import build, render_receipt
 
 _SCRIPT = """
-mount -t tmpfs -o size=2m none "$1" || exit 77
-shift
-exec "$@"
+mount -t tmpfs -o size=$SIZE none "$1" || exit 77
+{commands}
+code=$?
+cp -r "$1/." "$2"
+exit $code
 """
+_PLAYHEAD = f"{shlex.quote(sys.executable)} -m playhead.proxy.cli"
+_AGENT = f"{shlex.quote(sys.executable)} -m playhead.tests.support.full_disk"
 
 
 async def _answer(request: web.Request) -> web.Response:
@@ -22,28 +33,127 @@ async def _answer(request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-def test_a_full_disk_stops_the_recording_and_leaves_nobody_waiting(tmp_path: Path) -> None:
-    """After the store has failed each request is refused at once; the origin sees none of them."""
-    store = tmp_path / "full"
-    store.mkdir()
-    (tmp_path / "large").write_bytes(os.urandom(3 << 20))
-    with Origin({"/x": _answer}) as origin:
-        ask = f"curl -sS -m 10 -o /dev/null -w '%{{http_code}}\\n' {origin.url}/x"
-        agent = f"{ask} --data-binary @{tmp_path}/large; {ask} -d a=1; {ask}; exit 0"
-        playhead = [sys.executable, "-m", "playhead.proxy.cli", "record", "--store", str(store)]
-        inside = ["unshare", "--mount", "--map-root-user", "sh", "-c", _SCRIPT, "sh", str(store)]
-        done = subprocess.run(
-            [*inside, *playhead, "--", "sh", "-c", agent],
+@pytest.fixture(scope="module")
+def origin() -> Iterator[Origin]:
+    with Origin({"/x": _answer}) as made:
+        yield made
+
+
+class Done:
+    """What came of commands on a disk of their own."""
+
+    def __init__(self, folder: Path, commands: str, size: str = "8m") -> None:
+        """Run them; `$1` is the store on the small disk, `$3` a folder elsewhere.
+
+        Skips where there are no mount namespaces.
+        """
+        small, self.store = folder / "small", folder / "copy"
+        for made in (small, self.store):
+            made.mkdir()
+        script = _SCRIPT.format(commands=commands)
+        inside = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh"]
+        self.run = subprocess.run(
+            [*inside, str(small), str(self.store), str(folder)],
+            env={**os.environ, "SIZE": size},
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        if done.returncode == 77 or "unshare failed" in done.stderr:
-            pytest.skip(f"no mount namespaces here: {done.stderr.strip()}")
-        assert origin.requests == ["POST /x"]
-    codes = done.stdout.split()
-    assert codes[1:] == ["424", "424"]
-    assert "Traceback" not in done.stderr
-    assert "cannot write the store" in done.stderr
-    assert done.returncode == 2
+        if self.run.returncode == 77 or "unshare failed" in self.run.stderr:
+            pytest.skip(f"no mount namespaces here: {self.run.stderr.strip()}")
+        assert "Traceback" not in self.run.stderr, self.run.stderr
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the agent said last."""
+        assert self.run.stdout, self.run.stderr
+        found: dict[str, Any] = json.loads(self.run.stdout.splitlines()[-1])
+        return found
+
+
+def _recording(origin: Origin, on_full: str) -> str:
+    return (
+        f'echo "on_full: {on_full}" > "$3/c.yaml"\n'
+        f'{_PLAYHEAD} record -c "$3/c.yaml" --store "$1" --run r --'
+        f' {_AGENT} agent {origin.url}/x "$1" {on_full}'
+    )
+
+
+def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path, origin: Origin) -> None:
+    """`stop`: the origin sees nothing unrecorded, the store stays readable, recording goes on, and the gap is told."""
+    done = Done(tmp_path, _recording(origin, "stop"))
+    told = done.told
+    assert told["before"] == [200, 200]
+    assert told["refused"]
+    assert told["full"] == [424, 424]
+    assert told["shown"] >= 2
+    assert told["again"]
+    assert told["after"] == [200]
+    assert done.run.returncode == 2
+    assert "cannot write the store" in done.run.stderr
+    with Store.open(done.store, readonly=True) as store:
+        info = store.get_run("r")
+        receipt = build(store, info)
+        # What the origin was asked for after the disk was full is all there.
+        assert len(store.seqs(info)) >= 4
+        assert store.find_broken_link(info) is None
+    (gap,) = receipt.gaps
+    assert gap.until_ns is not None
+    assert gap.until_ns > gap.since_ns
+    assert gap.records
+    assert gap.effects == 0
+    assert "GAP at" in render_receipt(receipt)
+
+
+def test_a_full_disk_lets_requests_pass_with_a_gap(tmp_path: Path, origin: Origin) -> None:
+    """`pass`: the agent notices nothing; the receipt says how many exchanges and unlogged effects are missing."""
+    done = Done(tmp_path, _recording(origin, "pass"))
+    told = done.told
+    assert (told["before"], told["full"], told["after"]) == ([200, 200], [200, 200], [200])
+    assert told["again"]
+    assert done.run.returncode == 0
+    with Store.open(done.store, readonly=True) as store:
+        info = store.get_run("r")
+        receipt = build(store, info)
+        kept = len(store.seqs(info))
+        asked = max(store.seqs(info))
+        kinds = [event.kind for event in store.events(info)]
+        assert store.find_broken_link(info) is None
+    assert kinds[-1] is EventKind.SEALED
+    (gap,) = receipt.gaps
+    assert gap.exchanges == asked - kept
+    assert gap.effects == 1
+    row = receipt.to_json()["gaps"][0]
+    assert (row["exchanges"], row["effects"]) == (gap.exchanges, 1)
+    assert "1 effects were sent on unlogged" in render_receipt(receipt)
+
+
+def test_a_playback_goes_on_where_the_disk_is_full(tmp_path: Path, origin: Origin) -> None:
+    """What the tape has is served; verdicts that were not written are a gap, and it is not called faithful."""
+    commands = (
+        f'echo "reads: [{{match: {origin.url}/x, repeat: last}}]" > "$3/c.yaml"\n'
+        f'{_PLAYHEAD} record --quiet --store "$1" --run r -- {_AGENT} poller {origin.url}/x\n'
+        f'{_PLAYHEAD} replay --no-sandbox -c "$3/c.yaml" --store "$1" r --'
+        f' {_AGENT} player {origin.url}/x "$1"'
+    )
+    done = Done(tmp_path, commands)
+    assert done.told == {"seen": [200]}
+    assert done.run.returncode == 125, done.run.stderr
+    with Store.open(done.store, readonly=True) as store:
+        receipt = build(store, store.get_run("r@1"))
+    assert receipt.gaps
+    assert receipt.faithful is False
+    assert "GAP at" in done.run.stderr
+
+
+def test_a_ballast_makes_room_to_delete(tmp_path: Path) -> None:
+    """On a disk that is full to the last byte `gc` deletes; the ballast is back once there is room."""
+    done = Done(tmp_path, f'{_AGENT} delete "$1"', size="6m")
+    assert done.told == {
+        "stood": 1 << 20,
+        "without": "refused",
+        "gone": 5,
+        "left": 0,
+        "back": 1 << 20,
+    }

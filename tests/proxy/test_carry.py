@@ -297,6 +297,21 @@ def test_nothing_is_published_of_which_a_record_could_not_be_written(tmp_path: P
     _is_empty(tmp_path)
 
 
+def test_what_an_outage_swallowed_is_not_published(tmp_path: Path) -> None:
+    """Writing goes on by itself afterwards: the run would be short, and look whole."""
+    with Store.open(tmp_path) as store:
+        with store.take_in() as intake:
+            number = intake.begin("short")
+            intake.put_event(number, EVENT)
+            store.writer._fail("the disk was full for a moment")
+            store.writer.call(lambda _: None)
+            store.writer.failed = None
+            run = RunInfo(number, RunId("short"), "record", 1, RunStatus.SEALED)
+            with pytest.raises(StoreError, match="could not be written"):
+                intake.publish([run])
+        assert store.runs() == []
+
+
 # ---- JSON lines --------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Several processes and one store, and what is left of a process that was killed."""
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +17,16 @@ import lmdb
 import psutil
 import pytest
 
+from playhead.config import Config, Retention
 from playhead.proxy.cli import main
+from playhead.proxy.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.layout import pair_key
+from playhead.store.owners import take_file
 from playhead.tape.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
-from playhead.tests.support.process import read_json
+from playhead.tests.support.process import read_json, wait_until
 from playhead.tests.support.store_child import nth
 
 KILLS = 100 if os.environ.get("PLAYHEAD_FULL") else 10
@@ -31,12 +36,11 @@ PROCESSES, RUNS, EXCHANGES = 8, 5, 20
 class Child:
     """A process that writes; it begins when told to."""
 
-    def __init__(self, *arguments: object) -> None:
-        self.process = prepared.start(
-            [sys.executable, "-m", store_child.__name__, *map(str, arguments)],
-            imports=("playhead.store", "playhead.tests.support.exchanges"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+    def __init__(self, *arguments: object, inside: tuple[str, ...] = ()) -> None:
+        command = [sys.executable, "-m", store_child.__name__, *map(str, arguments)]
+        imports = () if inside else ("playhead.store", "playhead.tests.support.exchanges")
+        self.process: subprocess.Popen[bytes] = prepared.start(
+            [*inside, *command], imports=imports, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         self.lines: list[str] = []
         """What it was told is durable."""
@@ -69,9 +73,14 @@ class Child:
 
 
 @contextlib.contextmanager
-def children(*all_arguments: tuple[object, ...]) -> Iterator[list[Child]]:
-    """Start processes at once; none is left behind."""
-    started = [Child(*arguments) for arguments in all_arguments]
+def children(
+    *all_arguments: tuple[object, ...], inside: tuple[str, ...] = ()
+) -> Iterator[list[Child]]:
+    """Start processes at once; none is left behind.
+
+    inside: the command that they are started with.
+    """
+    started = [Child(*arguments, inside=inside) for arguments in all_arguments]
     try:
         yield started
     finally:
@@ -180,6 +189,47 @@ def test_many_processes_write_one_store_at_once(store_dir: Path) -> None:
             assert store.find_broken_link(info) is None
 
 
+async def write_old(store: Store) -> None:
+    """A run that ended long ago."""
+    run = await store.create_run("old", mode="record", at_ns=1)
+    for seq in range(1, 11):
+        await store.save(run.number, partial(make_record, nth("old", seq)))
+    await store.seal(run, reason="test", at_ns=2)
+
+
+@pytest.mark.timeout(120)
+def test_runs_are_deleted_while_many_processes_write(store_dir: Path) -> None:
+    """A `gc` loop beside writers: what is old goes, nothing that is written is lost or there twice."""
+    config = Config(store=store_dir, retention=Retention(keep_s=3600.0))
+    arguments = ("runs", store_dir, "run", RUNS, EXCHANGES)
+    deleted = 0
+    with children(*[arguments] * PROCESSES) as started:
+        for child in started:
+            child.begin()
+        rounds = 0
+        while rounds < 3 or any(child.process.poll() is None for child in started):
+            with Store.open(store_dir) as store:
+                asyncio.run(write_old(store))
+            found = collect(config, dry_run=False)
+            deleted += sum(one.goes for one in found.sentences)
+            rounds += 1
+        outputs = [child.process.communicate(timeout=60)[0].decode().split() for child in started]
+        assert [child.process.returncode for child in started] == [0] * PROCESSES
+    names = list(itertools.chain.from_iterable(outputs))
+    assert len(set(names)) == len(names) == PROCESSES * RUNS
+    assert deleted == rounds
+    with Store.open(store_dir) as store:
+        runs = store.runs()
+        assert sorted(run.id for run in runs) == sorted(names)
+        assert len({run.number for run in runs}) == len(runs)
+        for info in runs:
+            assert info.status is RunStatus.SEALED
+            assert list(store.exchanges(info)) == [
+                nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
+            ]
+            assert store.find_broken_link(info) is None
+
+
 # ---- runs of a process that is not there any more ----------------------------------------------
 
 
@@ -236,13 +286,68 @@ async def test_runs_of_living_processes_are_left_alone(store_dir: Path, nobody: 
     """Only what nobody writes any more is closed."""
     with opened_by(nobody, store_dir) as store:
         await write_run(store, "dead")
-    with Store.open(store_dir) as store:
+    alive = take_file(store_dir)
+    # Its process id means nothing here, as that of a process in another container.
+    with opened_by(replace(nobody, file=alive.name), store_dir) as store:
         await write_run(store, "mine")
     with Store.open(store_dir) as store:
         statuses = {run.id: run.status for run in store.runs()}
         assert statuses == {"dead": RunStatus.RECOVERED, "mine": RunStatus.OPEN}
         await store.save(2, lambda: make_record(make_exchange(6)))
         assert store.find_broken_link(store.get_run("mine")) is None
+    alive.close()
+    with Store.open(store_dir) as store:
+        assert store.get_run("mine").status is RunStatus.RECOVERED
+
+
+def test_a_process_in_another_container_is_seen_to_be_there(store_dir: Path) -> None:
+    """It has process ids of its own; its run is not taken for dead while it is written, and is once it has died."""
+    inside = ("unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no process namespaces here")
+    with children(("endless", store_dir, "r"), inside=inside) as (child,):
+        child.begin()
+        for _ in range(5):
+            child.read()
+        for _ in range(2):
+            with Store.open(store_dir) as store:
+                info = store.get_run("r")
+                assert info.owner is not None
+                assert info.owner.pid < 10, "its id there"
+                assert info.status is RunStatus.OPEN
+                assert store.owner_alive(info)
+            child.read()
+        child.kill()
+        # The process inside may outlive the one that was killed by a moment.
+        with Store.open(store_dir, readonly=True) as store:
+            wait_until(lambda: not store.owner_alive(info))
+        with Store.open(store_dir) as store:
+            check_recovered(store, child)
+
+
+async def test_a_store_of_an_earlier_version_keeps_its_owners(store_dir: Path) -> None:
+    """A run whose row names no file is judged by process id and start time, as it was then."""
+    me = Owner(os.getpid(), psutil.Process().create_time())
+    with opened_by(me, store_dir) as store:
+        await write_run(store, "r")
+    with Store.open(store_dir) as store:
+        assert store.get_run("r").status is RunStatus.OPEN
+
+
+def test_files_of_dead_owners_are_swept(store_dir: Path) -> None:
+    """A kill leaves one; the next opening removes it, and none of the living."""
+    folder = store_dir / "owners"
+    with children(("endless", store_dir, "r")) as (child,):
+        child.begin()
+        child.read()
+        (living,) = folder.iterdir()
+        with Store.open(store_dir):
+            assert living in folder.iterdir()
+            assert len(list(folder.iterdir())) == 2
+        assert list(folder.iterdir()) == [living]
+        child.kill()
+    with Store.open(store_dir) as store:
+        assert [file.name for file in folder.iterdir()] == [store._database.owner_file]
 
 
 async def test_a_damaged_log_does_not_keep_the_store_from_opening(

@@ -57,7 +57,8 @@ def held(folder: Path, key: StoreKey | None) -> tuple[object, ...]:
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name.partition("-")[0] for path in folder.iterdir()}
+    """What is there, but for the folder of who has it open, which holds nothing of what was said."""
+    return {path.name.partition("-")[0] for path in folder.iterdir()} - {"owners"}
 
 
 @WAYS
@@ -451,6 +452,7 @@ COMMANDS = [
     (("export", "r", "--tape", "FILE"), 2),
     (("import", "--jsonl", "FILE"), 2),
     (("contracts", "r"), 2),
+    (("archive",), 2),
     (("gc",), 2),
     (("erase", "--yes", "r"), 2),
     (("label", "r"), 2),

@@ -11,6 +11,7 @@ from blake3 import blake3
 from playhead.store import Store, StoreKey, StoreUnwritable
 from playhead.store.body_files import BodyFiles, Partial
 from playhead.store.errors import LogCorrupt
+from playhead.store.owners import take_file
 from playhead.store.vault import Vault, open_vault
 from playhead.tape.model import Chunk, Spilled
 
@@ -133,6 +134,9 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         spool = store.spool()
         spool.write(b"x")
+    alive = take_file(store_dir)
+    theirs = store_dir / "bodies" / f"partial-{alive.name}-1"
+    theirs.write_bytes(b"half")
     ended = await asyncio.create_subprocess_exec("true")
     await ended.wait()
     dead = ended.pid
@@ -143,4 +147,7 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     spool.drop()
     await asyncio.sleep(0)
     assert gone.name not in left
-    assert any(name.startswith(f"partial-{os.getpid()}-") for name in left)
+    assert left == [theirs.name], "and what it had left itself, before it let go of the store"
+    alive.close()
+    with Store.open(store_dir):
+        assert not theirs.exists()

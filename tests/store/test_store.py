@@ -36,6 +36,7 @@ from playhead.store import (
     UnknownRun,
 )
 from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
+from playhead.store.owners import take_file
 from playhead.tape.codec import encode_exchange
 from playhead.tape.events import Event, EventKind, vouched
 from playhead.tape.model import Exchange, Fingerprint
@@ -82,11 +83,19 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
-        self.store = Store.open(self.folder, key=self.key)
+        self.owner = take_file(self.folder)
+        self.store = self.open()
         self.model: dict[str, ModelRun] = {}
+
+    def open(self) -> Store:
+        """Open the store; its runs belong to somebody who outlives that."""
+        store = Store.open(self.folder, key=self.key)
+        store._runs.owner = replace(store._runs.owner, file=self.owner.name)
+        return store
 
     def teardown(self) -> None:
         self.store.close()
+        self.owner.close()
         self.loop.close()
         shutil.rmtree(self.folder)
 
@@ -213,7 +222,7 @@ class StoreMachine(RuleBasedStateMachine):
         if readonly:
             with Store.open(self.folder, readonly=True, key=self.key) as self.store:
                 self.agree()
-        self.store = Store.open(self.folder, key=self.key)
+        self.store = self.open()
 
     # ---- reading
 

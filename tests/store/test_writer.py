@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.store import Record, RunInfo, Store, StoreUnwritable, opening
+from playhead.store import Record, RunInfo, Store, StoreUnwritable, opening, writer
+from playhead.store.room import Room
 from playhead.tape.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until
@@ -110,14 +111,15 @@ async def test_a_waiter_that_was_cancelled_harms_nobody(store: Store) -> None:
 
 
 async def test_closing_writes_what_is_left(store_dir: Path) -> None:
-    """Also what nobody waits for."""
+    """Also what nobody waits for; a run whose process let go of the store is recovered."""
     store = Store.open(store_dir)
     run = await open_run(store)
     for number in range(100):
         store.append(run.number, noted(number))
     store.close()
     with Store.open(store_dir) as again:
-        assert len(again.events(run)) == 101
+        kinds = [event.kind for event in again.events(run)]
+        assert kinds[1:] == [EventKind.NOTED] * 100 + [EventKind.RECOVERED]
 
 
 async def test_records_are_made_before_the_transaction_begins(store: Store) -> None:
@@ -234,7 +236,11 @@ def check_whole(store: Store, run: RunInfo, acknowledged: list[int], failed: lis
 async def test_a_full_map_fails_the_batch_and_all_that_follows(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting futures get StoreUnwritable with a hint, later operations are refused, reading goes on."""
+    """Waiting futures get StoreUnwritable with a hint, later operations are refused, reading goes on.
+
+    What says how a run stands, and what another process asks, is tried all the same.
+    """
+    monkeypatch.setattr(writer, "_AGAIN_S", 1000.0)
     monkeypatch.setattr(opening, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
@@ -245,13 +251,14 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
             lambda: store.append(run.number, noted("x")),
             lambda: store.append_durably(run.number, noted("x")),
             lambda: store.save(run.number, lambda: make_record(make_exchange())),
-            lambda: store.seal(run, reason="x", at_ns=1),
-            lambda: store.ask(run, "seal"),
+            lambda: store.create_run("other", mode="record", at_ns=1),
         ):
             with pytest.raises(StoreUnwritable, match="cannot write the store") as caught:
                 refused()
             assert "free space" in caught.value.hint
+        assert store.writer.take_lost(run.number) >= len(failed) + 3
         check_whole(store, run, acknowledged, failed)
+        await store.seal(run, reason="x", at_ns=1)
     monkeypatch.undo()
     with Store.open(store_dir) as again:
         check_whole(again, again.get_run("r"), acknowledged, failed)
@@ -260,9 +267,13 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
 
 
 async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
-    store_dir: Path, caplog: pytest.LogCaptureFixture
+    store_dir: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit on the size of files stands in for the disk: a write ends with an error in the middle."""
+    """A limit on the size of files stands in for the disk: a write ends with an error in the middle.
+
+    Once there is room writing goes on by itself.
+    """
+    monkeypatch.setattr(writer, "_AGAIN_S", 0.05)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Store.open(store_dir) as store:
         run = await open_run(store)
@@ -274,10 +285,60 @@ async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert acknowledged
         check_whole(store, run, acknowledged, failed)
-        with pytest.raises(StoreUnwritable):  # room again, but its owner has to start anew
-            store.append(run.number, noted("x"))
+        wait_until(lambda: store.writer.failed is None)
+        await store.save(run.number, lambda: make_record(make_exchange(9000)))
+        assert store.find_broken_link(run) is None
     with Store.open(store_dir) as again:
-        check_whole(again, again.get_run("r"), acknowledged, failed)
+        info = again.get_run("r")
+        assert again.seqs(info) == [*acknowledged, 9000]
+        assert again.find_broken_link(info) is None
+
+
+async def test_recording_stops_before_the_disk_is_full(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With little room left only what says how a run stands is written; deleting is tried too."""
+    monkeypatch.setattr(writer, "_LOOK_S", 0.0)
+    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        old = await open_run(store, "old")
+        await store.seal(old, reason="x", at_ns=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Room, "lacking", lambda *_, **__: 1 << 20)
+            with pytest.raises(StoreUnwritable, match="full but for 1024 KiB"):
+                await store.append_durably(run.number, noted("refused"))
+            with pytest.raises(StoreUnwritable):
+                store.append(run.number, noted("refused at once"))
+            await store.append_durably(run.number, noted("vital"), vital=True)
+            assert store.delete_runs([old]) > 0
+            assert store.writer.failed is not None
+        wait_until(lambda: store.writer.failed is None)
+        assert store.writer.outages == 1
+        assert store.writer.take_lost(run.number) == 2
+        await store.append_durably(run.number, noted("after"))
+        texts = [event.data["text"] for event in store.events(run)[1:]]
+        assert texts == ["vital", "after"]
+        assert store.find_broken_link(run) is None
+
+
+def test_unused_pages_of_the_file_are_room(store_dir: Path) -> None:
+    """On a disk that is full a store from which much was deleted can still be written."""
+    with Store.open(store_dir) as store:
+        meta = store._database.tables["meta"]
+        room = store.writer._room
+        store.writer.call(lambda txn: txn.put(b"large", bytes(6 << 20), db=meta))
+        assert room._unused() < 1 << 20
+        store.writer.call(lambda txn: txn.delete(b"large", db=meta))
+        assert 6 << 20 <= room._unused() < 7 << 20
+
+
+@pytest.mark.parametrize("power", [False, True])
+def test_the_strict_setting_flushes_the_meta_page_too(store_dir: Path, power: bool) -> None:
+    """`durability: power` costs a second flush; nothing else changes."""
+    with Store.open(store_dir, power=power) as store:
+        flags = store._database.environment.flags()
+        assert (flags["sync"], flags["metasync"], flags["writemap"]) == (True, power, False)
 
 
 async def test_a_store_that_cannot_be_written_keeps_no_frames(

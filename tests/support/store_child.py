@@ -1,7 +1,7 @@
 """A process that writes a store, for the tests that share one, watch one, or kill its writer.
 
     store_child runs STORE NAME RUNS EXCHANGES     write runs side by side and end; prints their names
-    store_child endless STORE NAME                 write until killed; prints what it was told is durable
+    store_child endless STORE NAME [power]         write until killed; prints what it was told is durable
     store_child reindex STORE NAME EXCHANGES       replace a run's index until killed; prints each one's letter
 
 It waits for a line on stdin first, so that starting it costs nothing when it matters.
@@ -89,7 +89,7 @@ def say(line: str) -> None:
 def main() -> None:
     what, folder, name, *counts = sys.argv[1:]
     sys.stdin.readline()
-    with Store.open(Path(folder)) as store:
+    with Store.open(Path(folder), power=counts == ["power"]) as store:
         if what == "runs":
             asyncio.run(write_runs(store, name, *map(int, counts)))
         elif what == "reindex":

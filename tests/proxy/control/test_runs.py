@@ -128,7 +128,7 @@ async def test_a_run_is_stopped_even_if_nothing_can_be_written(
     """The disk is full: who asked is told, with 503, and nothing is let out all the same."""
     await _ask(api, origin.url)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise StoreUnwritable("the disk is full", "free space")
 
     with monkeypatch.context() as patch:

@@ -799,7 +799,7 @@ async def test_what_is_not_written_yet_is_bounded(store_dir: Path) -> None:
             (flight,) = running.session("tape").flights
             assert isinstance(flight.conversation, Kept)
             kept = flight.conversation
-            running.store.writer.submit = slow  # type: ignore[method-assign]
+            running.store.writer.submit = slow  # type: ignore[method-assign, assignment]
 
             async def flood() -> None:
                 for number in range(count):
