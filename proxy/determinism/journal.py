@@ -4,6 +4,7 @@ Written: a file of records for each process, in the order of its looks; what its
 Kept and read: for each process its looks lane by lane. `python/playhead_preload/clock.py` says how both are laid out.
 """
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,9 +16,10 @@ from ...tape.codec import BadRecord
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")
 _VALUE = Struct("<Q")
+_PROCESS = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 _PIECE_BYTES = 256 << 10
 """Of one event."""
-_MOST_BYTES = 256 << 20
+_MOST_BYTES = 64 << 20
 """Of the journal of one process, unpacked."""
 
 
@@ -54,7 +56,11 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
     packed: dict[str, bytearray] = {}
     for row in rows:
         process, looks = row.get("process"), row.get("looks")
-        if not isinstance(process, str) or not isinstance(looks, bytes) or "/" in process:
+        if (
+            not isinstance(process, str)
+            or not _PROCESS.fullmatch(process)
+            or type(looks) is not bytes
+        ):
             raise BadRecord("not a piece of a journal")
         packed.setdefault(process, bytearray()).extend(looks)
     for process, data in packed.items():

@@ -75,20 +75,20 @@ class Kit:
         """
         if level == OFF:
             return None
-        basis, journal = _read(store, tape)
-        if basis is None:
-            return None
-        if level == SEED:
-            basis = replace(basis, level=SEED)
-        kit = cls(basis, recorded=True)
+        kit = None
         try:
-            if basis.level == FULL:
+            basis, journal = _read(store, tape)
+            if basis is None:
+                return None
+            kit = cls(basis if level != SEED else replace(basis, level=SEED), recorded=True)
+            if kit.basis.level == FULL:
                 write_journals(journal, kit._tape)
         except (BadRecord, OSError) as error:
-            kit.close()
+            if kit is not None:
+                kit.close()
             raise EngineError(
-                f"the clock of run {str(tape.id)!r} cannot be laid out: {error}",
-                "replay it with --determinism seed, or off",
+                f"clock and randomness of run {str(tape.id)!r} cannot be repeated: {error}",
+                "replay it with --determinism off",
             ) from error
         return kit
 
@@ -107,6 +107,10 @@ class Kit:
         }
         paths = [str(_PYTHON), *filter(None, [environ.get("PYTHONPATH")])]
         made["PYTHONPATH"] = os.pathsep.join(paths)
+        require = f'--require "{_NODE}"'
+        made["NODE_OPTIONS"] = " ".join([*filter(None, [environ.get("NODE_OPTIONS")]), require])
+        # For children that are given other variables.
+        made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
 
     def report(self, command: Sequence[str]) -> Report:
@@ -136,8 +140,21 @@ def _read(store: Store, tape: RunInfo) -> tuple[Basis | None, list[Mapping[str, 
         if event.kind is EventKind.JOURNAL:
             journal.append(event.data)
         elif event.kind is EventKind.NOTED and "basis" in event.data:
-            basis = Basis(**event.data["basis"])
+            basis = _basis(event.data["basis"])
     return basis, journal
+
+
+def _basis(row: Any) -> Basis:
+    """Read what the log keeps of it. Raises: BadRecord."""
+    match row:
+        case {
+            "level": "seed" | "full" as level,
+            "seed": bytes(seed),
+            "hash_seed": str(hash_seed),
+            "start_ns": int(start_ns),
+        }:
+            return Basis(level, seed, hash_seed, start_ns)
+    raise BadRecord("not what a recording was made with")
 
 
 def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:

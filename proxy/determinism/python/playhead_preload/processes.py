@@ -15,10 +15,12 @@ _NAMES = (
     "PLAYHEAD_NOTES",
     "PLAYHEAD_TAPE",
     "PLAYHEAD_START",
+    "PLAYHEAD_NODE",
+    "PLAYHEAD_PYTHON",
     "PYTHONHASHSEED",
 )
 _VALUES = {name: os.environ[name] for name in _NAMES if name in os.environ}
-_PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
 _NODE = os.environ.get("PLAYHEAD_NODE", "")
 
 
@@ -86,10 +88,9 @@ def _variables(environ, program):
     made.update(_VALUES)
     made["PLAYHEAD_LANE"] = _child(program)
     paths = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
-    if _PYTHON not in paths:
+    if _PYTHON and _PYTHON not in paths:
         made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *paths])
     if _NODE and _NODE not in made.get("NODE_OPTIONS", ""):
-        made["PLAYHEAD_NODE"] = _NODE
         made["NODE_OPTIONS"] = (made.get("NODE_OPTIONS", "") + " " + _NODE).strip()
     return made
 
