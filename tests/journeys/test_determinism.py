@@ -1,8 +1,9 @@
 """`record --determinism` and `replay`: an agent that puts time and chance into its requests is replayed exactly."""
 
 import json
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,8 @@ from aiohttp import web
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 
-AGENT = [
-    sys.executable,
-    "-W",
-    "ignore",
-    str(Path(__file__).parents[1] / "support/looking/looks.py"),
-]
+LOOKING = Path(__file__).parents[1] / "support" / "looking"
+AGENT = [sys.executable, "-W", "ignore", str(LOOKING / "looks.py")]
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
 KEY = "0123456789abcdef" * 4
 
@@ -57,12 +54,12 @@ class Launcher:
     url: str
     folder: Path
 
-    def __call__(self, *words: str) -> Told:
+    def __call__(self, *words: str, agent: Sequence[str] = AGENT) -> Told:
         file = self.folder / "receipt.json"
         flags = ["--store", str(self.folder / "store"), "--receipt", str(file)]
         environ = {"ORIGIN": self.url, "PLAYHEAD_ENCRYPTION_KEY": KEY}
         environ["TMPDIR"] = str(self.folder)
-        done = playhead(words[0], *flags, *words[1:], "--", *AGENT, env=environ)
+        done = playhead(words[0], *flags, *words[1:], "--", *agent, env=environ)
         said = json.loads(done.stdout) if done.stdout.startswith("[") else None
         return Told(done.returncode, said, done.stderr, json.loads(file.read_text()))
 
@@ -109,6 +106,20 @@ def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> N
     replayed = launcher("replay", "--no-sandbox", "--determinism", "off", "tape")
     assert (replayed.code, replayed.receipt["determinism"]) == (121, None)
     assert replayed.receipt["level"].startswith("3:")
+
+
+def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
+    """With its `fetch`, which before version 24 knows no proxy."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node on this machine")
+    agent = [node, str(LOOKING / "looks.mjs")]
+    recorded = launcher("record", "--run", "node", "--determinism", "full", agent=agent)
+    replayed = launcher("replay", "--no-sandbox", "node", agent=agent)
+    assert recorded.receipt["requests"] == len(recorded.said) > 0
+    assert replayed.said == recorded.said
+    assert replayed.receipt["matched"] == {"exact": len(recorded.said)}
+    assert replayed.receipt["level"].startswith("4:")
 
 
 def test_nothing_of_it_is_left_behind_in_the_clear(recorded: Told, folder: Path) -> None:

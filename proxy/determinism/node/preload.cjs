@@ -15,7 +15,7 @@ function start() {
   const parts = [];
   if ((env.PLAYHEAD_CLOCK || 'off') !== 'off') parts.push('clock');
   if (env.PLAYHEAD_SEED) parts.push('entropy');
-  for (const part of [...parts, 'processes']) {
+  for (const part of [...parts, 'processes', 'proxy']) {
     try {
       require(`./${part}.cjs`).start();
     } catch (error) {

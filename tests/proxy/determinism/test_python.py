@@ -200,6 +200,22 @@ def test_processes_that_a_shell_starts_are_told_apart() -> None:
     assert len(set(recorded.out.split())) == 2
 
 
+def test_aiohttp_follows_the_proxy_unless_it_is_told_not_to() -> None:
+    """Its default session would go past it."""
+    program = script(
+        """
+        import aiohttp, asyncio
+        async def main():
+            for given in ({}, {"trust_env": False}):
+                async with aiohttp.ClientSession(**given) as session:
+                    print(session.trust_env)
+        asyncio.run(main())
+        """
+    )
+    ran = run(new_kit(), sys.executable, *program, HTTPS_PROXY="http://127.0.0.1:1")
+    assert ran.out.split() == ["True", "False"]
+
+
 def test_a_preload_that_fails_stops_nobody(tmp_path: Path) -> None:
     """The program runs as without it, and one line says so."""
     kit = new_kit()

@@ -21,7 +21,7 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import hooks, lanes, notes, processes
+    from . import hooks, lanes, notes, processes, proxy
 
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
     parts = []
@@ -33,7 +33,7 @@ def start():
         from . import entropy
 
         parts.append(entropy)
-    for part in [lanes, *parts, processes]:
+    for part in [lanes, *parts, processes, proxy]:
         try:
             part.start()
         except Exception as error:
