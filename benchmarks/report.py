@@ -8,20 +8,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promise of the project: `value` is to be at most `limit`."""
+    """A promise of the project: `value` is to be at most `limit`, or at least."""
 
     name: str
     limit: float
     value: float | None
     """None: it could not be measured."""
     unit: str = "x"
+    least: bool = False
+    """Whether `limit` is the least that `value` is to be."""
 
     @property
     def result(self) -> str:
         """Say `met`, `missed` or `not measured`."""
         if self.value is None:
             return "not measured"
-        return "met" if self.value <= self.limit else "MISSED"
+        met = self.value >= self.limit if self.least else self.value <= self.limit
+        return "met" if met else "MISSED"
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ def render_bars(bars: Sequence[Bar]) -> str:
     rows = [
         (
             bar.name,
-            f"<= {bar.limit:g} {bar.unit}",
+            f"{'>=' if bar.least else '<='} {bar.limit:g} {bar.unit}",
             "-" if bar.value is None else f"{bar.value:.4g} {bar.unit}",
             bar.result,
         )

@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing.
+Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -30,6 +30,7 @@ import nearest
 import pace
 import redact
 import sealing
+import storing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
 from report import Bar, Section, render, render_bars
@@ -48,6 +49,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "nearest": nearest.nearest,
     "redact": redact.redact,
     "sealing": sealing.sealing,
+    "store": storing.storing,
 }
 _ROUNDS = {
     "record": 5,
@@ -63,6 +65,7 @@ _ROUNDS = {
     "nearest": 20,
     "redact": 15,
     "sealing": 15,
+    "store": 1,
 }
 _MOST_ROUNDS = 50
 

@@ -117,7 +117,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     hold_alone(config.store, "erasing").close()
     with open_store(config) as store:
         gone = _line(store, store.get_run(name))
-        store.delete_runs(gone)
+        store.erase_runs(gone)
         store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
     with ProgressBar("compacting") as progress:
         compact(config.store, progress)

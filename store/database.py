@@ -90,6 +90,10 @@ class Database:
         """Make a row, outside a transaction where there is much in it."""
         return Row(self.tables[table], *self.vault.seal(table, key, value))
 
+    def append_row(self, transaction: lmdb.Transaction, row: Row) -> None:
+        """Put a row that comes behind all others of its table."""
+        transaction.put(row.place, row.value, db=row.table, append=True)
+
     def put_row(self, transaction: lmdb.Transaction, row: Row, *, overwrite: bool = True) -> bool:
         """Put a row that was made; say whether it was."""
         return transaction.put(row.place, row.value, db=row.table, overwrite=overwrite)
@@ -114,6 +118,20 @@ class Database:
         place = self.vault.place(table, key)
         data = transaction.get(place, db=self.tables[table])
         return None if data is None else self.vault.open(table, place, bytes(data))
+
+    def read_from(self, transaction: lmdb.Transaction, table: str, key: bytes) -> Iterator[bytes]:
+        """Read the value of a row, if it is there, and of those behind it whose keys begin with its key.
+
+        Raises: BadRecord, where the seal of one is broken.
+        """
+        place = self.vault.place(table, key)
+        with transaction.cursor(self.tables[table]) as cursor:
+            if not cursor.set_key(place):
+                return
+            for at, data in cursor.iternext():
+                if not bytes(at).startswith(place):
+                    return
+                yield self.vault.open(table, bytes(at), bytes(data))
 
     def find(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         """Find the value of a row that nobody can name better than by its table.
@@ -150,12 +168,22 @@ class Database:
 
         first: where to begin; the run's first key where it is not given.
         """
-        prefix = number_key(run)
+        return self._walk(transaction, table, number_key(run), first)
+
+    def places_under(
+        self, transaction: lmdb.Transaction, table: str, key: bytes
+    ) -> Iterator[bytes]:
+        """Walk the places of the rows whose keys begin with a whole key."""
+        return self._walk(transaction, table, self.vault.place(table, key))
+
+    def _walk(
+        self, transaction: lmdb.Transaction, table: str, prefix: bytes, first: bytes | None = None
+    ) -> Iterator[bytes]:
         with transaction.cursor(self.tables[table]) as cursor:
             more = cursor.set_range(first or prefix)
             while more:
                 key = bytes(cursor.key())
-                if key[:8] != prefix:
+                if not key.startswith(prefix):
                     return
                 yield key
                 more = cursor.next()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import lmdb
 
@@ -13,11 +14,14 @@ from . import bodies
 from .database import Database, Row
 from .errors import LogCorrupt
 from .file_uses import files_row
+from .lanes import Lanes, Place, Stored
 from .layout import fingerprint_key, number_key, pair_key
 from .log import EventLog
 from .messages import Messages
+from .openings import Openings
 from .origins import Origins
 from .runs import RunInfo
+from .values import KEY_BYTES, Values
 from .writer import Operation
 
 
@@ -35,6 +39,21 @@ class Record:
     """
 
 
+class _Prepared(NamedTuple):
+    """An exchange as it is going to be put."""
+
+    run: int
+    record: Record
+    place: Place
+    value: bytes
+    """Its record on disk."""
+    opening: bytes | None
+    """That of the opening that it makes."""
+    rows: Sequence[Row]
+    raw: Row
+    final: bool
+
+
 class Exchanges:
     """The table `exchanges`, and the rows of others that go with each."""
 
@@ -45,6 +64,17 @@ class Exchanges:
         self._log = log
         self._origins = origins
         self._messages = messages
+        self._values = Values(database)
+        self._lanes = Lanes()
+        self._openings = Openings(database, self._values)
+        self._passing: set[tuple[int, int]] = set()
+        """Run and seq of what is going to be written again."""
+        database.forgetting += [self._lanes.clear, self._passing.clear]
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        self._lanes.drop(run)
+        self._passing -= {key for key in self._passing if key[0] == run}
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
         """Write an exchange with its outcome event; the future is done once both are durable.
@@ -57,64 +87,96 @@ class Exchanges:
         """Write an exchange with its outcome event; nobody waits."""
         self._database.writer.append(lambda: self._prepare(run, make()))
 
-    def _prepare(self, run: int, record: Record) -> Operation:
+    def take(self, run: int, record: Record) -> None:
+        """Write an exchange that is final though its outcome event may come by itself; nobody waits."""
+        self._database.writer.append(lambda: self._prepare(run, record, final=True))
+
+    def _prepare(self, run: int, record: Record, *, final: bool = False) -> Operation:
         exchange = record.exchange
         encoded = encode_exchange(exchange)
         if record.outcome is not None:
+            final = True
             said = b""
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
             record = replace(record, outcome=vouched(record.outcome, encoded, said))
-        used = fingerprint_key(run, exchange.fingerprint, exchange.seq)
-        value = bodies.pack(encoded)
+        find = self._openings.find
+        place = self._lanes.place(run, exchange.seq, exchange.request, encoded, find, final=final)
+        if place.opens:
+            assert place.on is not None
+            self._openings.keep(place.on)
         row = self._database.row
-        rows = [
-            row("exchanges", pair_key(run, exchange.seq), value),
-            row("fingerprints", used, b""),
-        ]
+        rows = [row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b"")]
         if exchange.spilled:
             rows.append(files_row(self._database, run, exchange))
-        raw = row("raws", number_key(run) + record.raw, exchange.fingerprint)
-        return lambda txn: self._save(txn, run, record, rows, raw)
+        prepared = _Prepared(
+            run,
+            record,
+            place,
+            _pack(place),
+            bodies.pack(encoded) if place.opens else None,
+            rows,
+            row("raws", number_key(run) + record.raw, exchange.fingerprint),
+            final,
+        )
+        return lambda txn: self._save(txn, prepared)
 
-    def _save(
-        self,
-        transaction: lmdb.Transaction,
-        run: int,
-        record: Record,
-        rows: Sequence[Row],
-        raw: Row,
-    ) -> None:
+    def _save(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, record = prepared.run, prepared.record
         exchange = record.exchange
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
         origin = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
-        for row in rows:
+        self._put(transaction, prepared)
+        for row in prepared.rows:
             self._database.put_row(transaction, row)
-        self._database.put_row(transaction, raw, overwrite=False)
+        self._database.put_row(transaction, prepared.raw, overwrite=False)
         if origin is not None:
             self._origins.put(transaction, origin, exchange)
         if linked is not None:
             self._log.put_linked(transaction, run, linked)
+
+    def _put(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, place = prepared.run, prepared.place
+        key = run, prepared.record.exchange.seq
+        if key not in self._passing and self._values.holds(transaction, *key):
+            self._free(transaction, *key)
+        self._passing.discard(key)
+        if not prepared.final:
+            self._passing.add(key)
+        value = prepared.value
+        if place.on is not None and not self._stands(transaction, prepared, place.on):
+            value = bodies.pack(place.stored.value)
+        self._values.put(transaction, *key, value)
+        place.stored.written = True
+
+    def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
+        """Say whether the base is there that an exchange is to stand on."""
+        if isinstance(on.base, int):
+            return on.written
+        return self._openings.stand(transaction, prepared.run, on, prepared.opening)
+
+    def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
+        """Let what stands on an exchange stand alone, before that is written anew."""
+        for other, value in self._values.standing_on(transaction, run, seq):
+            self._values.put(transaction, run, other, bodies.pack(value))
 
     def find(self, info: RunInfo, seq: int) -> Exchange | None:
         """Find an exchange by its seq.
 
         Raises: LogCorrupt.
         """
-        with self._database.reading() as transaction:
-            try:
-                value = self._database.read(transaction, "exchanges", pair_key(info.number, seq))
-                if value is None:
-                    return None
-                return decode_exchange(bodies.unpack(value))
-            except BadRecord as error:
-                raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+        try:
+            with self._database.reading() as transaction:
+                value = self._values.find(transaction, info.number, seq)
+            return decode_exchange(value) if value is not None else None
+        except BadRecord as error:
+            raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
 
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
         with self._database.reading() as transaction:
-            return self._database.holds(transaction, "exchanges", pair_key(info.number, seq))
+            return self._values.holds(transaction, info.number, seq)
 
     def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
@@ -131,4 +193,12 @@ class Exchanges:
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
             places = self._database.places(transaction, "exchanges", info.number, first)
-            return [Seq(int.from_bytes(place[8:], "big")) for place in places]
+            numbers = [place[8:] for place in places if len(place) == KEY_BYTES]
+        return [Seq(int.from_bytes(number, "big")) for number in numbers]
+
+
+def _pack(place: Place) -> bytes:
+    stored, on, _ = place
+    if on is None:
+        return bodies.pack(stored.value)
+    return bodies.pack_on(stored.value, on.base, on.value, stored.hops)

@@ -99,7 +99,7 @@ class Intake:
 
         Raises: StoreUnwritable.
         """
-        self._exchanges.save_unwaited(run, lambda: record)
+        self._exchanges.take(run, record)
         self._wait()
 
     def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
@@ -135,14 +135,13 @@ class Intake:
                     _MARK + number_key(info.number), db=self._database.tables["meta"]
                 )
                 found[info.number] = info
+                for forget in self._runs.ended:
+                    forget(info.number)
             return list(found.values())
 
         made: list[RunInfo] = self._database.writer.call(operation)
         published = {info.number for info in made}
         self._begun = [number for number in self._begun if number not in published]
-        for info in made:
-            for forget in self._runs.ended:
-                forget(info.number)
         return made
 
     def _wait(self) -> None:

@@ -7,6 +7,10 @@
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
+                  run, seq, 1 byte -> what follows of it  of records that are put in parts (`values`)
+    openings      name -> body codec + exchange           what conversations begin with, for all runs; in parts too
+    users         opening, run -> b"1" if it came from that run
+    uses          run, opening -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
     raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
     origins       run, origin, alpn offers -> alpn        what was negotiated with whom
@@ -18,9 +22,8 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 2
-"""Highest format that is read. An encrypted store has 2, so that no earlier version takes it for a damaged one."""
-PLAIN_FORMAT = 1
+FORMAT = 3
+"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -30,6 +33,9 @@ TABLES = (
     "open",
     "events",
     "exchanges",
+    "openings",
+    "users",
+    "uses",
     "fingerprints",
     "raws",
     "origins",
@@ -44,9 +50,9 @@ FILES_ROW = b"files"
 """Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
 LEFT_ROW = b"rekey-left"
 """Of `meta`: what lay under another key has not been removed yet."""
-PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints"))
+PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
 """Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
-BLOCK_AT = {"fingerprints": 8, "raws": 8}
+BLOCK_AT = {"fingerprints": 8, "raws": 8, "openings": 0, "users": 0, "uses": 8}
 """Where the 16 bytes of a hash begin in the keys of a table."""
 TEXT_FROM = {"names": 0, "origins": 8}
 """From where on the keys of a table are text."""

@@ -15,7 +15,7 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, PLAIN_FORMAT, TABLES
+from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .lock import hold_shared
 from .vault import Vault, open_vault
 
@@ -119,6 +119,10 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
         )
     if found is not None:
         _check_key(database, key)
+        if found < FORMAT and database.writable:
+            # What is in it is read as it is; earlier versions could not read what is written now.
+            meta = database.environment.open_db(b"meta", create=False)
+            database.writer.call(lambda txn: write_head(txn, meta, database.vault))
     for name in TABLES:
         # A store that an earlier version made lacks the tables that came later.
         with contextlib.suppress(lmdb.NotFoundError):
@@ -159,8 +163,7 @@ def _make(database: Database, transaction: lmdb.Transaction) -> None:
 
 def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
     """Write into `meta` which format a store has, and which key."""
-    found = FORMAT if vault.check else PLAIN_FORMAT
-    transaction.put(b"format", str(found).encode(), db=meta)
+    transaction.put(b"format", str(FORMAT).encode(), db=meta)
     if vault.check:
         transaction.put(CHECK_ROW, vault.check, db=meta)
 

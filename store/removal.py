@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import lmdb
 
 from .database import Database
+from .openings import release
 
 BY_RUN = ("events", "exchanges", "messages", "files", "origins", "mail")
 BY_INDEX = ("fingerprints", "raws")
@@ -24,4 +25,5 @@ def remove_rows(
         for place in list(database.places(transaction, table, number)):
             transaction.delete(place, db=database.tables[table])
             count += 1
+    release(database, transaction, run)
     return count

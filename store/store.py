@@ -24,6 +24,7 @@ from .log import EventLog
 from .mail import Mail
 from .messages import Messages
 from .opening import open_database
+from .openings import erase
 from .origins import Origins
 from .recovery import recover
 from .removal import remove_rows
@@ -48,6 +49,7 @@ class Store:
         self._messages = messages = Messages(database)
         runs.ended.append(messages.forget)
         self._exchanges = exchanges = Exchanges(database, log, origins, messages)
+        runs.ended.append(exchanges.forget)
         self._files = FileUses(database)
         index = Indexes(database, runs)
         mail = Mail(database)
@@ -129,13 +131,25 @@ class Store:
         Their body files stay until `remove_unneeded_files`, and their bytes in the file until `compact`.
         Raises: RunOpen; StoreUnwritable.
         """
+        return self._take_out(runs, for_good=False)
 
+    def erase_runs(self, runs: Sequence[RunInfo]) -> int:
+        """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
+
+        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it.
+        Raises: RunOpen; StoreUnwritable.
+        """
+        return self._take_out(runs, for_good=True)
+
+    def _take_out(self, runs: Sequence[RunInfo], *, for_good: bool) -> int:
         def operation(transaction: lmdb.Transaction) -> int:
             found = [self._runs.load(transaction, run.number) for run in runs]
             there = [info for info in found if info is not None]
             for info in there:
                 if info.status is RunStatus.OPEN:
                     raise RunOpen(f"run {info.id!r} has not ended")
+            for info in there if for_good else ():
+                erase(self._database, transaction, info.number)
             return sum(self._remove(transaction, info) for info in there)
 
         count: int = self.writer.call(operation)

@@ -426,6 +426,7 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
             origin.stop()
 
 
+@pytest.mark.timeout(600 if EFFECTS > 60 else 60)
 async def test_no_distinct_effect_is_taken_for_a_duplicate(tmp_path: Path) -> None:
     """Nor any safe retry: nothing is held."""
     said = Refunds()

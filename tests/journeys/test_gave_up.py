@@ -29,7 +29,7 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
-PATIENCE_S = 0.4
+PATIENCE_S = 0.8
 _LONG_S = 10.0
 EVENTS = tuple(f"data: event {number}\n\n".encode() for number in range(1, 5))
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -42,6 +42,7 @@ from playhead.tests.support.exchanges import (
     make_record,
     make_response,
 )
+from playhead.tests.support.kept import kept_bytes
 from playhead.timeline.portable import export_tape
 
 LARGE = bytes(range(256)) * 8192
@@ -357,8 +358,9 @@ def test_secrets_of_lines_are_not_at_rest(tmp_path: Path) -> None:
     file.write_text(json.dumps(told))
     made = run("import", "--jsonl", file, "--store", store, "--json")
     assert json.loads(made.output) == [{"id": "t", "exchanges": 1, "redacted": 1}]
-    kept = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
+    kept = b"".join(data for _, data in kept_bytes(store))
     assert SECRET.encode() not in kept
+    assert b"body with " in kept
 
 
 def test_a_large_body_of_a_line_goes_into_a_file(tmp_path: Path) -> None:

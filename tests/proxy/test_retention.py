@@ -20,6 +20,7 @@ from playhead.store import RunInfo, Store, UnknownRun
 from playhead.store.layout import FILES_ROW
 from playhead.tape.model import Chunk, RequestClass
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+from playhead.tests.support.kept import kept_bytes
 from playhead.timeline.integrity import verify_run
 
 DAY = 86_400 * 10**9
@@ -73,7 +74,7 @@ def _age(path: Path) -> None:
 
 
 def _bytes(path: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+    return b"".join(data for _, data in kept_bytes(path))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """How a value lies on disk: back byte for byte, or refused."""
 
 import contextlib
+import random
 
 import pytest
 import zstandard
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store import bodies
+from playhead.store.bodies import MAX_SEQ, parse, restore
 from playhead.tape.codec import BadRecord
 
 
@@ -18,28 +20,61 @@ def test_a_value_comes_back(value: bytes) -> None:
     assert bodies.unpack(memoryview(bodies.pack(value))) == value
 
 
-def test_what_is_large_is_packed_and_the_rest_is_plain() -> None:
-    """A frame costs more than it saves below some hundred kilobytes."""
-    assert len(bodies.pack(b"conversation " * 100_000)) < 2000
+@given(st.binary(max_size=3000), st.binary(min_size=8, max_size=3000), st.integers(0, 3000))
+def test_a_value_comes_back_with_the_one_it_stands_on(new: bytes, base: bytes, at: int) -> None:
+    """A seq of its run, or an opening."""
+    value = base[:at] + new + base[at:]
+    for name in (7, MAX_SEQ, b"opening's name..", 0):
+        record = parse(bodies.pack_on(value, name, base, 3))
+        assert (record.base, record.hops) == (name, 3)
+        assert restore([record], base) == value
+        with pytest.raises(BadRecord, match="where none may"):
+            restore([record])
+
+
+def test_a_value_takes_little_on_a_similar_one() -> None:
+    """And a short one is kept as it is."""
+    base = random.Random(1).randbytes(300_000)
+    for size in (1000, 60_000, 300_000):
+        value = base[: size // 2] + b"something new" + base[size // 2 : size]
+        assert len(bodies.pack_on(value, 1, base[:size], 1)) < 200
+    assert len(bodies.pack(b"conversation " * 100_000)) < 300
     assert bodies.pack(b"short").endswith(b"short")
 
 
-@given(st.integers(1, 10**6), st.integers(1, 255))
+def test_an_edit_in_the_first_part_of_a_large_value_is_not_missed() -> None:
+    """Beyond what the tables of the level remember of a base."""
+    base = random.Random(2).randbytes(5_000_000)
+    value = b"-".join(base[at : at + 10_000] for at in range(0, len(base), 10_000))
+    assert len(bodies.pack_on(value, 1, base, 1)) < len(base) // 100
+
+
+@given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_flipped_byte_never_comes_back_as_something_else(place: int, change: int) -> None:
-    """What was said is what is served: a frame carries a checksum."""
-    value = bytes(range(256)) * (8 if change % 2 else 2000)
-    packed = bytearray(bodies.pack(value))
-    packed[1 + place % (len(packed) - 1)] ^= change
-    with contextlib.suppress(BadRecord):
-        assert bodies.unpack(bytes(packed)) == value  # a bit that says nothing
+    """What was said is what is served: there is a checksum beside each value."""
+    base = bytes(range(256)) * (8 if change % 2 else 2000)
+    value = base[:100] + b"new" + base[100:]
+    old = b"\1" + zstandard.ZstdCompressor(write_checksum=True).compress(value)
+    for packed in (
+        bodies.pack(b"short"),
+        bodies.pack(value),
+        bodies.pack_on(value, 1, base, 2),
+        old,
+    ):
+        flipped = bytearray(packed)
+        flipped[place % len(packed)] ^= change
+        with contextlib.suppress(BadRecord):
+            record = parse(bytes(flipped))
+            found = restore([record], base if record.base is not None else None)
+            assert found in (value, b"short")  # a bit that says nothing
 
 
 @given(st.binary(max_size=200))
 def test_garbage_is_a_bad_record(data: bytes) -> None:
     """Behind every codec byte."""
-    for codec in (b"\0", b"\1", b"\2", b""):
+    for codec in (b"\0", b"\1", b"\2", b"\3", b"\4", b""):
         with contextlib.suppress(BadRecord):
-            bodies.unpack(codec + data)
+            restore([parse(codec + data)], b"what it stands on")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +88,19 @@ def test_garbage_is_a_bad_record(data: bytes) -> None:
         # One that does not say.
         (b"\1" + zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 99), "a frame of"),
         (b"\1" + zstandard.ZstdCompressor().compress(b"x" * 999)[:-3], "broken frame"),
+        (bodies.pack(b"x" * 999)[:-3], "broken frame"),
+        (bodies.pack(b"x" * 999) + b"x", "broken frame"),
+        (bodies.pack(b"x" * 999)[:5], "ends after 5 bytes"),
+        (b"\3\1\0", "ends after 3 bytes"),
+        (b"\3\0" + bytes(30), "on 0 others"),
+        (b"\3\x28" + bytes(30), "on 40 others"),
+        (b"\3\1" + bytes(30), "stands on exchange 0"),
+        (b"\4\1" + bytes(40), "stands on opening 0000"),
     ],
-    ids=["empty", "codec", "no frame", "a terabyte", "no size", "cut"],
+    ids=[
+        *("empty", "codec", "no frame", "a terabyte", "no size", "cut"),
+        *("cut", "more", "no checksum", "no base", "no hops", "hops", "on a seq", "on an opening"),
+    ],
 )  # fmt: skip
 def test_what_cannot_be_unpacked_says_why(data: bytes, text: str) -> None:
     """And is a BadRecord, whatever it is."""

@@ -19,12 +19,16 @@ from playhead.store import Store
 from playhead.tape.index import Entry, Index
 from playhead.tape.model import Exchange, Fingerprint, RequestClass, Seq
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+from playhead.tests.support.talks import words
 
 
 def nth(name: str, seq: int) -> Exchange:
     """The exchange that a child writes: the same for everybody who knows run and seq."""
     kind = RequestClass.EFFECT if seq % 2 else RequestClass.READ
+    # Every other one is a step of a conversation, and is stored on another.
     body = f"{name} {seq} ".encode() * (1 + seq * 37 % 300)
+    if seq % 2:
+        body = words("system", 2500).encode() + body + b"the end of each of them" * 5
     what = f"POST https://api.test/v1/{seq % 5}"
     return make_exchange(seq, what, kind=kind, body=body, response=make_response(body[::-1]))
 

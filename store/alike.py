@@ -1,0 +1,133 @@
+"""Whether one body goes on from another, found by looking at little of either.
+
+Two bodies of a conversation start alike and end alike, and differ where it grew; some differ elsewhere too: a clock in
+the system prompt, observations that were taken out, screenshots dropped from the front. What its last step brought
+stands in the next body all the same, so samples of that are looked for where the ends do not decide.
+Bodies are ends of longer values: nothing is copied to compare them.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+_STEP_BYTES = 4096
+_MOST_STEP_BYTES = 64 * 1024
+_EXACT_BYTES = 32
+"""Where a difference begins is known to this."""
+_SAMPLE_BYTES = 40
+_SAMPLES = (1, 3, 5)
+"""Places of the samples, in sixths of what was brought."""
+_MOST_MISSING = 1
+_NEAR_BYTES = 64 * 1024
+
+
+class Body(NamedTuple):
+    """A body at the end of a value."""
+
+    value: bytes
+    at: int
+    """Where it begins."""
+
+    @property
+    def size(self) -> int:
+        """Its length."""
+        return len(self.value) - self.at
+
+
+class Span(NamedTuple):
+    """A part of a body."""
+
+    start: int
+    end: int
+
+
+class Ends(NamedTuple):
+    """How much two bodies have in common at their start and at their end, in bytes."""
+
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Both."""
+        return self.start + self.end
+
+
+def common_ends(old: Body, new: Body) -> Ends:
+    """Compare two bodies from both ends; the two parts never overlap in either."""
+    most = min(old.size, new.size)
+    start = _common_start(old, new, most)
+    return Ends(start, _common_end(old.value, new.value, most - start))
+
+
+def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
+    """Find what a body brings that goes on from another; None where it does not go on from it.
+
+    brought: of the old body, what its own step brought: most of it has to stand in the new one.
+    """
+    if brought.end <= ends.start or brought.start >= old.size - ends.end:
+        return Span(ends.start, new.size - ends.end)
+    missing, at, end = 0, ends.start, new.size - ends.end
+    for sixths in _SAMPLES:
+        middle = brought.start + (brought.end - brought.start) * sixths // 6
+        start = max(0, min(middle, brought.end - _SAMPLE_BYTES))
+        place = _find(old, start, new, ends)
+        if place is None:
+            missing += 1
+            if missing > _MOST_MISSING:
+                return None
+        elif place < end:
+            at = max(at, min(place + _SAMPLE_BYTES, end))
+    return Span(at, end)
+
+
+def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
+    """Find a sample of the old body in the new one."""
+    end = start + _SAMPLE_BYTES
+    if end <= ends.start:
+        return start
+    if start >= old.size - ends.end:
+        return start + new.size - old.size
+    sample = old.value[old.at + start : old.at + end]
+    # Mostly it has only been moved by a little.
+    near = max(0, start - _NEAR_BYTES)
+    place = new.value.find(sample, new.at + near, new.at + end + _NEAR_BYTES)
+    if place < 0:
+        place = new.value.find(sample, new.at)
+    return place - new.at if place >= 0 else None
+
+
+def _common_start(old: Body, new: Body, most: int) -> int:
+    def same(at: int, size: int) -> bool:
+        begin = new.at + at
+        return old.value.startswith(new.value[begin : begin + size], old.at + at)
+
+    return _follow(same, most)
+
+
+def _common_end(old: bytes, new: bytes, most: int) -> int:
+    def same(at: int, size: int) -> bool:
+        end = len(new) - at
+        return old.endswith(new[end - size : end], 0, len(old) - at)
+
+    return _follow(same, most)
+
+
+def _follow(same: Callable[[int, int], bool], most: int) -> int:
+    """Say how far two bodies are the same: in growing steps up to a difference, then by halves."""
+    at, step = 0, _STEP_BYTES
+    while at < most:
+        size = min(step, most - at)
+        if not same(at, size):
+            break
+        at += size
+        step = min(2 * step, _MOST_STEP_BYTES)
+    else:
+        return at
+    while size > _EXACT_BYTES:
+        half = size // 2
+        if same(at, half):
+            at += half
+            size -= half
+        else:
+            size = half
+    return at

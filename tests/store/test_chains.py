@@ -1,0 +1,465 @@
+"""Exchanges that stand on others, in a real store: back byte for byte, deleted, damaged, shared between runs."""
+
+import asyncio
+import gzip
+import itertools
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+
+from playhead.store import LogCorrupt, RunInfo, RunStatus, Store
+from playhead.store.bodies import MAX_HOPS, parse
+from playhead.store.key import StoreKey
+from playhead.store.lanes import opening_name
+from playhead.store.layout import FORMAT, number_key, pair_key
+from playhead.tape.model import Exchange, RunId
+from playhead.tests.support import old_store
+from playhead.tests.support.exchanges import make_exchange, make_record
+from playhead.tests.support.talks import bodies, step, words
+
+GOLDEN = Path(__file__).with_name("format-1.mdb.gz")
+
+
+def do(start: Callable[[], Awaitable[Any]]) -> Any:
+    """Start on a loop of its own and wait."""
+
+    async def run() -> Any:
+        return await start()
+
+    return asyncio.run(run())
+
+
+def record(store: Store, name: str, exchanges: list[Exchange]) -> RunInfo:
+    """Write a sealed run, one exchange after another."""
+
+    async def write() -> RunInfo:
+        run = await store.create_run(name, mode="record", at_ns=1)
+        for exchange in exchanges:
+            await store.save(run.number, partial(make_record, exchange))
+        return await store.seal(run, reason="enough", at_ns=9)
+
+    made: RunInfo = do(write)
+    return made
+
+
+def talk(name: str, steps: int = 5, **sizes: Any) -> list[Exchange]:
+    """A conversation as exchanges 1, 2, 3 ..."""
+    return [step(seq, body) for seq, body in enumerate(bodies(name, steps, **sizes), 1)]
+
+
+def rows(store: Store, table: str) -> dict[bytes, bytes]:
+    """All of a table."""
+    database = store._database
+    with database.reading() as transaction, transaction.cursor(database.tables[table]) as cursor:
+        return {bytes(key): bytes(value) for key, value in cursor}
+
+
+def stored_bytes(store: Store) -> int:
+    """What exchanges and openings take, keys aside."""
+    return sum(len(value) for table in ("exchanges", "openings") for value in rows(store, table).values())  # fmt: skip
+
+
+def act(store: Store, operation: Callable[[lmdb.Transaction], Any]) -> Any:
+    """Do something in a write transaction."""
+    return store.writer.call(operation)
+
+
+def delete(store: Store, run: RunInfo) -> None:
+    store.delete_runs([run])
+
+
+def erase(store: Store, run: RunInfo) -> None:
+    store.erase_runs([run])
+
+
+# ---- the machine -------------------------------------------------------------------------------
+
+
+class ChainMachine(RuleBasedStateMachine):
+    """Conversations of several runs, saved once and again, interleaved, deleted; a dict must agree."""
+
+    runs = Bundle("runs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.loop = asyncio.new_event_loop()
+        self.store = Store.open(self.folder)
+        self.held: dict[int, dict[int, Exchange]] = {}
+        self.infos: dict[int, RunInfo] = {}
+
+    def teardown(self) -> None:
+        self.store.close()
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    @rule(target=runs)
+    def begin(self) -> int:
+        async def create() -> RunInfo:
+            return await self.store.create_run("r", mode="record", at_ns=1)
+
+        info = self.loop.run_until_complete(create())
+        self.infos[info.number] = info
+        self.held[info.number] = {}
+        return info.number
+
+    @rule(
+        run=runs,
+        who=st.sampled_from("abc"),
+        steps=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=12),
+        size=st.sampled_from([5, 300, 5000]),
+    )
+    def speak(self, run: int, who: str, steps: list[tuple[int, bool]], size: int) -> None:
+        """Save steps of a conversation in any order; some of them are going to be written again, or were."""
+        if run not in self.held:
+            return
+        said = list(bodies(who, 12, said=size))
+        for seq, final in steps:
+            exchange = step(seq, said[seq - 1])
+            save = self.store.save_unwaited
+            save(self.infos[run].number, partial(make_record, exchange, final=final))
+            self.held[run][seq] = exchange
+        self.store.writer.call(lambda _: None)
+
+    @rule(run=runs, forever=st.booleans())
+    def delete(self, run: int, forever: bool) -> None:
+        if self.held.pop(run, None) is not None:
+            self.store.seal_blocking(self.infos[run], reason="enough", at_ns=9)
+            (erase if forever else delete)(self.store, self.infos[run])
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = Store.open(self.folder)
+
+    @invariant()
+    def agree(self) -> None:
+        for run, held in self.held.items():
+            info = self.infos[run]
+            assert self.store.seqs(info) == sorted(held)
+            for seq, exchange in held.items():
+                assert self.store.find_exchange(info, seq) == exchange
+        kept = {key[:8] for key in rows(self.store, "exchanges")}
+        assert kept == {number_key(run) for run, held in self.held.items() if held}
+        names = {key for key in rows(self.store, "openings") if len(key) == 16}
+        users, uses = rows(self.store, "users"), rows(self.store, "uses")
+        assert {key[:16] for key in users} == names
+        assert {key[16:] + key[:16] for key in users} == set(uses)
+        assert {key[:8] for key in uses} <= kept
+        for key, value in rows(self.store, "exchanges").items():
+            if len(key) == 16:
+                assert parse(value).hops <= MAX_HOPS
+
+
+ChainMachine.TestCase.settings = settings(
+    max_examples=100 if os.environ.get("PLAYHEAD_FULL") else 8,
+    stateful_step_count=25,
+    suppress_health_check=list(HealthCheck),
+    deadline=None,
+)
+TestChainMachine = ChainMachine.TestCase
+
+
+# ---- what it is for ----------------------------------------------------------------------------
+
+
+def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path) -> None:
+    """Each request repeats the whole of it; letters without repetitions take five bits each, or more."""
+    exchanges = talk("a", 80, said=600)
+    new = 80 * (600 + 600 + 80) + 9000
+    with Store.open(store_dir) as store:
+        run = record(store, "a", exchanges)
+        assert sum(len(exchange.request.body) for exchange in exchanges) > 40 * new
+        # Its first step is there twice, and each 32nd step holds what 31 others say.
+        assert stored_bytes(store) < 2 * new
+        assert list(store.exchanges(run)) == exchanges
+
+
+def test_runs_that_open_alike_share_their_opening(store_dir: Path) -> None:
+    """The second ticket takes a tenth of the first."""
+    with Store.open(store_dir) as store:
+        record(store, "a", talk("a", 1, system_size=20_000))
+        first = stored_bytes(store)
+        for name in "bcde":
+            record(store, name, talk(name, 1, system_size=20_000))
+        assert stored_bytes(store) < 1.4 * first
+        assert len(rows(store, "uses")) == 5
+        for name in "abcde":
+            assert list(store.exchanges(store.get_run(name))) == talk(name, 1, system_size=20_000)
+
+
+def test_an_opening_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None:
+    """The others are whole meanwhile, and nothing is left in the end."""
+    with Store.open(store_dir) as store:
+        runs = [record(store, name, talk(name)) for name in "abc"]
+        for number, run in enumerate(runs):
+            assert len(rows(store, "users")) == 3 - number
+            assert any(len(key) == 16 for key in rows(store, "openings"))
+            delete(store, run)
+            for left in runs[number + 1 :]:
+                assert list(store.exchanges(left)) == talk(left.id)
+        for table in ("exchanges", "openings", "users", "uses"):
+            assert rows(store, table) == {}
+
+
+@pytest.mark.parametrize("others", [0, 1, 3])
+def test_nothing_of_an_erased_run_is_left_in_an_opening(store_dir: Path, others: int) -> None:
+    """What began like it stands on another opening then."""
+    with Store.open(store_dir) as store:
+        first = record(store, "secret", talk("secret"))
+        runs = [record(store, name, talk(name)) for name in "abc"[:others]]
+        erase(store, first)
+        assert len({key[:16] for key in rows(store, "openings")}) == min(others, 1)
+        for name in {key for key in rows(store, "openings") if len(key) == 16}:
+            with store._database.reading() as transaction:
+                value = store._exchanges._values.find(transaction, 0, name) or b""
+            assert words("secret asks 0", 300).encode() not in value
+            assert words("a asks 0", 300).encode() in value
+        for run in runs:
+            assert list(store.exchanges(run)) == talk(run.id)
+        after = record(store, "after", talk("after"))
+        assert list(store.exchanges(after)) == talk("after")
+
+
+def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path) -> None:
+    """What stood on it stands alone then."""
+    exchanges = talk("a", 6)
+    anew = step(3, next(iter(bodies("else", 1))))
+    with Store.open(store_dir) as store:
+        run = do(lambda: store.create_run("a", mode="record", at_ns=1))
+        for exchange in [*exchanges, anew]:
+            store.save_unwaited(run.number, partial(make_record, exchange))
+        store.writer.call(lambda _: None)
+        assert list(store.exchanges(run)) == [*exchanges[:2], anew, *exchanges[3:]]
+
+
+def test_a_process_does_without_an_opening_that_another_removed(store_dir: Path) -> None:
+    """It remembers it, and looks whether it is still there."""
+    with Store.open(store_dir) as store:
+        one = record(store, "a", talk("a"))
+        remembered = dict(store._exchanges._openings._kept)
+        assert remembered
+        delete(store, one)
+        store._exchanges._openings._kept.update(remembered)
+        two = record(store, "b", talk("b"))
+        assert list(store.exchanges(two)) == talk("b")
+
+
+def test_agents_that_take_turns_are_each_stored_on_their_own(store_dir: Path) -> None:
+    """Four in one run, through the store's own threads and batches."""
+    talks = [list(bodies(name, 12, said=2000)) for name in "abcd"]
+    turns = itertools.chain.from_iterable(zip(*talks, strict=True))
+    exchanges = [step(seq, body) for seq, body in enumerate(turns, 1)]
+    with Store.open(store_dir) as store:
+
+        async def write() -> RunInfo:
+            run = await store.create_run("a", mode="record", at_ns=1)
+            for batch in itertools.batched(exchanges, 7):
+                saves = [store.save(run.number, partial(make_record, one)) for one in batch]
+                await asyncio.gather(*saves)
+            return run
+
+        run = do(write)
+        new = 4 * 12 * (2000 + 2000 + 80)
+        assert stored_bytes(store) < new
+        assert list(store.exchanges(run)) == exchanges
+
+
+def test_a_large_conversation_comes_back_from_any_step(store_dir: Path) -> None:
+    """Beyond what the tables of the level remember, and with an edit in its first half."""
+    said = [words(f"said {number}", 9000) for number in range(80)]
+    sent = [" ".join(said[: 40 + number]).encode() for number in range(10)]
+    sent = [body.replace(b"a", b"-", number) for number, body in enumerate(sent)]
+    exchanges = [step(seq, body) for seq, body in enumerate(sent, 1)]
+    with Store.open(store_dir) as store:
+        run = record(store, "a", exchanges)
+        assert stored_bytes(store) < 1.5 * (50 * 9000)
+    for seq in (10, 3, 7):
+        with Store.open(store_dir, readonly=True) as store:
+            assert store.find_exchange(run, seq) == exchanges[seq - 1]
+
+
+def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> None:
+    """What an opening is called there says nothing of what it holds."""
+    key = StoreKey(b"k" * 32, "a test")
+    with Store.open(store_dir, key=key) as store:
+        runs = [record(store, name, talk(name)) for name in "abc"]
+        (name,) = {place[:16] for place in rows(store, "openings")}
+        assert name != opening_name(talk("a")[0].request)
+        assert len(rows(store, "users")) == 3
+        delete(store, runs[1])
+        erase(store, runs[0])
+    with Store.open(store_dir, key=key) as store:
+        assert list(store.exchanges(runs[2])) == talk("c")
+        delete(store, runs[2])
+        assert not any(rows(store, table) for table in ("exchanges", "openings", "users", "uses"))
+
+
+def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> None:
+    """Though their events come by themselves."""
+    exchanges = talk("a", 20)
+    with Store.open(store_dir) as store, store.take_in() as intake:
+        number = intake.begin("a")
+        for exchange in exchanges:
+            intake.save(number, replace(make_record(exchange), outcome=None))
+        info = RunInfo(number, RunId("a"), "record", 1, RunStatus.SEALED)
+        (run,) = intake.publish([info])
+        assert list(store.exchanges(run)) == exchanges
+        assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
+
+
+# ---- damage ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seq", [1, 3, 5])
+@pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
+def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
+    """The exchange that was asked for, and the one it stands on; those before it are whole."""
+    exchanges = talk("a")
+    with Store.open(store_dir) as store:
+        run = record(store, "a", exchanges)
+        key, table = pair_key(run.number, seq), store._database.tables["exchanges"]
+
+        def damage(transaction: lmdb.Transaction) -> None:
+            value = bytes(transaction.get(key, db=table) or b"")
+            if how == "gone":
+                transaction.delete(key, db=table)
+            elif how == "cut":
+                transaction.put(key, value[:-5], db=table)
+            else:
+                place = len(value) - 3
+                flipped = bytes([value[place] ^ 0x55])
+                transaction.put(key, value[:place] + flipped + value[place + 1 :], db=table)
+
+        act(store, damage)
+    with Store.open(store_dir, readonly=True) as store:
+        for sound in range(1, seq):
+            assert store.find_exchange(run, sound) == exchanges[sound - 1]
+        if how == "gone":
+            assert store.find_exchange(run, seq) is None
+        else:
+            with pytest.raises(LogCorrupt, match=f"run a, exchange {seq}: "):
+                store.find_exchange(run, seq)
+        for later in range(seq + 1, 6):
+            with pytest.raises(LogCorrupt, match=rf"exchange {later}: exchange {seq}, on which it"):
+                store.find_exchange(run, later)
+
+
+def test_a_damaged_opening_is_named_and_not_used_again(store_dir: Path) -> None:
+    """What stands on it says so; what comes after begins another."""
+    with Store.open(store_dir) as store:
+        one = record(store, "a", talk("a"))
+        name = next(iter(rows(store, "openings")))
+        table = store._database.tables["openings"]
+        act(store, lambda txn: txn.put(name, b"\2nonsense, and more of it", db=table))
+    with Store.open(store_dir) as store:
+        with pytest.raises(
+            LogCorrupt, match=f"opening {name.hex()}, on which it stands, is damaged"
+        ):
+            store.find_exchange(one, 1)
+        two = record(store, "b", talk("b"))
+        assert list(store.exchanges(two)) == talk("b")
+
+
+def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
+    """Nothing stands on what lies as deep as itself."""
+    with Store.open(store_dir) as store:
+        run = record(store, "a", talk("a"))
+        table = store._database.tables["exchanges"]
+
+        def tie(transaction: lmdb.Transaction) -> None:
+            for seq, base in ((4, 5), (5, 4)):
+                key = pair_key(run.number, seq)
+                value = bytes(transaction.get(key, db=table) or b"")
+                head = struct.pack(">BBI", 3, MAX_HOPS, base)
+                transaction.put(key, head + value[6:], db=table)
+
+        act(store, tie)
+        with pytest.raises(
+            LogCorrupt, match="exchange 5: exchange 4, on which it stands, stands on"
+        ):
+            store.find_exchange(run, 5)
+
+
+def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
+    """What is damaged is lost with the opening or without; the rest is whole."""
+    with Store.open(store_dir) as store:
+        one, two, three = (record(store, name, talk(name)) for name in "abc")
+        key, table = pair_key(two.number, 1), store._database.tables["exchanges"]
+        act(store, lambda txn: txn.put(key, bytes(txn.get(key, db=table) or b"")[:-4], db=table))
+        erase(store, one)
+        assert list(store.exchanges(three)) == talk("c")
+        with pytest.raises(LogCorrupt, match="run b, exchange 1: "):
+            store.find_exchange(two, 1)
+
+
+# ---- what earlier versions wrote ---------------------------------------------------------------
+
+
+@pytest.fixture
+def old_dir(store_dir: Path) -> Path:
+    """A store of format 1."""
+    (store_dir / "log.lmdb").mkdir(parents=True)
+    (store_dir / "log.lmdb" / "data.mdb").write_bytes(gzip.decompress(GOLDEN.read_bytes()))
+    return store_dir
+
+
+def check_old(store: Store) -> None:
+    for name in ("first", "second"):
+        run = store.get_run(name)
+        assert list(store.exchanges(run)) == old_store.written(name)
+        assert list(store.messages(run, 5)) == list(old_store.MESSAGES)
+        assert store.find_broken_link(run) is None
+
+
+def test_a_store_of_format_1_is_read(old_dir: Path) -> None:
+    """By a reader, which changes nothing of it."""
+    data = old_dir / "log.lmdb" / "data.mdb"
+    before = data.read_bytes()
+    with Store.open(old_dir, readonly=True) as store:
+        check_old(store)
+    assert data.read_bytes() == before
+
+
+def test_a_store_of_format_1_is_written_on(old_dir: Path) -> None:
+    """What was in it stays as it is; it says that earlier versions cannot read it any more."""
+    with Store.open(old_dir) as store:
+        run = record(store, "new", talk("new"))
+        assert rows(store, "meta")[b"format"] == b"%d" % FORMAT
+    with Store.open(old_dir) as store:
+        check_old(store)
+        assert list(store.exchanges(run)) == talk("new")
+
+
+# ---- what is read twice ------------------------------------------------------------------------
+
+
+def test_what_was_read_is_kept_within_bounds(store_dir: Path) -> None:
+    """And a value that was written anew is not taken for what it was."""
+    with Store.open(store_dir) as store:
+        run = do(lambda: store.create_run("a", mode="record", at_ns=1))
+        cache = store._exchanges._values._cache
+        cache._most_bytes = 50_000
+        for exchange in talk("a", 20):
+            store.save_unwaited(run.number, partial(make_record, exchange))
+        store.writer.call(lambda _: None)
+        for _ in range(2):
+            assert list(store.exchanges(run)) == talk("a", 20)
+            assert 0 < cache._bytes <= 50_000
+            assert cache._bytes == sum(len(value) for _, value in cache._values.values())
+        other = make_exchange(20)
+        store.save_unwaited(run.number, partial(make_record, other))
+        store.writer.call(lambda _: None)
+        assert store.find_exchange(run, 20) == other

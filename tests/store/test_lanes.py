@@ -1,0 +1,195 @@
+"""Which earlier exchange a new one is stored on."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.store.bodies import MAX_HOPS, MAX_SEQ
+from playhead.store.lanes import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
+from playhead.tape.codec import encode_exchange
+from playhead.tape.model import Request
+from playhead.tests.support.exchanges import make_request
+from playhead.tests.support.talks import URL, bodies, step, words
+
+
+class Book:
+    """What a store does with lanes, without a store."""
+
+    def __init__(self, **limits: int) -> None:
+        self.lanes = Lanes(**limits)
+        self.openings: dict[bytes, Stored] = {}
+        self.hops: dict[tuple[int, int | bytes], int] = {}
+        self.seqs = itertools.count(1)
+
+    def save(self, body: bytes, *, run: int = 1, final: bool = True) -> Place:
+        seq = next(self.seqs)
+        exchange = step(seq, body)
+        value = encode_exchange(exchange)
+        place = self.lanes.place(run, seq, exchange.request, value, self.openings.get, final=final)
+        if place.opens:
+            assert place.on is not None
+            assert place.on.value == value
+            self.openings[opening_name(exchange.request)] = place.on
+        assert place.stored.hops == (place.on.hops + 1 if place.on else 0) <= MAX_HOPS
+        return place
+
+
+def base(place: Place) -> int | str | None:
+    """The seq that a place stands on, or `opening`."""
+    if place.on is None:
+        return None
+    return place.on.base if isinstance(place.on.base, int) else "opening"
+
+
+def test_a_conversation_stands_on_its_own_last_step() -> None:
+    """The first step on an opening, which it makes; each other on the one before."""
+    book = Book()
+    places = [book.save(body) for body in bodies("a", 6)]
+    assert [base(place) for place in places] == ["opening", 1, 2, 3, 4, 5]
+    assert [place.opens for place in places] == [True, *[False] * 5]
+
+
+def test_agents_that_take_turns_keep_to_their_own_lanes() -> None:
+    """Though they share a system prompt that is longer than all they say."""
+    book = Book()
+    talks = [bodies(name, 10, system_size=30_000) for name in "abcd"]
+    found = [base(book.save(body)) for turn in zip(*talks, strict=True) for body in turn]
+    own = [seq - 4 for seq in range(9, 41)]
+    assert found[0] == "opening"
+    assert found[8:] == own
+
+
+def test_a_second_run_stands_on_the_opening_of_the_first() -> None:
+    """And on nothing else of that run."""
+    book = Book()
+    for body in bodies("a", 3):
+        book.save(body, run=1)
+    places = [book.save(body, run=2) for body in bodies("b", 3)]
+    assert [base(place) for place in places] == ["opening", 4, 5]
+    assert not any(place.opens for place in places)
+
+
+def test_a_changed_clock_and_a_dropped_half_are_followed() -> None:
+    """Start and end of the body differ from step to step; what was said last is still in it."""
+    book = Book()
+    said = [words(f"said {number}", 400) for number in range(40)]
+    system = words("system", 9000)
+    found = []
+    for number in range(2, 40):
+        first = number // 3  # the oldest are dropped
+        text = f"at {number:04} {system} {' '.join(said[first:number])} end {number * 77:04}"
+        found.append(base(book.save(text.encode())))
+    assert found[1:EVERY] == list(range(1, EVERY))
+
+
+def test_keyframes_bound_the_hops() -> None:
+    """Each so many steps one that stands on the keyframe before, and afresh where that lies deep."""
+    book = Book()
+    places = [book.save(body) for body in bodies("a", EVERY * (DEEP + 2), said=20)]
+    keyframes = [place for place in places if place.stored.base in range(1, 9999, EVERY)]
+    assert [place.stored.hops for place in keyframes] == [*range(1, DEEP + 1), 1, 2]
+    assert max(place.stored.hops for place in places) == MAX_HOPS
+
+
+def test_what_is_small_has_few_bases_below_it() -> None:
+    """Reads, polls, and conversations that stay short: they are to be served at once."""
+    book = Book()
+    for number in range(200):
+        poll = book.save(b"poll %d" % number)
+        talk = book.save(words(f"call {number % 7}", 3000).encode())
+        assert poll.stored.hops <= 2
+        assert talk.stored.hops <= 2
+
+
+def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
+    """What has passed so far stands on another, and makes no opening."""
+    book = Book()
+    one, two, three = bodies("a", 3)
+    assert base(book.save(one, final=False)) is None
+    assert base(book.save(one)) == "opening"
+    assert base(book.save(two, final=False)) == 2
+    assert base(book.save(two)) == 2
+    assert base(book.save(three)) == 4
+
+
+def test_a_value_that_is_written_anew_is_no_base_any_more() -> None:
+    """Its lane begins again."""
+    book = Book()
+    one, two, three = bodies("a", 3)
+    book.save(one)
+    book.save(two)
+    book.seqs = itertools.count(2)
+    assert base(book.save(two)) == "opening"
+    assert base(book.save(three)) == 2
+
+
+def test_small_requests_push_no_conversation_out() -> None:
+    """They stand on each other, by host and path."""
+    book = Book()
+    one, two = bodies("a", 2)
+    book.save(one)
+    polls = [book.save(b"poll %d" % number) for number in range(3 * LANES)]
+    assert [base(place) for place in polls[1:4]] == [2, 2, 2]
+    assert base(book.save(two)) == 1
+
+
+def test_what_is_held_is_bounded() -> None:
+    """For a run and for all; what falls out begins again, and the books are right."""
+    book = Book(most_bytes=100_000, most_run_bytes=40_000)
+    talks = {(run, name): bodies(f"{run}{name}", 8) for run in range(1, 6) for name in "ab"}
+    for _ in range(8):
+        for (run, _), talk in talks.items():
+            book.save(next(talk), run=run)
+            held = [known.size for known in book.lanes._runs.values()]
+            assert sum(held) == book.lanes.size <= 100_000
+            assert max(held) <= 40_000
+    for run in range(1, 6):
+        book.lanes.drop(run)
+    assert book.lanes.size == 0
+
+
+@pytest.mark.parametrize("what", ["a value of 17 MB", "a seq beyond four bytes"])
+def test_what_cannot_be_a_base_stands_alone(what: str) -> None:
+    """And is none."""
+    lanes = Lanes()
+    request = make_request(URL, words("a", 3000).encode())
+    value = b"x" * (17 << 20) if "MB" in what else b"x" + request.body
+    seq = 1 if "MB" in what else MAX_SEQ + 1
+    place = lanes.place(1, seq, request, value, lambda _: None, final=True)
+    assert place.on is None
+    assert lanes.size == 0
+
+
+def test_requests_open_alike_by_path_start_and_end() -> None:
+    """Not by what stands between, and not by their query."""
+
+    def key(body: bytes, what: str = URL) -> bytes:
+        request: Request = make_request(what, body)
+        return opening_name(request)
+
+    body = words("body", 500).encode()
+    assert key(body) == key(body[:48] + b"else" + body[-64:]) == key(body, URL + "?beta=true")
+    assert key(body) != key(b"!" + body)
+    assert key(body) != key(body + b"!")
+    assert key(body) != key(body, URL + "/more")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 3), st.booleans(), st.integers(0, 5000)),
+        max_size=60,
+    )
+)
+def test_any_order_of_steps_has_bounded_hops(steps: list[tuple[str, int, bool, int]]) -> None:
+    """And no base that is not final, or of another run."""
+    book = Book(most_bytes=60_000, most_run_bytes=30_000)
+    final: dict[int, set[int]] = {}
+    for name, run, done, size in steps:
+        place = book.save(words(name, size).encode(), run=run, final=done)
+        if place.on is not None and isinstance(place.on.base, int):
+            assert place.on.base in final[run]
+        if done:
+            assert isinstance(place.stored.base, int)
+            final.setdefault(run, set()).add(place.stored.base)

@@ -1,0 +1,25 @@
+"""All that a store holds, as bytes: its files, and what is packed in them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from playhead.store import Store
+from playhead.store.values import KEY_BYTES
+from playhead.tape.codec import encode_exchange
+
+
+def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Give each file as it lies there, and each packed record as it is read."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.name, path.read_bytes()
+    with Store.open(folder, readonly=True) as store:
+        for run in store.runs():
+            for exchange in store.exchanges(run):
+                yield f"{run.id} {exchange.seq}", encode_exchange(exchange)
+        database, values = store._database, store._exchanges._values
+        with database.reading() as transaction:
+            with transaction.cursor(database.tables["openings"]) as cursor:
+                names = [bytes(key) for key, _ in cursor if len(key) == KEY_BYTES]
+            for name in names:
+                yield f"opening {name.hex()}", values.find(transaction, 0, name) or b""
