@@ -16,17 +16,17 @@ BAR_US = 10.0
 PYTHON = """
 import datetime, json, time, timeit
 looks = {"time.time": time.time, "datetime.now": datetime.datetime.now}
-print(json.dumps({name: min(timeit.repeat(lambda: look(), number=20000, repeat=5)) / 20000 * 1e6 for name, look in looks.items()}))
+print(json.dumps({name: min(timeit.repeat(lambda: look(), number=1000, repeat=50)) / 1000 * 1e6 for name, look in looks.items()}))
 """
 NODE = """
 const looks = { 'Date.now': () => Date.now(), 'new Date': () => new Date() };
 const told = {};
 for (const [name, look] of Object.entries(looks)) {
   told[name] = Infinity;
-  for (let round = 0; round < 5; round += 1) {
+  for (let round = 0; round < 50; round += 1) {
     const begin = process.hrtime.bigint();
-    for (let number = 0; number < 20000; number += 1) look();
-    told[name] = Math.min(told[name], Number(process.hrtime.bigint() - begin) / 20000 / 1000);
+    for (let number = 0; number < 1000; number += 1) look();
+    told[name] = Math.min(told[name], Number(process.hrtime.bigint() - begin) / 1000 / 1000);
   }
 }
 console.log(JSON.stringify(told));

@@ -17,9 +17,9 @@ function writer() {
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;
-  return () => {
+  return (called) => {
     const now = realNow();
-    const lane = lanes.here();
+    const lane = lanes.here(called);
     let number = numbers.get(lane);
     if (number === undefined) {
       number = numbers.size + 1;
@@ -54,8 +54,8 @@ function reader() {
     place = end;
   }
   let last = Number(BigInt(process.env.PLAYHEAD_START) / MILLION);
-  return () => {
-    const lane = lanes.here();
+  return (called) => {
+    const lane = lanes.here(called);
     let known = looks.get(lane);
     if (known === undefined) {
       known = { place: 0, end: 0 };
@@ -76,13 +76,13 @@ function reader() {
 exports.start = () => {
   const look = process.env.PLAYHEAD_CLOCK === 'write' ? writer() : reader();
   const RealDate = Date;
-  const now = () => look();
-  Object.defineProperty(now, 'name', { value: 'now' });
-  const Told = new Proxy(RealDate, {
-    construct: (target, words, made) =>
-      Reflect.construct(target, words.length ? words : [look()], made === Told ? target : made),
-    apply: () => new RealDate(look()).toString(),
-  });
+  const now = function now() {
+    return look(now);
+  };
+  const construct = (target, words, made) =>
+    Reflect.construct(target, words.length ? words : [look(construct)], made === Told ? target : made);
+  const apply = () => new RealDate(look(apply)).toString();
+  const Told = new Proxy(RealDate, { construct, apply });
   RealDate.now = now;
   RealDate.prototype.constructor = Told;
   globalThis.Date = Told;
@@ -90,7 +90,7 @@ exports.start = () => {
   const { prototype } = Intl.DateTimeFormat;
   const parts = prototype.formatToParts;
   prototype.formatToParts = function formatToParts(date) {
-    return parts.call(this, date === undefined ? look() : date);
+    return parts.call(this, date === undefined ? look(formatToParts) : date);
   };
   const format = Object.getOwnPropertyDescriptor(prototype, 'format');
   const made = new WeakMap(); // the same function for one formatter, as without us
@@ -99,7 +99,8 @@ exports.start = () => {
     get() {
       if (!made.has(this)) {
         const real = format.get.call(this);
-        made.set(this, (date) => real(date === undefined ? look() : date));
+        const told = (date) => real(date === undefined ? look(told) : date);
+        made.set(this, told);
       }
       return made.get(this);
     },

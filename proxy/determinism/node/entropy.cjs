@@ -20,8 +20,8 @@ function stream(size, ...key) {
   return made;
 }
 
-function bytes(size) {
-  const lane = lanes.here();
+function bytes(called, size) {
+  const lane = lanes.here(called);
   const number = (counts.get(lane) || 0) + 1;
   counts.set(lane, number);
   return stream(size, 'bytes', lane, number);
@@ -42,8 +42,8 @@ function generator(lane) {
   return () => ((draw() >>> 5) * 67108864 + (draw() >>> 6)) / 9007199254740992;
 }
 
-function uuid() {
-  const made = bytes(16);
+function uuid(called) {
+  const made = bytes(called, 16);
   made[6] = (made[6] & 0x0f) | 0x40;
   made[8] = (made[8] & 0x3f) | 0x80;
   return made.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
@@ -58,9 +58,9 @@ function part(target, offset = 0, size = undefined) {
   return view.subarray(offset * unit, size === undefined ? undefined : (offset + size) * unit);
 }
 
-function fill(target, ...where) {
+function fill(called, target, ...where) {
   const view = part(target, ...where);
-  view.set(bytes(view.length));
+  view.set(bytes(called, view.length));
   return target;
 }
 
@@ -68,7 +68,7 @@ function fill(target, ...where) {
 exports.start = () => {
   const generators = new Map();
   Math.random = function random() {
-    const lane = lanes.here();
+    const lane = lanes.here(random);
     let found = generators.get(lane);
     if (found === undefined) {
       found = generator(lane);
@@ -80,21 +80,21 @@ exports.start = () => {
   const real = { ...crypto };
   crypto.randomUUID = function randomUUID(options) {
     real.randomUUID(options);
-    return uuid();
+    return uuid(randomUUID);
   };
   crypto.randomBytes = function randomBytes(size, callback) {
-    if (callback === undefined) return real.randomBytes(size).fill(bytes(size));
-    const made = bytes(size);
+    if (callback === undefined) return fill(randomBytes, real.randomBytes(size));
+    const made = bytes(randomBytes, size);
     return real.randomBytes(size, (error, given) => callback(error, error ? given : made));
   };
   crypto.randomFillSync = function randomFillSync(target, ...where) {
     real.randomFillSync(target, ...where);
-    return fill(target, ...where);
+    return fill(randomFillSync, target, ...where);
   };
   crypto.randomFill = function randomFill(target, ...rest) {
     const callback = rest.pop();
     if (typeof callback !== 'function') return real.randomFill(target, ...rest, callback);
-    const made = bytes(target.byteLength);
+    const made = bytes(randomFill, target.byteLength);
     return real.randomFill(target, ...rest, (error, given) => {
       if (!error) {
         const view = part(target, ...rest);
@@ -108,7 +108,7 @@ exports.start = () => {
     real.randomInt(...words);
     const [low, high] = words.length > 1 ? words : [0, words[0]];
     // Ranges are at most 48 bits: the remainder of 128 bits is even enough.
-    const drawn = BigInt(`0x${bytes(16).toString('hex')}`) % BigInt(high - low);
+    const drawn = BigInt(`0x${bytes(randomInt, 16).toString('hex')}`) % BigInt(high - low);
     const made = low + Number(drawn);
     if (callback === undefined) return made;
     return process.nextTick(callback, undefined, made);
@@ -120,10 +120,10 @@ exports.start = () => {
     Object.defineProperty(web, name, { value, configurable: true, enumerable: true, writable: true });
   // `crypto.getRandomValues` gives this one, too.
   define('getRandomValues', function getValues(target) {
-    return fill(getRandomValues.call(this, target));
+    return fill(getValues, getRandomValues.call(this, target));
   });
   define('randomUUID', function webUUID() {
     randomUUID.call(this);
-    return uuid();
+    return uuid(webUUID);
   });
 };

@@ -11,21 +11,25 @@ const names = new Map();
 
 const sites = (_error, callSites) => callSites;
 
-exports.here = () => {
-  const { stackTraceLimit, prepareStackTrace } = Error;
+function file(called, depth) {
   const held = {};
-  Error.stackTraceLimit = DEPTH;
-  Error.prepareStackTrace = sites;
+  Error.stackTraceLimit = depth;
+  Error.captureStackTrace(held, called);
+  for (const site of held.stack) {
+    const name = site.getFileName();
+    if (name && !name.startsWith(OURS) && !name.startsWith('node:')) return name;
+  }
+  return undefined;
+}
+
+// called: the function of ours that was called, from whose caller on is looked.
+exports.here = (called) => {
+  const { stackTraceLimit, prepareStackTrace } = Error;
   let found = 'native';
   try {
-    Error.captureStackTrace(held, exports.here);
-    for (const site of held.stack) {
-      const file = site.getFileName();
-      if (file && !file.startsWith(OURS) && !file.startsWith('node:')) {
-        found = file;
-        break;
-      }
-    }
+    Error.prepareStackTrace = sites;
+    // Each frame costs: mostly the first is the one.
+    found = file(called, 1) || file(called, DEPTH) || found;
   } catch {
     // A frozen Error, say: then all share a lane.
   } finally {
