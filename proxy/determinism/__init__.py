@@ -3,6 +3,6 @@
 `python/` and `node/` run in the program, under its own interpreter; the rest runs here.
 """
 
-from .kit import LEVELS, Kit, events
+from .kit import Kit, events
 
-__all__ = ["LEVELS", "Kit", "events"]
+__all__ = ["Kit", "events"]

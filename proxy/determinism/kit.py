@@ -21,12 +21,12 @@ from ..errors import EngineError
 from .journal import cut, sort_looks, write_journals
 from .report import Report, read_report
 
-OFF, SEED, FULL = LEVELS = ("off", "seed", "full")
+OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
 _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
 _MOST_RECORDS = 64 << 20
-"""Bytes of what one process wrote down."""
+"""Bytes of what one process wrote down; preloads end before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,10 @@ def _born():
     _Children.forking = []
     _Children.counts = {}
     os.environ["PLAYHEAD_LANE"] = lane
-    notes.claim(lane, "python", "%d.%d.%d" % sys.version_info[:3])
+    try:
+        notes.claim(lane, "python", "%d.%d.%d" % sys.version_info[:3])
+    except OSError:
+        pass  # whoever started us is gone, and the folder with it
     for function in after_fork:
         function()
 
