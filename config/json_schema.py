@@ -4,7 +4,7 @@
 2. Patterns are of the kind whose time grows with the length of a text alone; looking ahead and going back to a
    group are not known.
 3. Work is bounded before it is done. Alternatives that refer to alternatives double at each step, so it is
-   counted how many schemas one value may meet (`effort`), and whoever checks multiplies that by the values there are.
+   counted how many schemas one value may meet, and what each compares it with (`effort`), and whoever checks multiplies that by the values there are.
 
 The draft is the one that `$schema` names, else 2020-12; whether `format` counts is up to the draft.
 Source: JSON Schema 2020-12, "Core" sections 8 and 10; measurements of jsonschema-rs 0.60, 2026-11: 30 ns for
@@ -30,6 +30,8 @@ _NOMINAL_DEPTH = 8
 _MAX_SAID = 200
 """Characters of what the library says: it quotes values of any length."""
 MAX_PATTERNS = 100
+_WORDS_AT_ONCE = 8
+"""Words of an `enum` that are told in the time of one schema; whether one is among them is looked up."""
 _SIZE = 1 << 20
 """Bytes of a compiled pattern; one of that size takes 20 ms to compile."""
 
@@ -75,8 +77,10 @@ class BadSchema(ValueError):
 class Schema:
     """A schema that has been compiled. Any thread."""
 
-    def __init__(self, tree: Any, validator: "jsonschema_rs.Validator") -> None:
+    def __init__(self, tree: Any, validator: "jsonschema_rs.Validator", patterns: int) -> None:
         self.tree = tree
+        self.patterns = patterns
+        """How many of them it holds."""
         self.validator = validator
         self._efforts: list[int] = []
         """By levels of a value; the last one holds for all further ones once it has come twice."""
@@ -104,7 +108,7 @@ class Schema:
         if key in known:
             return known[key]
         known[key] = 0  # one that refers to itself in place is looked at once
-        count = 1
+        count = 1 + _own_effort(tree)
         for name in _IN_PLACE:
             count += sum(self._count(one, level) for one in _applied(tree, name))
         for name in _REFERENCES:
@@ -115,6 +119,29 @@ class Schema:
                 count += sum(self._count(one, level - 1) for one in _applied(tree, name))
         known[key] = min(count, MAX_EFFORT + 1)
         return known[key]
+
+
+def _own_effort(tree: dict[str, Any]) -> int:
+    """Count what a schema itself compares a value with, in schemas that take as long."""
+    count = 0
+    for name in ("enum", "const"):
+        value = tree.get(name)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            count += len(value) // _WORDS_AT_ONCE
+        elif isinstance(value, dict | list):
+            count += _size(value)
+    required = tree.get("required")
+    count += len(required) if isinstance(required, list) else 0
+    for name in ("dependentRequired", "dependencies"):
+        count += sum(len(one) for one in _entries(tree, name).values() if isinstance(one, list))
+    return count
+
+
+def _size(value: Any) -> int:
+    """Count the values in a value of bounded depth, with itself."""
+    if isinstance(value, dict):
+        return 1 + sum(map(_size, value.values()))
+    return 1 + sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def _entries(tree: dict[str, Any], name: str) -> dict[str, Any]:
@@ -211,7 +238,7 @@ def compile_schema(text: str) -> Schema:
         raise BadSchema(_said(error.message), path) from None
     except (ValueError, RecursionError) as error:
         raise BadSchema(_said(str(error))) from None
-    made = Schema(tree, validator)
+    made = Schema(tree, validator, patterns)
     if made.effort(_NOMINAL_DEPTH) > MAX_EFFORT:
         raise BadSchema(
             f"unfolds into more than {MAX_EFFORT} schemas for one value; its references multiply each other"

@@ -46,6 +46,7 @@ from ..timeline.lines import MAX_LINE_BYTES, BadLine, Told, read_line
 
 _RULE = "import"
 _PIECE_BYTES = 1 << 20
+_MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ class LineImport:
         told = read_line(line)
         run = self._find(told.run or self._default)
         seq = Seq(told.seq or run.last + 1)
+        if seq > _MOST:
+            raise BadLine(f"expected no exchange after seq {_MOST} of run {run.name!r}")
         if seq in run.seqs:
             raise BadLine(
                 f"expected a seq of its own, found {seq} again in run {run.name!r} - at `$.seq`"
@@ -180,6 +183,11 @@ class LineImport:
         )
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000
+        if ended_ns > _MOST:
+            raise BadLine(
+                f"expected an end before 2**63 ns, found {exchange.end_us} us after"
+                f" {exchange.started_ns} ns - at `$.end_us`"
+            )
         run.started_ns = min(run.started_ns or exchange.started_ns, exchange.started_ns)
         run.ended_ns = max(run.ended_ns, ended_ns)
         row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)

@@ -1,12 +1,14 @@
 """`playhead gc`, `erase`, `label` and `pin`: how long runs stay."""
 
+import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..config import Config
 from ..config.values import LABEL_RULE, is_label
-from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, compact, hold_alone
+from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreLock, compact, hold_alone
 from ..tape.events import Event, EventKind
 from ..tape.retention import Listed, Sentence, judge
 from .notes import user_name
@@ -53,29 +55,47 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     Raises: StoreError, LogCorrupt.
     """
     with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
-        sentences = _judge(config, store)
+        sentences = _judge(config, store.runs())
     size = _size(config)
     if dry_run:
         return Collected(sentences, False, 0, size, size, "")
     with open_store(config) as store, ProgressBar("deleting") as progress:
-        sentences = _judge(config, store)
-        gone = [store.get_run(one.run.name) for one in sentences if one.goes]
+        runs = {run.number: run for run in store.runs()}
+        sentences = _judge(config, runs.values())
+        gone = [runs[one.run.number] for one in sentences if one.goes]
         for at in range(0, len(gone), _BATCH_RUNS):
             store.delete_runs(gone[at : at + _BATCH_RUNS])
             progress(at + _BATCH_RUNS, len(gone))
+        sentences = _carried_out(store, sentences)
         freed = store.remove_unneeded_files(time.time_ns() / 1e9 - _SPARE_S)
+        erasing = store.erasing
     after, waiting = size, ""
-    if gone:
-        try:
+    try:
+        if erasing:  # somebody began to, and was killed
+            with contextlib.closing(hold_alone(config.store, "erasing")) as held:
+                more, (size, after) = _take_bytes_out(config, held)
+                freed += more
+        elif gone:
             with ProgressBar("compacting") as progress:
                 size, after = compact(config.store, progress)
-        except StoreError as error:
-            waiting = str(error)
+    except StoreError as error:
+        waiting = str(error)
     return Collected(sentences, True, freed, size, after, waiting)
 
 
-def _judge(config: Config, store: Store) -> list[Sentence]:
-    return judge([_listed(run) for run in store.runs()], config.retention, time.time_ns())
+def _carried_out(store: Store, sentences: list[Sentence]) -> list[Sentence]:
+    """Say of what was to go and is still there that it stays."""
+    left = {run.number for run in store.runs()}
+    return [
+        one._replace(goes=False, reason="it was marked, or is played, since it was looked at")
+        if one.goes and one.run.number in left
+        else one
+        for one in sentences
+    ]
+
+
+def _judge(config: Config, runs: Iterable[RunInfo]) -> list[Sentence]:
+    return judge([_listed(run) for run in runs], config.retention, time.time_ns())
 
 
 def _listed(run: RunInfo) -> Listed:
@@ -113,15 +133,21 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     Raises: UnknownRun, RunOpen; StoreError, naming who has the store open: nothing is erased then.
     """
     find_erased(config, name)
-    # Asked first: nothing half done where another process has it open.
-    hold_alone(config.store, "erasing").close()
-    with open_store(config) as store:
-        gone = _line(store, store.get_run(name))
-        store.erase_runs(gone)
-        store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
+    # From first to last: who comes in between could put a body there that nothing needs yet, or keep it from its end.
+    with contextlib.closing(hold_alone(config.store, "erasing")) as held:
+        with open_store(config, held=held) as store:
+            gone = _line(store, store.get_run(name))
+            store.erase_runs(gone)
+        _take_bytes_out(config, held)
+        return gone
+
+
+def _take_bytes_out(config: Config, held: StoreLock) -> tuple[int, tuple[int, int]]:
+    """Remove all files and pages that nothing needs; give the bytes of files, and of the database before and after."""
+    with open_store(config, held=held) as store:
+        freed = store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
     with ProgressBar("compacting") as progress:
-        compact(config.store, progress)
-    return gone
+        return freed, compact(config.store, progress, held)
 
 
 def mark(
@@ -141,10 +167,16 @@ def mark(
             raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
     with open_store(config, readonly=True) as store:
         run = store.get_run(name)
-    labels = tuple(sorted({*run.labels, *add}.difference(remove)))
-    pinned = run.pinned if pin is None else pin
-    if (labels, pinned) == (run.labels, run.pinned):
+
+    def make(now: RunInfo) -> Event | None:
+        labels = tuple(sorted({*now.labels, *add}.difference(remove)))
+        pinned = now.pinned if pin is None else pin
+        if (labels, pinned) == (now.labels, now.pinned):
+            return None
+        told = {"labels": labels, "pinned": pinned, "by": user_name()}
+        return Event(EventKind.MARKED, time.time_ns(), told)
+
+    if make(run) is None:
         return run
     with open_store(config) as store:
-        told = {"labels": labels, "pinned": pinned, "by": user_name()}
-        return store.mark(store.get_run(name), Event(EventKind.MARKED, time.time_ns(), told))
+        return store.mark(store.get_run(name), make)

@@ -3,15 +3,16 @@
 import os
 
 from ..config import Config
-from ..store import Store, StoreKey, find_key
+from ..store import Store, StoreKey, StoreLock, find_key
 
 
-def open_store(config: Config, *, readonly: bool = False) -> Store:
+def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None = None) -> Store:
     """Open a configuration's store.
 
+    held: its lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError, also where its key is missing or another.
     """
-    return Store.open(config.store, readonly=readonly, key=configured_key(config))
+    return Store.open(config.store, readonly=readonly, key=configured_key(config), held=held)
 
 
 def configured_key(config: Config) -> StoreKey | None:

@@ -9,7 +9,7 @@ from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritabl
 from .exchanges import Record
 from .intake import Intake
 from .key import StoreKey, find_key, make_key_file, read_key
-from .lock import hold_alone
+from .lock import StoreLock, hold_alone
 from .runs import Owner, RunInfo, RunStatus
 from .spool import Spool
 from .store import Store
@@ -26,6 +26,7 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreKey",
+    "StoreLock",
     "StoreTooNew",
     "StoreUnwritable",
     "UnknownRun",

@@ -2,6 +2,7 @@
 
     bodies/HH/HASH        a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
     bodies/partial-PID-N  one that is on its way; those of processes that died go when the store is opened
+    bodies/gone-PID-HASH  one that is being removed; those of processes that died are put back then
 
 In an encrypted store the folder is `bodies-KEYID`, the files are sealed (`frames`), and HASH is a keyed one. Equal
 bodies are one file.
@@ -137,23 +138,38 @@ class BodyFiles:
 
     def _remove(self, path: Path, before_s: float) -> int:
         """Remove a file unless it was put there again just now."""
-        aside = path.with_name(f"{path.name}.gone-{os.getpid()}")
+        aside = self.folder / f"gone-{os.getpid()}-{path.name}"
         os.rename(path, aside)
         found = aside.stat()
-        again = found.st_mtime >= before_s
-        if again:
-            with contextlib.suppress(FileExistsError):
-                os.link(aside, path)
+        if found.st_mtime >= before_s:
+            self._put_back(aside)
+            return 0
         aside.unlink()
-        return 0 if again else found.st_size
+        return found.st_size
+
+    def _put_back(self, aside: Path) -> None:
+        """Give a file that was set aside its place again, unless another has it."""
+        name = aside.name.rpartition("-")[2]
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, self.folder / name[:2] / name)
+        aside.unlink()
 
     def clear_partial(self) -> None:
-        """Remove what processes that have died were writing."""
+        """Remove what processes that have died were writing; put back what they had set aside to remove it."""
         for path in self.folder.glob("partial-*"):
-            pid = path.name.split("-")[1]
-            if not pid.isdigit() or (int(pid) != os.getpid() and not psutil.pid_exists(int(pid))):
+            if _has_died(path):
                 with contextlib.suppress(OSError):
                     path.unlink()
+        for path in self.folder.glob("gone-*"):
+            if _has_died(path):
+                with contextlib.suppress(OSError):
+                    self._put_back(path)
+
+
+def _has_died(path: Path) -> bool:
+    """Say whether the process is gone that a file is named after."""
+    pid = path.name.split("-")[1]
+    return not pid.isdigit() or (int(pid) != os.getpid() and not psutil.pid_exists(int(pid)))
 
 
 class Partial:
@@ -220,6 +236,8 @@ class Partial:
         self._file.finish()
         target = self._files.path(digests[0])
         target.parent.mkdir(mode=0o700, exist_ok=True)
+        # Its exchange comes now, however long ago it was written: until then its age is what keeps it.
+        os.utime(self._path)
         os.replace(self._path, target)
         self._file.close()
         self._file = None

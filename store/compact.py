@@ -14,24 +14,30 @@ import lmdb
 
 from .body_files import sync_folder
 from .errors import StoreError, StoreUnwritable
+from .layout import ERASED_ROW
 from .leftovers import remove_leftovers
-from .lock import hold_alone
+from .lock import StoreLock, hold_alone
 from .opening import holds_data, open_environment, open_tables, read_check
 
 _BATCH_BYTES = 16 << 20
 Progress = Callable[[int, int], None]
 
 
-def compact(path: Path, progress: Progress = lambda _done, _of: None) -> tuple[int, int]:
+def compact(
+    path: Path,
+    progress: Progress = lambda _done, _of: None,
+    held: StoreLock | None = None,
+) -> tuple[int, int]:
     """Make the database of the store in a folder anew; give the bytes of its file before and after. Blocks.
 
     progress: told how many rows are done, of how many.
+    held: the store's lock, where whoever asks holds it alone, and longer.
     Raises: StoreError, naming who has the store open; StoreUnwritable. The store is then as it was.
     """
     folder, target = path / "log.lmdb", path / "compact.lmdb"
     if not holds_data(folder):
         raise StoreError(f"no store at {path}", "name another with --store")
-    lock = hold_alone(path, "compaction")
+    lock = hold_alone(path, "compaction") if held is None else StoreLock(None)
     try:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700)
@@ -79,7 +85,11 @@ def _copy(path: Path, old: lmdb.Environment, new: lmdb.Environment, progress: Pr
                     with new.begin(write=True) as writing:
                         while more and size < _BATCH_BYTES:
                             key, value = cursor.item()
-                            writing.put(key, value, db=target, append=True)
+                            if (name, key) != (
+                                "meta",
+                                ERASED_ROW,
+                            ):  # it is true of the old file alone
+                                writing.put(key, value, db=target, append=True)
                             size += len(value)
                             done += 1
                             more = cursor.next()

@@ -43,6 +43,7 @@ class SealedFile:
         """How many are in the file."""
         self._rest = bytearray()
         """What is in none yet; never empty after a frame, since it may be the last one."""
+        self._ended = False
         self._lock = threading.Lock()
         write_all(self._file, self._head)
 
@@ -71,8 +72,9 @@ class SealedFile:
     def finish(self) -> None:
         """Make what was put durable; nothing follows."""
         with self._lock:
-            self._seal(bytes(self._rest), last=True)
-            self._rest.clear()
+            if not self._ended:  # else making it durable had failed
+                self._seal(bytes(self._rest), last=True)
+                self._ended = True
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -84,9 +86,9 @@ class SealedFile:
         self._frames += 1
 
     def _frame(self, number: int) -> bytes:
-        if number > self._frames:
+        if number > self._frames - self._ended:
             return b""
-        if number == self._frames:
+        if number == self._frames - self._ended:
             return bytes(self._rest)
         size = FRAME_BYTES + _TAG_BYTES
         data = os.pread(self._file.fileno(), size, len(self._head) + number * size)

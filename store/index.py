@@ -94,7 +94,7 @@ class Indexes:
                 raw = number_key(number) + entry.raw
                 put(transaction, "raws", raw, entry.fingerprint, overwrite=False)
             stale = (*now.stale, now.index_number)
-            if not self._is_played(transaction, now):
+            if now.number not in self._runs.played(transaction):
                 for old in stale:
                     self._drop_index(transaction, old)
                 stale = ()
@@ -106,11 +106,6 @@ class Indexes:
 
         done: RunInfo = self._database.writer.call(operation)
         return done
-
-    def _is_played(self, transaction: lmdb.Transaction, tape: RunInfo) -> bool:
-        numbers = self._runs.open_numbers(transaction)
-        found = (self._runs.load(transaction, number) for number in numbers)
-        return any(run is not None and run.parent_number == tape.number for run in found)
 
     def _drop_index(self, transaction: lmdb.Transaction, number: int) -> None:
         for table in ("fingerprints", "raws"):

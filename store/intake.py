@@ -5,6 +5,7 @@ Rules:
 1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
    one transaction puts all of an intake's runs onto the list.
 2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
+3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from ..tape.codec import BadRecord, pack_map, unpack
 from ..tape.events import CHAIN_START, Event, check_link, decode_event
 from ..tape.model import Message, RunId
 from .database import Database
+from .errors import StoreError
 from .exchanges import Exchanges, Record
 from .layout import number_key, pair_key
 from .log import EventLog
@@ -47,6 +49,7 @@ class Intake:
         self._log = log
         self._exchanges = exchanges
         self._messages = messages
+        self._lost = database.writer.lost
         self._begun: list[int] = []
         self._chains: dict[int, tuple[int, bytes]] = {}
 
@@ -112,10 +115,11 @@ class Intake:
 
         runs: as they ended, each with the number it was begun under, the name it should have, and `parent_number` 0
             or that of another of them, or of a run in the store. A taken name becomes another, as for a new run.
-        Raises: StoreUnwritable.
+        Raises: StoreError, where something of it is not there; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            self._check(transaction, runs)
             found: dict[int, RunInfo] = {}
             for told in runs:
                 assert told.status is not RunStatus.OPEN
@@ -143,6 +147,20 @@ class Intake:
         published = {info.number for info in made}
         self._begun = [number for number in self._begun if number not in published]
         return made
+
+    def _check(self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]) -> None:
+        """Raise StoreError unless all that was taken in is there. Writer's thread."""
+        if self._database.writer.lost != self._lost:
+            raise StoreError(
+                "a record could not be written; the log says why", "nothing was imported"
+            )
+        meta = self._database.tables["meta"]
+        for run in runs:
+            if transaction.get(_MARK + number_key(run.number), db=meta) is None:
+                raise StoreError(
+                    f"what was read of run {run.id!r} was dropped by a process that took this one for dead",
+                    "nothing was imported; try again while nothing else writes to the store",
+                )
 
     def _wait(self) -> None:
         if self._database.writer.waiting >= _MOST_WAITING:

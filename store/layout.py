@@ -1,7 +1,7 @@
 """The keys in LMDB: one place that knows them.
 
     meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
-                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""
+                  b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b""
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
@@ -50,6 +50,8 @@ FILES_ROW = b"files"
 """Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
 LEFT_ROW = b"rekey-left"
 """Of `meta`: what lay under another key has not been removed yet."""
+ERASED_ROW = b"erased"
+"""Of `meta`: a run was erased, and its bytes may still be in the files."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
 """Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
 BLOCK_AT = {"fingerprints": 8, "raws": 8, "openings": 0, "users": 0, "uses": 8}

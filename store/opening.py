@@ -15,8 +15,8 @@ import lmdb
 from .database import Database, unreadable
 from .errors import StoreError, StoreTooNew, StoreUnwritable
 from .key import ID_BYTES, VARIABLE, StoreKey
-from .layout import CHECK_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
-from .lock import hold_shared
+from .layout import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
+from .lock import StoreLock, hold_shared
 from .vault import Vault, open_vault
 
 logger = logging.getLogger(__name__)
@@ -25,15 +25,18 @@ _MAP_BYTES = 1 << 40
 _SPARED_BYTES = 1 << 20
 
 
-def open_database(path: Path, *, readonly: bool, key: StoreKey | None = None) -> Database:
+def open_database(
+    path: Path, *, readonly: bool, key: StoreKey | None = None, held: StoreLock | None = None
+) -> Database:
     """Open the database of the store in a folder; a writer makes it when it is not there.
 
     key: what the store is encrypted under, or is to be if it is made.
+    held: the store's lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
     """
     folder = path / "log.lmdb"
     _find_folder(path, folder, readonly)
-    lock = hold_shared(path, readonly=readonly)
+    lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
     try:
         environment = open_environment(folder, readonly=readonly)
     except BaseException:
@@ -173,12 +176,19 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
         left = transaction.get(LEFT_ROW) is not None
+        erased = transaction.get(ERASED_ROW) is not None
     if check != database.vault.check:
         raise wrong_key(database.path, check, key)
     if left:
         logger.warning(
             "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
             " `playhead rekey` again",
+            database.path,
+        )
+    if erased:
+        logger.warning(
+            "a run of the store at %s was erased, but its bytes may still be in the files: `playhead gc` takes"
+            " them out",
             database.path,
         )
 

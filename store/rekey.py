@@ -8,6 +8,7 @@
 3. What lay under the old key is removed; until that is done a row of `meta` says so.
 """
 
+import bisect
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,7 +37,9 @@ from .opening import (
 from .vault import Vault, open_vault
 
 _AT_ROW = b"rekey-at"
-"""Of `meta` in the new database: what it is made of, and how far it has come."""
+"""Of `meta` in the new database: what it is made of, and how many rows it has."""
+_FILE_ROW = b"rekey-file"
+"""The name of the last file that was sealed anew. Not how many: files come and go without a commit."""
 _OWN_ROWS = (CHECK_ROW, LEFT_ROW, b"format")
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
@@ -155,24 +158,30 @@ class _Copy:
         self._meta = target.open_db(b"meta")
         with target.begin(db=self._meta) as transaction:
             done = int(bytes(transaction.get(_AT_ROW, b" 0")).rpartition(b" ")[2])
+            last = bytes(transaction.get(_FILE_ROW, b"")).decode()
         tables = open_tables(self._path, source)
         with source.begin() as transaction:
             counts = {name: transaction.stat(tables[name])["entries"] for name in tables}
+        self._old_files.clear_partial()
         files = self._old_files.kept()
+        begun = bisect.bisect_right(files, last, key=lambda path: path.name)
         rows = sum(counts.values())
         self._of = rows + len(files)
-        self._progress(done, self._of)
+        self._progress(done + begun, self._of)
         start = 0
         for name, table in tables.items():
             if done < start + counts[name]:
                 done = self._copy_table(name, table, done - start, done)
             start += counts[name]
-        for number in range(done - rows, len(files)):
-            self._copy_file(files[number])
+        for number, path in enumerate(files[begun:], start=begun + 1):
+            self._copy_file(path)
             with target.begin(write=True) as transaction:
-                self._note(transaction, rows + number + 1)
+                transaction.put(_FILE_ROW, path.name.encode(), db=self._meta)
+            self._progress(rows + number, self._of)
+        sync_folder(self._path)  # where the folder of files has its name
         with target.begin(write=True) as transaction:
-            transaction.delete(_AT_ROW, db=self._meta)
+            for row in (_AT_ROW, _FILE_ROW):
+                transaction.delete(row, db=self._meta)
             transaction.put(LEFT_ROW, b"", db=self._meta)
             write_head(transaction, self._meta, self._after)
         target.sync(True)

@@ -125,6 +125,18 @@ class RunList:
                 return None
             return self._shown(self.load(transaction, int.from_bytes(number, "big")))
 
+    def find_tape(self, info: RunInfo) -> RunInfo | None:
+        """Find the run that a run plays; by its number, since another may have its name once it was deleted."""
+        if not info.parent_number:
+            return None
+        with self._database.reading() as transaction:
+            return self._shown(self.load(transaction, info.parent_number))
+
+    def is_there(self, info: RunInfo) -> bool:
+        """Say whether a run has not been deleted meanwhile."""
+        with self._database.reading() as transaction:
+            return self._database.holds(transaction, "runs", number_key(info.number))
+
     def get(self, name: str) -> RunInfo:
         """Get a run by its name.
 
@@ -196,14 +208,21 @@ class RunList:
         with transaction.cursor(self._database.tables["open"]) as cursor:
             return [int.from_bytes(key, "big") for key, _ in cursor]
 
+    def played(self, transaction: lmdb.Transaction) -> set[int]:
+        """Give the numbers of the runs that an open one plays, inside a transaction."""
+        found = (self.load(transaction, number) for number in self.open_numbers(transaction))
+        return {run.parent_number for run in found if run is not None}
+
     def _current(self, transaction: lmdb.Transaction, info: RunInfo) -> RunInfo:
         if info.status is not RunStatus.OPEN:
             return info
         return replace(info, exchanges=self._database.last(transaction, "exchanges", info.number))
 
-    def mark(self, info: RunInfo, event: Event) -> RunInfo:
+    def mark(self, info: RunInfo, make: Callable[[RunInfo], Event | None]) -> RunInfo:
         """Give a run the labels and the pin that an event tells of; give it as it now stands. Blocks.
 
+        make: makes the event from the run as it stands, so that what another process marks meanwhile is not undone;
+            None where nothing changes.
         Raises: UnknownRun.
         """
 
@@ -211,6 +230,9 @@ class RunList:
             now = self.load(transaction, info.number)
             if now is None:
                 raise UnknownRun(info.id, ())
+            event = make(now)
+            if event is None:
+                return now
             labels, pinned = tuple(event.data["labels"]), bool(event.data["pinned"])
             marked = replace(now, labels=labels, pinned=pinned)
             self.put(transaction, marked)

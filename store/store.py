@@ -20,6 +20,8 @@ from .file_uses import FileUses
 from .index import Indexes
 from .intake import Intake, drop_unpublished
 from .key import StoreKey
+from .layout import ERASED_ROW
+from .lock import StoreLock
 from .log import EventLog
 from .mail import Mail
 from .messages import Messages
@@ -57,6 +59,8 @@ class Store:
         self.create_run = runs.create
         self.find_run = runs.find
         self.get_run = runs.get
+        self.find_tape = runs.find_tape
+        self.is_there = runs.is_there
         self.runs = runs.all
         self.find_latest = runs.find_latest
         self.reload = runs.reload
@@ -96,14 +100,22 @@ class Store:
         self.find_alpn = origins.find_alpn
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False, key: StoreKey | None = None) -> "Store":
+    def open(
+        cls,
+        path: Path,
+        *,
+        readonly: bool = False,
+        key: StoreKey | None = None,
+        held: StoreLock | None = None,
+    ) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
         A writer ends the runs whose process has died.
         key: what the store is encrypted under, or is to be if it is made.
+        held: the store's lock, where whoever opens it holds it alone, and longer.
         Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly, key=key))
+        store = cls(open_database(path, readonly=readonly, key=key, held=held))
         if not readonly:
             try:
                 store.check_readers()
@@ -128,32 +140,61 @@ class Store:
     def delete_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, all at once; give how many rows that were. Blocks.
 
-        Their body files stay until `remove_unneeded_files`, and their bytes in the file until `compact`.
+        One that was marked since it was looked at, or is being played, stays. Body files stay until
+        `remove_unneeded_files`, and bytes in the file until `compact`.
         Raises: RunOpen; StoreUnwritable.
         """
-        return self._take_out(runs, for_good=False)
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            played = self._runs.played(transaction)
+            there = [
+                now
+                for told, now in self._ended(transaction, runs)
+                if (now.labels, now.pinned) == (told.labels, told.pinned)
+                and now.number not in played
+            ]
+            return sum(self._remove(transaction, info) for info in there)
+
+        count: int = self.writer.call(operation)
+        return count
 
     def erase_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
 
-        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it.
+        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it. Until the files
+        nobody needs are removed and `compact` is through, `erasing` is True.
         Raises: RunOpen; StoreUnwritable.
         """
-        return self._take_out(runs, for_good=True)
 
-    def _take_out(self, runs: Sequence[RunInfo], *, for_good: bool) -> int:
         def operation(transaction: lmdb.Transaction) -> int:
-            found = [self._runs.load(transaction, run.number) for run in runs]
-            there = [info for info in found if info is not None]
+            there = [now for _, now in self._ended(transaction, runs)]
+            transaction.put(ERASED_ROW, b"", db=self._database.tables["meta"])
             for info in there:
-                if info.status is RunStatus.OPEN:
-                    raise RunOpen(f"run {info.id!r} has not ended")
-            for info in there if for_good else ():
                 erase(self._database, transaction, info.number)
             return sum(self._remove(transaction, info) for info in there)
 
         count: int = self.writer.call(operation)
         return count
+
+    @property
+    def erasing(self) -> bool:
+        """Whether the bytes of a run that was erased may still be in the files."""
+        with self._database.reading() as transaction:
+            return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
+
+    def _ended(
+        self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]
+    ) -> list[tuple[RunInfo, RunInfo]]:
+        """Give those of some runs that are there, as told and as they now stand.
+
+        Raises: RunOpen.
+        """
+        found = [(run, self._runs.load(transaction, run.number)) for run in runs]
+        there = [(told, now) for told, now in found if now is not None]
+        for _, now in there:
+            if now.status is RunStatus.OPEN:
+                raise RunOpen(f"run {now.id!r} has not ended")
+        return there
 
     def _remove(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
         indexes = {info.number, info.index_number, *info.stale}

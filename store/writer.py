@@ -56,6 +56,8 @@ class Writer:
             whatever was remembered of it.
         """
         self.failed: StoreUnwritable | None = None
+        self.lost = 0
+        """Operations that failed by themselves and that nobody waited for. Writer's thread."""
         self._environment = environment
         self._after_failure = after_failure
         self._entries: list[_Entry] = []
@@ -158,6 +160,7 @@ class Writer:
                         raise
                     except Exception as error:  # the caller's own fault: told to the caller alone
                         if entry.waiter is None:
+                            self.lost += 1
                             logger.error("a record could not be written", exc_info=error)
                         results.append((None, error))
         except (lmdb.Error, OSError, MemoryError) as error:

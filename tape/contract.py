@@ -30,6 +30,8 @@ _MOST_WORK = 10_000_000
 """Schemas met by values, counted at most: a third of a second."""
 _MOST_TOLD = 100_000
 """The same where it is said what is wrong."""
+_LETTERS_AT_ONCE = 4
+"""Letters that a slow pattern looks at in the time that a schema takes."""
 _SHOWN = 120
 _PLACE = 300
 _MAX_BODY = 16 * 1024 * 1024
@@ -149,7 +151,8 @@ def check_value(
         raise Unchecked(f"its schema cannot be read: {one_line(str(error), _SHOWN)}") from None
     depth, values = measure(value)
     work = compiled.effort(depth) * values
-    if work > _MOST_WORK:
+    searched = compiled.patterns * _letters(value) // _LETTERS_AT_ONCE if compiled.patterns else 0
+    if work + searched > _MOST_WORK:
         raise Unchecked("too large for a schema of this kind")
     try:
         with unpanicked():
@@ -178,6 +181,24 @@ def measure(value: Json) -> tuple[int, int]:
         ]
         depth += bool(level)
     return depth, values
+
+
+def _letters(value: Json) -> int:
+    """Count the letters of all texts in a value, names of fields among them."""
+    level: list[Any] = [value]
+    count = 0
+    while level:
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, str):
+                count += len(one)
+            elif isinstance(one, dict):
+                below += one
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        level = below
+    return count
 
 
 # ---- what is wrong ---------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
     ledger = Ledger(info.mode, limit)
     for event in store.log(info):
         ledger.take(event)
-    tape = None if info.parent is None else store.find_run(info.parent)
+    tape = store.find_tape(info)
     return ledger.effects(store, info, tape), ledger.omitted
 
 

@@ -10,7 +10,7 @@ Rules:
 """
 
 import json
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -65,6 +65,7 @@ class Told(NamedTuple):
 
 
 _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -87,7 +88,7 @@ class _Response(_Part, kw_only=True):
     reason: str = ""
     complete: bool = True
     head_us: int = 0
-    head_need: int | None = None
+    head_need: _Number | None = None
     ragged: bool = False
     chunks: list[list[int]] = []
 
@@ -96,23 +97,23 @@ class _Fault(msgspec.Struct, forbid_unknown_fields=True):
     kind: FaultKind
     phase: Phase
     text: str = ""
-    at_us: int = 0
+    at_us: _Number = 0
     ending: Ending = Ending.RST
-    code: int = 0
+    code: _Number = 0
 
 
 class _Gone(msgspec.Struct, forbid_unknown_fields=True):
-    at_us: int
-    chunks: int = 0
+    at_us: _Number
+    chunks: _Number = 0
     head: bool = False
 
 
 class _Close(msgspec.Struct, forbid_unknown_fields=True):
-    at_us: int
+    at_us: _Number
     by_client: bool
-    code: int
+    code: _Number
     reason: str = ""
-    answer: tuple[int, str] | None = None
+    answer: tuple[_Number, str] | None = None
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

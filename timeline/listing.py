@@ -39,7 +39,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
         return None
     for event in store.log(info):
         if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
-            tape = store.find_run(info.parent)
+            tape = store.find_tape(info)
             if tape is None:
                 return None
             found = store.find_exchange(tape, event.data["tape_seq"])

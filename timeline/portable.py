@@ -26,6 +26,7 @@ from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_re
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16
+_FINGERPRINT_BYTES = 16
 Progress = Callable[[int, int], None]
 
 
@@ -37,7 +38,7 @@ def export_tape(
     Raises: RunOpen; LogCorrupt, where the store cannot read it; StoreError.
     """
     runs = [info]
-    if info.parent is not None and (tape := store.find_run(info.parent)) is not None:
+    if (tape := store.find_tape(info)) is not None:
         runs.insert(0, tape)
     for run in runs:
         if run.status is RunStatus.OPEN:
@@ -55,6 +56,10 @@ def export_tape(
                 _put_exchange(store, run, exchange, writer, bodies)
                 done += 1
                 progress(done, total)
+            if not store.is_there(run):  # its rows went with its name, all at once
+                raise StoreError(
+                    f"run {run.id!r} was deleted while it was exported", "nothing was written"
+                )
     except BadRecord as error:
         raise StoreError(f"run {info.id!r} cannot be exported: {error}") from error
     writer.close()
@@ -173,6 +178,11 @@ class _Taking:
             raise BadRecord(f"exchange {exchange.seq} does not fit the hash in its log")
         if not self._seq < exchange.seq < 1 << 63:
             raise BadRecord(f"exchange {exchange.seq} after exchange {self._seq}")
+        if len(exchange.fingerprint) != _FINGERPRINT_BYTES:
+            raise BadRecord(
+                f"exchange {exchange.seq} has a fingerprint of {len(exchange.fingerprint)} bytes;"
+                f" expected {_FINGERPRINT_BYTES}"
+            )
         missing = [digest for digest in _files(exchange) if digest not in self._bodies]
         if missing:
             raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")

@@ -317,7 +317,7 @@ class _Fold:
         self.hints = Hints()
         self.tape: RunInfo | None = None
         if info.parent is not None:
-            self.tape = store.find_run(info.parent)
+            self.tape = store.find_tape(info)
             if self.tape is None:
                 receipt.tape_gone = True
                 receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")

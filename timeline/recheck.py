@@ -34,7 +34,7 @@ def check_again(store: Store, run: RunInfo, config: Config) -> Iterator[Contract
 
 def _exchanges(store: Store, run: RunInfo) -> Iterator[tuple[Seq, Exchange]]:
     """Give the exchanges of a run, and of its tape what it was served, by seq of the run."""
-    tape = store.find_run(run.parent) if run.parent is not None else None
+    tape = store.find_tape(run)
     served = {
         event.seq: Seq(event.data["tape_seq"])
         for event in store.log(run)

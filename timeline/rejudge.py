@@ -144,7 +144,7 @@ class _Judge:
         self._policy = Policy.of(config)
         self._mode = Mode(run.mode)
         self._undone: set[int] = set()
-        self._tape = None if run.parent is None else store.find_run(run.parent)
+        self._tape = store.find_tape(run)
         self._cursor = Cursor(self._next_use)
         self._near: Endpoints | None = None
 

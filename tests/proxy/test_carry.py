@@ -18,7 +18,7 @@ from playhead import PlayheadError
 from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
-from playhead.store import RunInfo, RunOpen, Store, StoreTooNew
+from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.layout import number_key
 from playhead.tape.codec import encode_exchange, pack_map
 from playhead.tape.events import CHAIN_START, Event, EventKind, encode_event
@@ -31,6 +31,7 @@ from playhead.tape.model import (
     Repeat,
     RepeatKind,
     RequestClass,
+    RunId,
     Seq,
     Spilled,
 )
@@ -43,6 +44,7 @@ from playhead.tests.support.exchanges import (
     make_response,
 )
 from playhead.tests.support.kept import kept_bytes
+from playhead.timeline import receipt as receipts
 from playhead.timeline.portable import export_tape
 
 LARGE = bytes(range(256)) * 8192
@@ -155,6 +157,39 @@ def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
         assert store.get_run("night~2@1").parent_number == store.get_run("night~2").number
 
 
+def test_another_run_of_its_name_is_not_taken_for_its_tape(recorded: Path, tmp_path: Path) -> None:
+    """Once a tape was deleted its name is free: what was played is gone, and nothing else stands for it."""
+    with Store.open(recorded) as store:
+        tape = store.get_run("night")
+
+        async def play() -> None:
+            info = await store.create_run("night", mode="playback", at_ns=100, parent=tape)
+            await store.seal(info, reason="done", at_ns=101)
+
+        asyncio.run(play())
+        store.delete_runs([tape])
+        assert asyncio.run(_record(store)).id == "night"
+        played = store.get_run("night@1")
+        assert store.find_tape(played) is None
+        assert receipts.build(store, played).tape_gone
+        parts: list[bytes] = []
+        runs = export_tape(store, played, parts.append, lambda _done, _of: None)
+        assert [one.id for one in runs] == ["night@1"]
+
+
+def test_a_run_that_is_deleted_while_it_is_exported_is_no_tape(recorded: Path) -> None:
+    """What was read by then would stand for all of it."""
+    with Store.open(recorded) as store:
+        info = store.get_run("night")
+
+        def delete(done: int, _of: int) -> None:
+            if done == 1:
+                store.delete_runs([info])
+
+        with pytest.raises(StoreError, match="deleted while it was exported"):
+            export_tape(store, info, lambda _: None, delete)
+
+
 def test_a_file_that_is_there_is_not_overwritten(recorded: Path, tmp_path: Path) -> None:
     """It may be the only copy of something."""
     (tmp_path / "kept").write_text("mine")
@@ -217,6 +252,8 @@ SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spi
         ([RUN, (Kind.EVENT, EVENT), (Kind.EVENT, EVENT)], "does not follow"),
         ([RUN, (Kind.EXCHANGE, b"\x94\x01\x02\x03\x04")], "exchange"),
         ([RUN, EXCHANGE, EXCHANGE], "exchange 1 after exchange 1"),
+        ([RUN, (Kind.EXCHANGE, encode_exchange(make_exchange(fingerprint=b"x")))], "of 1 bytes"),
+        ([RUN, (Kind.EXCHANGE, encode_exchange(make_exchange(fingerprint=b"x" * 600)))], "of 600"),
         ([RUN, (Kind.EXCHANGE, SPILLED)], "not in the file"),
         ([RUN, (Kind.EXCHANGE, TALK)], "lacks 1"),
         ([RUN, EXCHANGE, (Kind.MESSAGE, bytes(16) + b"x")], "where none belongs"),
@@ -295,6 +332,27 @@ def test_what_a_process_that_died_had_not_published_is_dropped(tmp_path: Path) -
         store.writer.call(lambda txn: txn.put(key, gone, db=table))
     with Store.open(tmp_path):
         pass
+    _is_empty(tmp_path)
+
+
+def test_nothing_is_published_of_which_a_record_could_not_be_written(tmp_path: Path) -> None:
+    """Nor what another process has dropped: a run with a hole is never taken for whole."""
+    info = RunInfo(number=0, id=RunId("half"), mode="record", created_ns=1, status=RunStatus.SEALED)
+    with Store.open(tmp_path) as store:
+        with store.take_in() as intake:
+            number = intake.begin("half")
+            wrong = replace(make_exchange(), end_us=10**30)  # no such number in msgpack
+            intake.save(number, make_record(make_exchange(2)))
+            intake.save(number, make_record(wrong))
+            with pytest.raises(StoreError, match="could not be written"):
+                intake.publish([replace(info, number=number)])
+        with store.take_in() as intake:
+            number = intake.begin("half")
+            meta = store._database.tables["meta"]
+            key = b"intake/" + number_key(number)
+            store.writer.call(lambda txn: txn.delete(key, db=meta))
+            with pytest.raises(StoreError, match="was dropped"):
+                intake.publish([replace(info, number=number)])
     _is_empty(tmp_path)
 
 
@@ -404,6 +462,18 @@ def test_an_effect_that_is_there_twice_is_a_possible_duplicate(tmp_path: Path) -
         ("{", "line 2: .*truncated"),
         (line("https://api.test/a", "x", seq=1), "line 2: .*own, found 1 again"),
         (line("https://api.test/a", "x", run="y" * 500), "line 2: .*name of a run"),
+        # numbers that no record can hold
+        (line("https://api.test/a", "x", gone={"at_us": 1 << 70}), r"line 2: .*\$\.gone\.at_us"),
+        (
+            line("https://api.test/a", "x", started_ns=1 << 62, end_us=1 << 62),
+            r"line 2: .*\$\.end_us",
+        ),
+        (
+            "\n".join(
+                [line("https://a.test/", "x", seq=(1 << 63) - 1), line("https://a.test/", "")]
+            ),
+            "line 3: .*no exchange after",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_read_leaves_nothing(second: str, told: str, tmp_path: Path) -> None:

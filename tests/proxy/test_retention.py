@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from playhead import PlayheadError
+from playhead.config import Config
 from playhead.proxy.cli import cli
+from playhead.proxy.stores import open_store
 from playhead.store import RunInfo, Store, UnknownRun
 from playhead.store.layout import FILES_ROW
+from playhead.store.lock import hold_shared
+from playhead.tape.events import Event, EventKind
 from playhead.tape.model import Chunk, RequestClass
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
@@ -222,6 +226,109 @@ def test_gc_beside_a_process_deletes_and_leaves_the_file_as_large(tmp_path: Path
     assert f"process {pid} " in done["waiting"]
     assert done["after_bytes"] == done["before_bytes"]
     assert names(path) == ["young"]
+
+
+@pytest.mark.parametrize("change", ["pinned", "played"])
+def test_what_is_pinned_or_played_while_gc_looks_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Another process may do that between the sentence and the deletion; it is told that the run stays."""
+    path = tmp_path / "s"
+    _make(path, old=40)
+    delete = Store.delete_runs
+
+    def slow(store: Store, runs: Sequence[RunInfo]) -> int:
+        tape = store.get_run("old")
+        if change == "pinned":
+            event = Event(EventKind.MARKED, 1, {"labels": (), "pinned": True})
+            store.mark(tape, lambda _: event)
+        else:
+            asyncio.run(_playing(store, tape))
+        return delete(store, runs)
+
+    monkeypatch.setattr(Store, "delete_runs", slow)
+    said = run(path, "gc")
+    assert "old: it was marked, or is played" in said.output
+    assert names(path)[0] == "old"
+
+
+async def _playing(store: Store, tape: RunInfo) -> None:
+    await store.create_run(tape.id, mode="playback", at_ns=1, parent=tape)
+
+
+def test_marks_of_two_processes_do_not_undo_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was pinned while it got a label is still pinned: else the next `gc` takes it."""
+    path = tmp_path / "s"
+    _make(path, one=1)
+    count = 0
+
+    def slow(config: Config, *, readonly: bool = False) -> Store:
+        nonlocal count
+        count += 1
+        if count == 2:  # it has read the run, and is about to write
+            assert run(path, "pin", "one").exit_code == 0
+        return open_store(config, readonly=readonly)
+
+    monkeypatch.setattr("playhead.proxy.retention.open_store", slow)
+    run(path, "label", "one", "incident")
+    with Store.open(path, readonly=True) as store:
+        assert (store.get_run("one").labels, store.get_run("one").pinned) == (("incident",), True)
+
+
+def test_nobody_comes_in_while_a_run_is_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording that began between two of its steps could lose a body, and keep the bytes from going."""
+    path = tmp_path / "s"
+    _make(path, one=1)
+    tried: list[str] = []
+
+    def try_it() -> None:
+        with pytest.raises(PlayheadError, match="this process"):
+            hold_shared(path, readonly=False, patience_s=0)
+        tried.append("yes")
+
+    erase_runs, remove = Store.erase_runs, Store.remove_unneeded_files
+
+    def erasing(store: Store, runs: Sequence[RunInfo]) -> int:
+        try_it()
+        return erase_runs(store, runs)
+
+    def removing(store: Store, before_s: float) -> int:
+        try_it()
+        return remove(store, before_s)
+
+    monkeypatch.setattr(Store, "erase_runs", erasing)
+    monkeypatch.setattr(Store, "remove_unneeded_files", removing)
+    assert run(path, "erase", "one", "--yes").output == "erased: one\n"
+    assert len(tried) == 2
+    hold_shared(path, readonly=False, patience_s=0).close()
+
+
+def test_an_erasure_that_was_killed_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run is off the list, its bytes are not out of the files: whoever opens the store is told, and `gc` does it."""
+    path = tmp_path / "s"
+    _make(path, secret=1, other=1)
+    with monkeypatch.context() as patch:
+
+        def kill(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("playhead.proxy.retention._take_bytes_out", kill)
+        run(path, "erase", "secret", "--yes")
+    assert names(path) == ["other"]
+    assert b"mark-secret" in _bytes(path)
+    assert "was erased, but its bytes may still be in the files" in caplog.text
+    assert run(path, "gc").exit_code == 0
+    assert b"mark-secret" not in _bytes(path)
+    caplog.clear()
+    with Store.open(path, readonly=True) as store:
+        assert verify_run(store, store.get_run("other")).problems == ()
+    assert not caplog.text
 
 
 def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lmdb
 import pytest
+from blake3 import blake3
 
 from playhead.proxy.cli import cli, main
 from playhead.store import (
@@ -24,9 +26,10 @@ from playhead.store import (
     make_key_file,
 )
 from playhead.store import rekey as module
-from playhead.store.body_files import Partial
+from playhead.store.body_files import BodyFiles, Partial
 from playhead.store.compact import compact
 from playhead.store.rekey import rekey
+from playhead.store.vault import Vault
 from playhead.tests.store.test_sealed import Rows
 from playhead.tests.support.vaults import find_raw, plant, read_all, telling
 
@@ -214,6 +217,43 @@ def test_what_is_written_after_a_broken_attempt_is_not_left_out(
     rekey(store_dir, None, ONE)
     with Store.open(store_dir, key=ONE) as store:
         assert read_all(store, "more") == expected
+
+
+def test_a_file_that_goes_between_two_attempts_takes_no_other_with_it(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `gc` removes files without a commit: what is left to do is known by name, not by number."""
+    planted(store_dir, None)
+    files = BodyFiles(store_dir, Vault())
+    files.keep_file(blake3(b"nobody's").digest(), [b"nobody's"])
+    unneeded = files.path(blake3(b"nobody's").digest())
+    with Store.open(store_dir) as store:
+        expected = read_all(store)
+    with monkeypatch.context() as patch:
+
+        def stop(copy: module._Copy, path: Path) -> None:
+            if path > unneeded:
+                raise KeyboardInterrupt
+            made(copy, path)
+
+        made = module._Copy._copy_file
+        patch.setattr(module._Copy, "_copy_file", stop)
+        with pytest.raises(KeyboardInterrupt):
+            rekey(store_dir, None, ONE)
+    assert files.kept()[-1] != unneeded, "all was done"
+    with Store.open(store_dir) as store:
+        assert store.remove_unneeded_files(time.time() + 1)
+    rekey(store_dir, None, ONE)
+    assert held(store_dir, ONE) == expected
+
+
+def test_a_file_that_a_killed_gc_had_set_aside_is_taken_along(store_dir: Path) -> None:
+    """Nothing says yet that nobody needs it."""
+    expected = planted(store_dir, None)
+    file = next(store_dir.glob("bodies/??/*"))
+    file.rename(store_dir / "bodies" / f"gone-{2**22 + 1}-{file.name}")
+    rekey(store_dir, None, ONE)
+    assert held(store_dir, ONE) == expected
 
 
 def _interrupt(*_: Path) -> None:

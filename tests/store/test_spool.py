@@ -2,15 +2,16 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
-from playhead.store import Store, StoreUnwritable
-from playhead.store.body_files import BodyFiles
+from playhead.store import Store, StoreKey, StoreUnwritable
+from playhead.store.body_files import BodyFiles, Partial
 from playhead.store.errors import LogCorrupt
-from playhead.store.vault import Vault
+from playhead.store.vault import Vault, open_vault
 from playhead.tape.model import Chunk, Spilled
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
@@ -46,6 +47,43 @@ async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
     assert first == second
     assert files == [BodyFiles(store_dir, Vault()).path(first.digest)]
     assert files[0].stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("key", [None, StoreKey(bytes(32), "key")], ids=["plain", "sealed"])
+def test_a_body_is_young_when_it_is_kept(store_dir: Path, key: StoreKey | None) -> None:
+    """It may have been written hours before: an upload whose answer took long. A `gc` goes by the age."""
+    store_dir.mkdir()
+    partial = Partial(BodyFiles(store_dir, open_vault(key)))
+    partial.write([b"said"])
+    os.utime(partial._path, (1, 1))
+    digest, _ = partial.keep()
+    assert partial._files.path(digest).stat().st_mtime > time.time() - 60
+    assert partial._files.remove_unneeded([], time.time() - 60) == 0
+
+
+def test_a_body_that_is_finished_twice_ends_once(store_dir: Path) -> None:
+    """Where the first time it could not be made durable."""
+    store_dir.mkdir()
+    files = BodyFiles(store_dir, open_vault(StoreKey(bytes(32), "key")))
+    partial = Partial(files)
+    partial.write([b"said " * 20_000])
+    assert partial._file is not None
+    partial._file.finish()
+    assert partial.read(65_530, 10) == (b"said " * 20_000)[65_530:65_540]
+    assert partial.read(99_998, 10) == b"d "
+    digest, _ = partial.keep()
+    assert b"".join(files.read_file(digest)) == b"said " * 20_000
+
+
+def test_what_a_killed_gc_had_set_aside_is_there_again(store_dir: Path) -> None:
+    """It was about to see whether somebody had put it there again."""
+    with Store.open(store_dir) as store:
+        spilled = asyncio.run(_spilled(store, PIECES, listed=False))
+    file = BodyFiles(store_dir, Vault()).path(spilled.digest)
+    file.rename(store_dir / "bodies" / f"gone-{2**22 + 1}-{file.name}")
+    with Store.open(store_dir) as store:
+        assert b"".join(data for _, data in store.read_body(spilled)) == b"".join(PIECES)
+    assert not list(store_dir.glob("bodies/gone-*"))
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "gone"])

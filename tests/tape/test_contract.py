@@ -108,6 +108,34 @@ def test_a_requests_body_is_json_that_fits(
     assert texts(check_request(OBJECT, request, request)) == said
 
 
+def test_long_texts_under_many_patterns_are_work_too() -> None:
+    """A hundred patterns over megabytes of text take as long as they are many."""
+    schema = json.dumps(
+        {"allOf": [{"pattern": f"(\\p{{L}}|[^x]){{0,90}}{at}"} for at in range(100)]}
+    )
+    with pytest.raises(Unchecked, match="too large for a schema of this kind"):
+        check_value(schema, {"a": ["é" * 500_000]}, None, "request")
+    assert check_value(schema, "é" * 1000, None, "request")
+
+
+@pytest.mark.parametrize(
+    ("inner", "value"),
+    [
+        ({"required": [f"r{at}" for at in range(2000)]}, {}),
+        ({"dependentRequired": {"a": [f"r{at}" for at in range(2000)]}}, {"a": 1}),
+        ({"enum": [{"a": at} for at in range(1000)]}, {"a": 999}),
+        ({"enum": [at + 0.5 for at in range(2000)]}, 1999.5),
+    ],
+)
+def test_what_a_schema_compares_a_value_with_is_work_too(inner: Any, value: Any) -> None:
+    """A thousand missing fields in each of a thousand items are a million violations."""
+    schema = json.dumps({"items": inner})
+    with pytest.raises(Unchecked, match="too large for a schema of this kind"):
+        check_value(schema, [value] * 6000, None, "request")
+    few = check_value(schema, [value] * 2, None, "request")
+    assert bool(few) is ("equired" in str(inner))
+
+
 def test_what_cannot_be_looked_at_is_unchecked_and_not_fine() -> None:
     """Too large to be held, a coding that is none, half of a character, too much work."""
     request = make_request(URL, b"{}")

@@ -118,7 +118,11 @@ A, LAST = 1, 10
         (_flip("events", pair_key(A, 5)), 2, "does not follow|event 5"),
         # exchanges
         (_drop("exchanges", pair_key(A, 2)), 2, "missing: the log tells of its outcome"),
-        (_swap("exchanges", pair_key(A, 1), pair_key(A, 2)), 1, "in its place stands exchange 2"),
+        (
+            _swap("exchanges", pair_key(A, 1), pair_key(A, 2)),
+            1,
+            "in its place stands exchange 2|on which it stands",
+        ),
         (_swap("exchanges", pair_key(A, 2), pair_key(2, 2)), 0, ""),
         (_flip("exchanges", pair_key(A, 3)), 3, "exchange 3"),
         # what belongs to them

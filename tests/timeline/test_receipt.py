@@ -303,7 +303,7 @@ async def test_what_goes_live_is_never_unused(
 
 async def test_a_missing_tape_is_said(store: Store) -> None:
     """A receipt can be printed again when its tape is in another store."""
-    tape = replace(await record(store, *TAPE), id=RunId("elsewhere"))
+    tape = replace(await record(store, *TAPE), id=RunId("elsewhere"), number=999)
     receipt = build(store, await play(store, tape, *ALL))
     assert "'elsewhere' is not in this store" in receipt.warnings[0]
     assert receipt.counts["served"] == 4
@@ -485,7 +485,7 @@ async def test_what_cannot_be_held_against_its_tape_is_not_called_faithful(
     """Nobody knows what was left over of a tape that is gone; what diverged is known all the same."""
     tape = await record(store, *TAPE)
     good, bad = await play(store, tape, *ALL), await play(store, tape, "refused 9")
-    monkeypatch.setattr(store, "find_run", lambda _: None)
+    monkeypatch.setattr(store, "find_tape", lambda _: None)
     receipt = build(store, good)
     assert (receipt.faithful, exit_code(receipt)) == (False, 125)
     assert receipt.warnings == ["its tape 'tape' is not in this store any more"]
