@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 
@@ -32,13 +33,13 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def origin() -> Iterator[Origin]:
+def origin(certificates: Certificates) -> Iterator[Origin]:
     """Answers with what it is told."""
 
     async def say(request: web.Request) -> web.Response:
         return web.Response(body=await request.read())
 
-    with Origin({"/say": say}) as running:
+    with Origin({"/say": say}, certificates) as running:
         yield running
 
 
@@ -53,10 +54,12 @@ class Launcher:
 
     url: str
     folder: Path
+    roots: Path
 
     def __call__(self, *words: str, agent: Sequence[str] = AGENT) -> Told:
         file = self.folder / "receipt.json"
         flags = ["--store", str(self.folder / "store"), "--receipt", str(file)]
+        flags += ["--upstream-ca", str(self.roots)]
         environ = {"ORIGIN": self.url, "PLAYHEAD_ENCRYPTION_KEY": KEY}
         environ["TMPDIR"] = str(self.folder)
         done = playhead(words[0], *flags, *words[1:], "--", *agent, env=environ)
@@ -65,8 +68,8 @@ class Launcher:
 
 
 @pytest.fixture(scope="module")
-def launcher(origin: Origin, folder: Path) -> Launcher:
-    return Launcher(origin.url, folder)
+def launcher(origin: Origin, folder: Path, certificates: Certificates) -> Launcher:
+    return Launcher(origin.url, folder, certificates.root)
 
 
 @pytest.fixture(scope="module")
