@@ -58,13 +58,22 @@ class Kit:
 
     @classmethod
     def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
-        """Give what a recording is made with; None where it is made without."""
+        """Give what a recording is made with; None where it is made without.
+
+        Raises: EngineError, where there is no place for a journal.
+        """
         if level in (None, OFF):
             return None
         seed = secrets.token_bytes(32)
         given = environ.get("PYTHONHASHSEED", "")
         hash_seed = given if given.isdecimal() else str(int.from_bytes(seed[:4]) or 1)
-        return cls(Basis(level, seed, hash_seed, time.time_ns()), recorded=False)
+        try:
+            return cls(Basis(level, seed, hash_seed, time.time_ns()), recorded=False)
+        except OSError as error:
+            raise EngineError(
+                f"no folder for the journal can be made in {tempfile.gettempdir()!r}: {error.strerror}",
+                "make room there, or set TMPDIR to a folder that can be written",
+            ) from error
 
     @classmethod
     def for_replay(cls, level: str | None, store: Store, tape: RunInfo) -> "Kit | None":
