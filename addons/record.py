@@ -181,7 +181,10 @@ class Record:
                 if flight.keep_reading and not flight.head_us and flight.steps is None:
                     # Once it has been sent, an effect's answer is waited for.
                     flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
-            await self._save(flight, flow.response if flight.head_us else None, complete=False)
+            answer = flow.response if flight.head_us else None
+            # An answer to HEAD is its head, and a client that has it may leave at once.
+            whole = answer is not None and flow.request.method == "HEAD" and flight.fault is None
+            await self._save(flight, answer, complete=whole)
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """Keep the upstream connections while late answers are still to come."""

@@ -89,7 +89,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture"),
+    *("sandbox", "capture", "determinism"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -109,6 +109,7 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 205, 304)
 _CONTAINMENT = choice("contained", "strict", "none")
+_DETERMINISM = choice("off", "seed", "full")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -248,6 +249,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
         case "capture":
             return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
+        case "determinism":
+            return replace(config, determinism=_DETERMINISM(text))
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -301,7 +304,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact",
             "redact_off",
         ),
-        *("limits", "sink", "retention", "encrypt", "control", "sandbox"),
+        *("limits", "sink", "retention", "encrypt", "control", "sandbox", "determinism"),
     )
     default = Config()
 
@@ -342,6 +345,7 @@ def _config(value: Value, base: Path | None) -> Config:
         encrypt=fields.section("encrypt", lambda given: _encrypt(given, place), default.encrypt),
         control=fields.section("control", lambda given: _control(given, place), default.control),
         sandbox=fields.section("sandbox", _sandbox, default.sandbox),
+        determinism=fields.optional("determinism", _DETERMINISM),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)

@@ -410,6 +410,8 @@ class Config:
     encrypt: Encrypt = field(default_factory=Encrypt)
     control: Control = field(default_factory=Control)
     sandbox: Sandbox = field(default_factory=Sandbox)
+    determinism: str | None = None
+    """Of a command's clock and randomness: `off`, `seed` or `full`. None: off in record, in a replay as recorded."""
 
     @property
     def public_ca_dir(self) -> Path:

@@ -23,6 +23,7 @@ from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
 from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
+from .determinism import Kit, events
 from .engine.loop import new_event_loop
 from .errors import EngineError
 from .runtime import Runtime
@@ -87,7 +88,10 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         await stack.enter_async_context(runtime)
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
-        contained, job = await _prepare(runtime, config, command, stack)
+        kit = _equip(runtime, config, run)
+        if kit is not None:
+            stack.callback(kit.close)
+        contained, job = await _prepare(runtime, config, command, kit, stack)
         child = _Child(job, runtime.sessions.hurry)
         await child.start()
         watch = SocketWatch(lambda: child.pid)
@@ -110,6 +114,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             await _note_sandbox(runtime, info, contained, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
+        if kit is not None:
+            await asyncio.to_thread(_note_determinism, runtime, info, kit, command)
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -133,22 +139,38 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
 
 
 async def _prepare(
-    runtime: Runtime, config: Config, command: Sequence[str], stack: contextlib.AsyncExitStack
+    runtime: Runtime,
+    config: Config,
+    command: Sequence[str],
+    kit: Kit | None,
+    stack: contextlib.AsyncExitStack,
 ) -> "tuple[Contained | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
     if where == "none":
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
-        variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
+        variables = _variables(config, url, kit)
         return None, _Process(command, variables)
     from .contained import PROXY_URL, Contained
 
     runtime.control.open()
-    variables = environment(os.environ, proxy_url=PROXY_URL, public_dir=config.public_ca_dir)
+    variables = _variables(config, PROXY_URL, kit)
     contained = Contained(runtime, config, command, variables, strict=where == "strict")
     await stack.enter_async_context(contained)
     return contained, _Boxed(contained.box)
+
+
+def _variables(config: Config, url: str, kit: Kit | None) -> dict[str, str]:
+    made = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
+    return made if kit is None else kit.variables(made)
+
+
+def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
+    """Make what the command's clock and randomness come from; None where they are left alone."""
+    if config.mode is Mode.RECORD:
+        return Kit.for_recording(config.determinism, os.environ)
+    return Kit.for_replay(config.determinism, runtime.store, runtime.store.get_run(run))
 
 
 def _control(given: Control) -> Control:
@@ -217,6 +239,11 @@ async def _note_sandbox(
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
         await runtime.store.append_durably(info.number, event, vital=True)
+
+
+def _note_determinism(runtime: Runtime, info: RunInfo, kit: Kit, command: Sequence[str]) -> None:
+    for event in events(kit, command):
+        runtime.store.append(info.number, event)
 
 
 async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:

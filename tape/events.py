@@ -33,9 +33,12 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
+    journal   process, looks                  what a process saw of the clock: a piece of it, compressed
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher
               sandbox                         what was seen of the sandbox, as receipts have it
+              determinism                     what was seen of clock and randomness, as receipts have it
+              basis                           what a replay makes them from: level, seed, hash_seed, start_ns
               live                            the live rules of a playback: pattern, class or None
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
@@ -83,6 +86,7 @@ class EventKind(StrEnum):
     LOST = "lost"
     STOPPED = "stopped"
     LIMITED = "limited"
+    JOURNAL = "journal"
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"

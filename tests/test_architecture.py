@@ -18,6 +18,8 @@ ROOT = Path(playhead.__file__).resolve().parent
 ORDER = ("config", "tape", "store", "timeline", "addons", "proxy", "web")
 """Each may import what stands before it."""
 BESIDE = {"proxy": "web", "web": "proxy"}
+PRELOADS = Path("proxy/determinism/python")
+"""Runs in agents, under interpreters of theirs: shipped as files, not as a package."""
 OUTSIDE = ("tests", "examples", "benchmarks", "docs")
 """These import the package by its name, as anybody does."""
 
@@ -224,15 +226,30 @@ def test_every_package_is_shipped() -> None:
     found = {
         ".".join(("playhead", *path.parent.parts))
         for path in tracked()
-        if path.name == "__init__.py" and path.parts[0] not in ("tests", "benchmarks")
+        if path.name == "__init__.py"
+        and path.parts[0] not in ("tests", "benchmarks")
+        and not path.is_relative_to(PRELOADS)
     }
     assert set(listed) == found
+
+
+def test_every_preload_is_shipped() -> None:
+    """By the patterns for data files of the package beside them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["playhead.proxy.determinism"]
+    folder = ROOT / PRELOADS.parent
+    shipped = {path for pattern in patterns for path in folder.glob(pattern)}
+    folders = (PRELOADS, PRELOADS.with_name("node"))
+    kept = {ROOT / path for path in tracked() if any(folder in path.parents for folder in folders)}
+    assert kept
+    assert kept <= shipped
 
 
 def test_every_module_stands_in_a_package() -> None:
     """A folder without __init__.py would be left out of what is shipped."""
     for path in sources(*ORDER):
-        assert (ROOT / path.parent / "__init__.py").exists(), path
+        if not path.is_relative_to(PRELOADS):
+            assert (ROOT / path.parent / "__init__.py").exists(), path
 
 
 def test_every_part_says_what_it_is_for() -> None:

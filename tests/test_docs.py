@@ -26,6 +26,7 @@ from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
+from playhead.proxy.determinism.report import Report
 from playhead.proxy.sandbox.listeners import Service
 from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
@@ -284,6 +285,7 @@ def _receipt() -> Receipt:
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
     }
+    made.determinism = {"level": "full", **Report().to_json()}
     return made
 
 

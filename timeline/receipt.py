@@ -179,6 +179,8 @@ class Receipt:
     contained: bool = False
     sandbox: dict[str, Any] | None = None
     """What was seen of the sandbox; None where there was none."""
+    determinism: dict[str, Any] | None = None
+    """What was seen of the command's clock and randomness; None where they were its own."""
     child_exit: int | None = None
     end: str = ""
     tape_gone: bool = False
@@ -227,7 +229,14 @@ class Receipt:
             return "1: tools partly live"
         if RequestClass.INFERENCE.value in live:
             return "3: tools and state from the tape, the model live"
-        return "3: tools, state and model from the tape, the clock live"
+        told = self.determinism
+        if told is None or told["level"] != "full":
+            return "3: tools, state and model from the tape, the clock live"
+        if not told["preloaded"] or any(
+            told[key] for key in ("uncovered", "exhausted", "problems")
+        ):
+            return "3: tools, state and model from the tape, the clock in part"
+        return "4: everything from the tape, the clock too"
 
     def to_json(self) -> dict[str, Any]:
         """Give the receipt as JSON types; `docs/receipt.md` describes them."""
@@ -244,6 +253,7 @@ class Receipt:
             "child_exit": self.child_exit,
             "contained": self.contained,
             "sandbox": self.sandbox,
+            "determinism": self.determinism,
             "requests": self.requests,
             "counts": {
                 name: self.counts[name]
@@ -376,6 +386,7 @@ class _Fold:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
+                receipt.determinism = data.get("determinism", receipt.determinism)
                 self.spared += _rules(data.get("live", ()))
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:

@@ -352,6 +352,7 @@ def render_receipt(receipt: Receipt) -> str:
         [f"{count} to the {name}" for name, count in sorted(receipt.sink_lost.items())],
     )
     lines += _sandbox(receipt)
+    lines += _determinism(receipt.determinism)
     lines += _rows("warnings", receipt.warnings)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
@@ -423,6 +424,17 @@ def _sandbox(receipt: Receipt) -> list[str]:
     return lines
 
 
+def _determinism(told: Mapping[str, Any] | None) -> list[str]:
+    """Show what was seen of the command's clock and randomness."""
+    if told is None:
+        return []
+    count = f"{told['preloaded']} of {_times(told['processes'], 'process', 'es')}"
+    lines = [f"determinism {told['level']}: {count} with the preload"]
+    lines += _rows("without the preload", told["uncovered"])
+    lines += _rows("looked at the clock more often than recorded", told["exhausted"])
+    return lines + _rows("failed in the preload", told["problems"])
+
+
 def _containment(receipt: Receipt) -> str:
     told = receipt.sandbox
     if not receipt.contained or told is None:
@@ -432,8 +444,8 @@ def _containment(receipt: Receipt) -> str:
     return f"{kind}: {count} left the machine"
 
 
-def _times(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
+def _times(count: int, what: str, plural: str = "s") -> str:
+    return f"{count} {what}" + ("" if count == 1 else plural)
 
 
 def _stopped(told: Mapping[str, Any]) -> str:

@@ -43,6 +43,11 @@ def options(*names: str) -> Callable[[_F], _F]:
             multiple=True,
             help="Answer what is asked of model NEW with what RECORDED said; may be repeated.",
         ),
+        "determinism": click.option(
+            "--determinism",
+            metavar="LEVEL",
+            help="Of the command's randomness and clock: off, seed or full.",
+        ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     }
 

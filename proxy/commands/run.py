@@ -24,7 +24,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
 
 
 @click.command()
-@options("config", "store", "run", "ca_dir", "upstream_ca", "json")
+@options("config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json")
 @click.option(
     "--receipt",
     "receipt_file",
@@ -61,7 +61,7 @@ def record(
 
 
 @click.command()
-@options("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "json")
+@options("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "json")
 @click.option(
     "--receipt",
     "receipt_file",

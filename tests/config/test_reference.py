@@ -72,6 +72,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "model_contracts",
         "sink",
         "sandbox",
+        "determinism",
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)

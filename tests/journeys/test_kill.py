@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import http.client
 import os
 import random
@@ -16,11 +17,14 @@ from aiohttp import web
 
 from playhead.store import RunStatus, Store
 from playhead.tape.events import Event, EventKind
+from playhead.tests.support.full_disk import until
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import Serve, read_json
 
 KILLS = 100 if os.environ.get("PLAYHEAD_FULL") else 3
 CLIENTS = 4
+HELD = "held"
+"""Begins the name of an effect that is in flight when the proxy is killed."""
 
 
 def _body(name: str) -> bytes:
@@ -32,6 +36,8 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     """Answer in one piece or in three, after a moment, so that there is always something in flight."""
     await request.read()
     name = request.match_info["name"]
+    if name.startswith(HELD):
+        return await _never(request)
     body = _body(name)
     await asyncio.sleep(0.002 * (len(body) % 5))
     if len(body) % 2:
@@ -42,6 +48,15 @@ async def _answer(request: web.Request) -> web.StreamResponse:
         await response.write(body[at : at + len(body) // 3])
         await asyncio.sleep(0.001)
     return response
+
+
+async def _never(request: web.Request) -> web.StreamResponse:
+    """Say nothing until whoever asked is gone."""
+    for _ in range(3000):
+        if request.transport is None or request.transport.is_closing():
+            break
+        await asyncio.sleep(0.01)
+    return web.Response(status=500)
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +113,32 @@ class Enough:
                 self.reached.set()
 
 
+def _hold(proxy: str, run: str, url: str) -> threading.Thread:
+    """Ask for an effect that has no answer when the proxy is killed."""
+    told = "Basic " + base64.b64encode(f"{run}:x".encode()).decode()
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection(proxy, timeout=60)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("POST", url, b"held", {"proxy-authorization": told})
+            connection.getresponse()
+        connection.close()
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    return asking
+
+
+def _has_heard(origin: Origin, name: str) -> bool:
+    return until(lambda: any(name in line for line in origin.requests))
+
+
 def _name(url: str) -> str:
     return urlsplit(url).path[1:]
 
 
-def _check(store: Store, run: str, completed: set[str], asked: set[str]) -> int:
-    """Give how many effects are unknown."""
+def _check(store: Store, run: str, completed: set[str], asked: set[str]) -> set[str]:
+    """Give the effects that are unknown."""
     info = store.get_run(run)
     assert info.status is RunStatus.RECOVERED
     events: list[Event] = store.events(info)
@@ -130,7 +165,7 @@ def _check(store: Store, run: str, completed: set[str], asked: set[str]) -> int:
     # An effect that the origin saw has an outcome, or is unknown.
     told = {names[seq][1] for seq in outcomes}
     assert {name for name in asked if int(name.rpartition("-")[2]) % 2} <= told | unknown
-    return len(unknown)
+    return unknown
 
 
 @pytest.mark.timeout(60 + 10 * KILLS)
@@ -139,7 +174,6 @@ def test_a_killed_proxy_loses_nothing_that_a_client_saw_complete(
 ) -> None:
     """Nothing lost, nothing mixed up; every effect that left without an outcome is unknown, and `runs` says recovered."""
     chance = random.Random(7)
-    unknown = 0
     for kill in range(KILLS):
         seen = len(origin.requests)
         with Serve("--listen", "127.0.0.1:0", "--store", tmp_path) as proxy:
@@ -148,10 +182,14 @@ def test_a_killed_proxy_loses_nothing_that_a_client_saw_complete(
                 Client(proxy.address, f"r{kill}", origin.url, f"{kill}-{number}", enough)
                 for number in range(CLIENTS)
             ]
+            held = f"{HELD}-{kill}-1"
+            asking = _hold(proxy.address, f"r{kill}", f"{origin.url}/{held}")
             for client in clients:
                 client.start()
             assert enough.reached.wait(40)
+            assert _has_heard(origin, held)
             proxy.stop(signal.SIGKILL)
+        asking.join(20)
         for client in clients:
             client.join(20)
             assert not client.wrong
@@ -162,5 +200,4 @@ def test_a_killed_proxy_loses_nothing_that_a_client_saw_complete(
                 "recovered"
             ]
         with Store.open(tmp_path) as store:
-            unknown += _check(store, f"r{kill}", completed, asked)
-    assert unknown > 0, "nothing was in flight at any kill"
+            assert held in _check(store, f"r{kill}", completed, asked)

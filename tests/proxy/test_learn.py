@@ -12,6 +12,7 @@ from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.tape.volatile import ValueClass
 from playhead.tests.support.process import playhead
+from playhead.tests.support.recording_elsewhere import recording_elsewhere
 from playhead.tests.support.recordings import ask, record_run
 from playhead.timeline.learn import Partnerless
 
@@ -26,12 +27,11 @@ def run(*arguments: str | Path) -> str:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Two recordings of one task, and one that is not sealed."""
+    """Two recordings of one task."""
     folder = tmp_path / "store"
     with Store.open(folder) as opened:
         for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
             record_run(opened, name, [ask({"id": own})])
-        record_run(opened, "open", [ask({})], seal=False)
     return folder
 
 
@@ -48,7 +48,6 @@ def test_learn_prints_json(store: Path) -> None:
     [
         (("one", "tow"), "unknown run 'tow'"),
         (("one", "one"), "'one' was given twice"),
-        (("one", "open"), "run 'open' is still being recorded"),
     ],
 )
 def test_learn_says_what_is_wrong_with_a_run(
@@ -57,6 +56,16 @@ def test_learn_says_what_is_wrong_with_a_run(
     """An error with a hint, no traceback."""
     with pytest.raises(PlayheadError, match=wrong) as caught:
         run("learn", *runs, "--store", store)
+    assert caught.value.hint
+
+
+def test_learn_waits_for_no_run_that_is_being_recorded(store: Path) -> None:
+    """It says so, and how to end it."""
+    with (
+        recording_elsewhere(store, "open"),
+        pytest.raises(PlayheadError, match="run 'open' is still being recorded") as caught,
+    ):
+        run("learn", "one", "open", "--store", store)
     assert caught.value.hint
 
 

@@ -9,6 +9,7 @@ import pytest
 from playhead import PlayheadError
 from playhead import __file__ as FACE
 from playhead.store import Store
+from playhead.tests.support.recording_elsewhere import recording_elsewhere
 from playhead.tests.support.recordings import ask, record_run
 
 from .test_learn import run
@@ -20,7 +21,6 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with Store.open(folder) as opened:
         record_run(opened, "tape", [ask({"id": n}, {"n": n}) for n in (1, 2)])
-        record_run(opened, "open", [ask({})], seal=False)
     (tmp_path / "p.yaml").write_text(
         'ignore: [{match: "*://api.test", json: ["$.id"]}]\nstore: store'
     )
@@ -47,14 +47,20 @@ def test_reindex_tells_people_the_same(store: Path) -> None:
     assert text.endswith("indexed anew\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [("tap", "unknown run 'tap'"), ("open", "run 'open' is still being recorded")],
-)
-def test_reindex_says_what_is_wrong_with_a_run(store: Path, name: str, wrong: str) -> None:
+def test_reindex_names_the_nearest_run(store: Path) -> None:
     """An error with a hint."""
-    with pytest.raises(PlayheadError, match=wrong) as caught:
-        run("reindex", name, "--store", store)
+    with pytest.raises(PlayheadError, match="unknown run 'tap'") as caught:
+        run("reindex", "tap", "--store", store)
+    assert caught.value.hint
+
+
+def test_reindex_leaves_a_run_alone_that_is_being_recorded(store: Path) -> None:
+    """It says so, and how to end it."""
+    with (
+        recording_elsewhere(store, "open"),
+        pytest.raises(PlayheadError, match="run 'open' is still being recorded") as caught,
+    ):
+        run("reindex", "open", "--store", store)
     assert caught.value.hint
 
 

@@ -1,0 +1,8 @@
+"""A clock and randomness that a replay repeats, for unchanged programs: see `docs/determinism.md`.
+
+`python/` and `node/` run in the program, under its own interpreter; the rest runs here.
+"""
+
+from .kit import Kit, events
+
+__all__ = ["Kit", "events"]

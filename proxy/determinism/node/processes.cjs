@@ -1,0 +1,55 @@
+// The processes that this one starts: each gets a lane, and the preloads, also where it is given other variables.
+'use strict';
+
+const childProcess = require('child_process');
+const { basename, delimiter } = require('path');
+const notes = require('./notes.cjs');
+
+const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
+const ours = {};
+for (const name of [...NAMES, 'PYTHONHASHSEED']) {
+  if (process.env[name] !== undefined) ours[name] = process.env[name];
+}
+let children = 0;
+
+function variables(environ, program) {
+  children += 1;
+  const lane = `${notes.lane()}.${children}`;
+  notes.tell('child', lane, basename(program));
+  const made = { ...environ, ...ours, PLAYHEAD_LANE: lane };
+  const { PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;
+  if (node && !(made.NODE_OPTIONS || '').includes(node)) {
+    made.NODE_OPTIONS = `${made.NODE_OPTIONS || ''} ${node}`.trim();
+  }
+  if (python && !(made.PYTHONPATH || '').split(delimiter).includes(python)) {
+    made.PYTHONPATH = [python, ...(made.PYTHONPATH ? [made.PYTHONPATH] : [])].join(delimiter);
+  }
+  return made;
+}
+
+exports.start = () => {
+  const { prototype } = childProcess.ChildProcess;
+  const { spawn } = prototype;
+  prototype.spawn = function spawned(options) {
+    if (options && Array.isArray(options.envPairs)) {
+      const given = options.envPairs.map((pair) => [
+        pair.slice(0, pair.indexOf('=')),
+        pair.slice(pair.indexOf('=') + 1),
+      ]);
+      const made = variables(Object.fromEntries(given), options.file || 'node');
+      options.envPairs = Object.entries(made).map(([name, value]) => `${name}=${value}`);
+    }
+    return spawn.call(this, options);
+  };
+  for (const name of ['spawnSync', 'execFileSync', 'execSync']) {
+    const real = childProcess[name];
+    childProcess[name] = function started(program, ...rest) {
+      const args = Array.isArray(rest[0]) ? rest.shift() : [];
+      const options = rest[0] && typeof rest[0] === 'object' ? rest[0] : {};
+      const given = typeof program === 'string' ? program : 'node';
+      const env = variables(options.env || process.env, name === 'execSync' ? 'sh' : given);
+      const words = name === 'execSync' ? [program] : [program, args];
+      return real.call(this, ...words, { ...options, env });
+    };
+  }
+};

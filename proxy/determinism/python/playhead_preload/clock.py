@@ -1,0 +1,220 @@
+"""The wall clock: real and written down, or as it was written down. Monotonic clocks and sleeps stay real.
+
+A record of the journal: number of the lane (4 bytes), nanoseconds since 1970 (8), little-endian. What lanes the
+numbers stand for is among the notes. It is written through a mapping of the file: quick, there after a kill, and
+no descriptor that the program could close or take for its own.
+
+The journal to read is sorted by lane: for each lane the length of its text (4), how many values (4), text, values.
+More looks than were written down: the last value told goes on by a microsecond a look, and the notes say so.
+"""
+
+import gc
+import mmap
+import os
+import sys
+import time
+from _struct import Struct
+from itertools import count
+
+from . import lanes, notes
+from .replaced import replace
+
+_RECORD = Struct("<IQ")
+_VALUE = Struct("<Q")
+_HEAD = Struct("<II")
+_PIECE = 16384
+"""Records of one mapping: a multiple of any page in bytes."""
+_MOST = 1 << 22
+"""Records of one process: 48 MiB."""
+_real_ns = time.time_ns
+_NANO = 1_000_000_000
+
+
+class _Writer:
+    """Real time, written down."""
+
+    def __init__(self):
+        self._path = os.path.join(os.environ["PLAYHEAD_NOTES"], notes.lane() + ".looks")
+        self._pieces = {}
+        self._numbers = {}
+        self._lanes = count(1)
+        self._records = count()
+
+    def look(self):
+        now = _real_ns()
+        lane = lanes.looking()
+        number = self._numbers.get(lane)
+        if number is None:
+            number = self._numbers[lane] = next(self._lanes)
+            notes.tell("lane", str(number), lanes.text(lane))
+        # Counted in one step, so that neither threads nor signals need a lock.
+        place = next(self._records)
+        piece = self._pieces.get(place // _PIECE)
+        if piece is None:
+            piece = self._map(place // _PIECE)
+        if piece is not False:
+            _RECORD.pack_into(piece, place % _PIECE * _RECORD.size, number, now)
+        return now
+
+    def _map(self, which):
+        piece = False
+        if which < _MOST // _PIECE:
+            size = _PIECE * _RECORD.size
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    if os.fstat(descriptor).st_size < (which + 1) * size:
+                        os.ftruncate(descriptor, (which + 1) * size)
+                    piece = mmap.mmap(descriptor, size, offset=which * size)
+                finally:
+                    os.close(descriptor)
+            except OSError as error:
+                notes.tell("problem", "the journal cannot be written: %s" % (error.strerror,))
+        else:
+            if which == _MOST // _PIECE:
+                notes.tell("problem", "the journal is full: %d looks" % (_MOST,))
+        self._pieces[which] = piece
+        self._pieces.pop(which - 2, None)
+        return piece
+
+
+class _Reader:
+    """What was written down, lane by lane."""
+
+    def __init__(self):
+        self._values = {}
+        self._last = int(os.environ["PLAYHEAD_START"])
+        self._missing = set()
+        path = os.path.join(os.environ["PLAYHEAD_TAPE"], notes.lane() + ".journal")
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return
+        place = 0
+        while place < len(data):
+            length, number = _HEAD.unpack_from(data, place)
+            begin = place + _HEAD.size + length
+            place = begin + number * _VALUE.size
+            text = data[begin - length : begin].decode("utf-8", "surrogatepass")
+            self._values[text] = _VALUE.iter_unpack(data[begin:place])
+
+    def look(self):
+        lane = lanes.looking()
+        values = self._values.get(lane)
+        if values is None:
+            values = self._values[lane] = self._values.pop(lanes.text(lane), iter(()))
+        found = next(values, None)
+        if found is not None:
+            self._last = found[0]
+        else:
+            if lane not in self._missing:
+                self._missing.add(lane)
+                notes.tell("exhausted", lanes.text(lane))
+            self._last += 1000
+        return self._last
+
+
+class _Now:
+    clock = None
+
+
+def _now_ns():
+    try:
+        return _Now.clock.look()
+    except Exception as error:
+        notes.tell("problem", "a look at the real clock: %s" % (error,))
+        return _real_ns()
+
+
+def _begin():
+    write = os.environ["PLAYHEAD_CLOCK"] == "write"
+    _Now.clock = _Writer() if write else _Reader()
+
+
+def start():
+    """Take the place of the wall clock in this process and those it forks."""
+    _begin()
+    if hasattr(os, "register_at_fork"):
+        from . import processes
+
+        processes.after_fork.append(_begin)
+    _replace_time()
+    _replace_datetime()
+
+
+def _replace_time():
+    real = {name: getattr(time, name, None) for name in dir(time)}
+    wall = {getattr(time, name, None) for name in ("CLOCK_REALTIME", "CLOCK_TAI")} - {None}
+
+    def seconds():
+        return _now_ns() / _NANO
+
+    def given(secs):
+        return seconds() if secs is None else secs
+
+    def localtime(secs=None):
+        return real["localtime"](given(secs))
+
+    def gmtime(secs=None):
+        return real["gmtime"](given(secs))
+
+    def ctime(secs=None):
+        return real["ctime"](given(secs))
+
+    def asctime(tuple=None):
+        return real["asctime"](localtime() if tuple is None else tuple)
+
+    def strftime(format, tuple=None):
+        return real["strftime"](format, localtime() if tuple is None else tuple)
+
+    def clock_gettime(clock):
+        return seconds() if clock in wall else real["clock_gettime"](clock)
+
+    def clock_gettime_ns(clock):
+        return _now_ns() if clock in wall else real["clock_gettime_ns"](clock)
+
+    replace(
+        time,
+        time=seconds,
+        time_ns=_now_ns,
+        localtime=localtime,
+        gmtime=gmtime,
+        ctime=ctime,
+        asctime=asctime,
+        strftime=strftime,
+        clock_gettime=clock_gettime,
+        clock_gettime_ns=clock_gettime_ns,
+    )
+
+
+def _replace_datetime():
+    """Give the real type other methods: its name, its subclasses and its pickles stay what they are.
+
+    `today` of `date` and `datetime` asks `time.time`.
+    """
+    try:
+        from _datetime import datetime, timedelta
+    except ImportError:
+        return  # the one in Python asks `time.time`
+
+    def now(cls, tz=None):
+        """Returns new datetime object representing current time local to tz."""
+        micro = _now_ns() // 1000
+        made = cls.fromtimestamp(micro // 1_000_000, tz)
+        return made.replace(microsecond=micro % 1_000_000)
+
+    def utcnow(cls):
+        """Return a new datetime representing UTC day and time."""
+        return cls(1970, 1, 1) + timedelta(microseconds=_now_ns() // 1000)
+
+    methods = gc.get_referents(datetime.__dict__)[0]
+    if type(methods) is not dict:
+        raise TypeError("datetime cannot be changed")
+    for function in (now, utcnow):
+        function.__qualname__ = "datetime." + function.__name__
+        methods[function.__name__] = classmethod(function)
+    # The interpreter may remember the methods from before.
+    forget = getattr(sys, "_clear_internal_caches", None) or getattr(sys, "_clear_type_cache", None)
+    if forget is not None:
+        forget()

@@ -1,0 +1,132 @@
+"""Randomness by key: what each lane asks for is a function of the seed, the lane and how often it asked.
+
+What stands on OpenSSL is left alone: TLS needs real randomness.
+"""
+
+import os
+import sys
+from _blake2 import blake2b
+
+from . import hooks, lanes, notes, processes
+from .replaced import Replaced, replace
+
+_SEED = bytes.fromhex(os.environ["PLAYHEAD_SEED"])
+_real_urandom = os.urandom
+_counts = {}
+
+
+def start():
+    """Take the place of the kernel's randomness in this process and those it forks."""
+    processes.after_fork.append(_counts.clear)
+    _replace_urandom()
+    hooks.on_import("random", _change_random, _before_random)
+    hooks.on_import("uuid", _change_uuid)
+
+
+def _stream(size, *key):
+    text = "\n".join(map(str, (notes.lane(), *key))).encode("utf-8", "surrogatepass")
+    inner = blake2b(text, key=_SEED, digest_size=64).digest()
+    blocks = []
+    for number in range((size + 63) // 64):
+        blocks.append(blake2b(number.to_bytes(8, "little"), key=inner).digest())
+    return b"".join(blocks)[:size]
+
+
+def _urandom(size, flags=0):
+    if not isinstance(size, int) or size < 0:
+        return _real_urandom(size)  # which says what is wrong with it
+    lane = lanes.asking()
+    number = _counts[lane] = _counts.get(lane, 0) + 1
+    return _stream(size, lanes.text(lane), number)
+
+
+def _replace_urandom():
+    replace(os, urandom=lambda size: _urandom(size), getrandom=_urandom)
+    posix = sys.modules.get("posix") or sys.modules.get("nt")
+    for name in ("urandom", "getrandom"):
+        if hasattr(posix, name):
+            setattr(posix, name, getattr(os, name))
+
+
+def _new_seed():
+    return int.from_bytes(_urandom(32), "little")
+
+
+def _before_random():
+    """Have generators without a seed ask `os.urandom`; they would ask the kernel."""
+    import _random
+
+    real = _random.Random
+
+    class Random(real):
+        def seed(self, a=None):
+            real.seed(self, _new_seed() if a is None else a)
+
+    Random.__module__ = "_random"
+    _random.Random = Random
+
+
+def _change_random(random):
+    """Give each lane a generator of its own for the module's functions, until the program seeds that itself."""
+    shared = random._inst
+    if random._urandom is _real_urandom:
+        _change_running(random)
+    made = {}
+    seeded = []
+
+    def generator():
+        if seeded:
+            return shared
+        lane = lanes.asking()
+        found = made.get(lane)
+        if found is None:
+            found = made[lane] = random.Random(
+                int.from_bytes(_stream(32, "random", lanes.text(lane)), "little")
+            )
+        return found
+
+    def change(name):
+        real = getattr(random, name)
+
+        def call(*args, **kwargs):
+            return getattr(generator(), name)(*args, **kwargs)
+
+        def settle(*args, **kwargs):
+            """The program wants one sequence, which it knows."""
+            if name == "seed" and not args and not kwargs:
+                seeded.clear()
+                made.clear()
+                return None
+            seeded.append(True)
+            return real(*args, **kwargs)
+
+        setattr(random, name, Replaced(settle if name in ("seed", "setstate") else call, real))
+
+    for name in random.__all__:
+        if getattr(getattr(random, name), "__self__", None) is shared:
+            change(name)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.clear)
+
+
+def _change_running(random):
+    """Do what else is done before the module runs: something had imported it before us."""
+    random._urandom = os.urandom
+    real = random.Random.seed
+
+    def seed(self, a=None, version=2):
+        real(self, _new_seed() if a is None else a, version)
+
+    random.Random.seed = seed
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=random._inst.seed)
+
+
+def _change_uuid(uuid):
+    """Have `uuid1` made from the clock and a node of ours: the C library would look at the kernel's."""
+    uuid._generate_time_safe = uuid._UuidCreate = None
+    if hasattr(uuid, "_load_system_functions"):
+        uuid._load_system_functions = lambda: None
+    # The bit says that it is no address of a network card (RFC 9562, section 6.10).
+    uuid._node = int.from_bytes(_stream(6, "node"), "big") | 1 << 40

@@ -1,0 +1,104 @@
+"""Who looks at the clock or asks for randomness, in words that are the same in every run.
+
+A lane is thread, asyncio task and calling module. Threads and tasks are named by counters, in the order in which
+they are made; so a look by a library or by another task changes nothing for the one that looks.
+"""
+
+import sys
+from _thread import get_ident
+
+_OURS = frozenset(
+    "playhead_preload." + name
+    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced")
+)
+_CARRIERS = _OURS | {
+    "os",
+    "random",
+    "secrets",
+    "uuid",
+    "tempfile",
+    "numpy.random",
+    "numpy.random.bit_generator",
+}
+"""Modules that ask for randomness for somebody else."""
+_modules = sys.modules
+_frame = sys._getframe
+
+
+class _Tasks:
+    """Tasks that have a name from elsewhere; several may have the same."""
+
+    names = None
+    counts = {}
+
+
+def start():
+    """Forget the parent's tasks after a fork."""
+    import os
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget():
+    _Tasks.names = None
+    _Tasks.counts = {}
+
+
+def here():
+    """Give thread and task."""
+    threading = _modules.get("threading")
+    if threading is None:
+        thread = "MainThread"
+    else:
+        found = getattr(threading, "_active", {}).get(get_ident())
+        thread = "MainThread" if found is None else found.name
+    asyncio = _modules.get("_asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        events = _modules.get("asyncio.tasks")
+        task = None if events is None else events.current_task()
+        if task is not None:
+            name = task.get_name()
+            return thread, name if name.startswith("Task-") else _numbered(task, name)
+    return thread, ""
+
+
+def _numbered(task, name):
+    if _Tasks.names is None:
+        from weakref import WeakKeyDictionary
+
+        _Tasks.names = WeakKeyDictionary()
+    found = _Tasks.names.get(task)
+    if found is None:
+        number = _Tasks.counts[name] = _Tasks.counts.get(name, 0) + 1
+        found = _Tasks.names[task] = "%s#%d" % (name, number)
+    return found
+
+
+def looking():
+    """Give the lane of a look at the clock."""
+    frame = _frame(1)
+    name = frame.f_globals.get("__name__")
+    while name in _OURS and frame.f_back is not None:
+        frame = frame.f_back
+        name = frame.f_globals.get("__name__")
+    return (*here(), name)
+
+
+def asking():
+    """Give the lane of a question for randomness: with the module that asks, and the one on whose behalf."""
+    frame = _frame(1)
+    name = frame.f_globals.get("__name__")
+    while name in _OURS and frame.f_back is not None:
+        frame = frame.f_back
+        name = frame.f_globals.get("__name__")
+    via = name
+    while name in _CARRIERS and frame.f_back is not None:
+        frame = frame.f_back
+        name = frame.f_globals.get("__name__")
+    return (*here(), via, name)
+
+
+def text(lane):
+    """Write a lane as one text."""
+    return "|".join(map(str, lane))

@@ -1,0 +1,157 @@
+"""The processes that this one starts: each gets a lane, and the preload, also where it is given other variables."""
+
+import os
+import sys
+from _thread import allocate_lock
+
+from . import hooks, lanes, notes
+from .replaced import Replaced
+
+after_fork = []
+"""Called in a forked child, once it has its lane."""
+_NAMES = (
+    "PLAYHEAD_CLOCK",
+    "PLAYHEAD_SEED",
+    "PLAYHEAD_NOTES",
+    "PLAYHEAD_TAPE",
+    "PLAYHEAD_START",
+    "PLAYHEAD_NODE",
+    "PLAYHEAD_PYTHON",
+    "PYTHONHASHSEED",
+)
+_VALUES = {name: os.environ[name] for name in _NAMES if name in os.environ}
+_PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
+_NODE = os.environ.get("PLAYHEAD_NODE", "")
+
+
+class _Children:
+    counts = {}
+    forking = []
+
+
+def start():
+    """Watch over what is started from now on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_parent=_forked, after_in_child=_born)
+    for name in ("posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            setattr(os, name, Replaced(_spawning(getattr(os, name)), getattr(os, name)))
+    execve = getattr(os, "execve", None)
+    for name in ("execv", "execve"):
+        if hasattr(os, name):
+            real = getattr(os, name)
+            setattr(os, name, Replaced(_executing(execve, real), real))
+    if hasattr(os, "system"):
+        os.system = Replaced(_shell(os.system), os.system)
+    hooks.on_import("_posixsubprocess", _change_fork_exec)
+
+
+def _child(program):
+    """Make the lane of a child, from where it is started: threads and tasks count for themselves."""
+    thread, task = lanes.here()
+    number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
+    lane = "%s.%d" % (notes.lane(), number)
+    if thread != "MainThread" or task:
+        lane += "-" + _digest(thread + "|" + task)
+    program = os.path.basename(os.fsdecode(program))
+    notes.tell("child", lane, program)
+    return lane
+
+
+def _digest(text):
+    from _blake2 import blake2b
+
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def _before_fork():
+    _Children.forking.append(_child("fork"))
+
+
+def _forked():
+    _Children.forking.pop()
+
+
+def _born():
+    lane = _Children.forking[-1]
+    _Children.forking = []
+    _Children.counts = {}
+    os.environ["PLAYHEAD_LANE"] = lane
+    try:
+        notes.claim(lane, "python", "%d.%d.%d" % sys.version_info[:3])
+    except OSError:
+        pass  # whoever started us is gone, and the folder with it
+    for function in after_fork:
+        function()
+
+
+def _variables(environ, program):
+    """Give a child's variables with ours among them."""
+    made = dict(environ)
+    made.update(_VALUES)
+    made["PLAYHEAD_LANE"] = _child(program)
+    paths = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if _PYTHON and _PYTHON not in paths:
+        made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *paths])
+    if _NODE and _NODE not in made.get("NODE_OPTIONS", ""):
+        made["NODE_OPTIONS"] = (made.get("NODE_OPTIONS", "") + " " + _NODE).strip()
+    return made
+
+
+def _changed(environ, program):
+    """Give a child's variables with ours, or as they are where they are none: whoever is called says so."""
+    try:
+        given = os.environ if environ is None else environ
+        text = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
+        return _variables(text, program)
+    except Exception as error:
+        notes.tell("problem", "a child without the preload: %s" % (error,))
+        return environ
+
+
+def _spawning(real):
+    def spawn(path, argv, env=None, **kwargs):
+        return real(path, argv, _changed(env, path), **kwargs)
+
+    return spawn
+
+
+def _executing(execute, real):
+    def changed(path, args, *env):
+        made = _changed(*(env or (None,)), path) if len(env) < 2 else None
+        return real(path, args, *env) if made is None else execute(path, args, made)
+
+    return changed
+
+
+def _shell(real):
+    lock = allocate_lock()
+
+    def system(command):
+        with lock:
+            os.putenv("PLAYHEAD_LANE", _child("sh"))
+        return real(command)
+
+    return system
+
+
+def _change_fork_exec(module):
+    """`subprocess` and `multiprocessing` start what they start with this."""
+    real = module.fork_exec
+
+    def fork_exec(*args):
+        try:
+            environ = dict(os.environ) if args[5] is None else _split(args[5])
+            made = _variables(environ, args[0][0])
+            rows = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in made.items()]
+        except Exception as error:
+            notes.tell("problem", "a child without the preload: %s" % (error,))
+            return real(*args)
+        return real(*args[:5], rows, *args[6:])
+
+    module.fork_exec = Replaced(fork_exec, real)
+
+
+def _split(rows):
+    pairs = (os.fsdecode(row).partition("=") for row in rows)
+    return {name: value for name, _, value in pairs}

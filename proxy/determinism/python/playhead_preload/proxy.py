@@ -1,0 +1,23 @@
+"""Clients that follow proxy variables only when the program says so: they do, unless it says not to."""
+
+import functools
+import os
+
+from . import hooks
+
+
+def start():
+    """Change them as they are imported."""
+    if os.environ.get("HTTPS_PROXY"):
+        hooks.on_import("aiohttp.client", _change_aiohttp)
+
+
+def _change_aiohttp(module):
+    real = module.ClientSession.__init__
+
+    @functools.wraps(real)
+    def begin(self, *args, **kwargs):
+        kwargs.setdefault("trust_env", True)
+        real(self, *args, **kwargs)
+
+    module.ClientSession.__init__ = begin

@@ -1,0 +1,78 @@
+"""What the preloads told of the processes that they ran in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_MOST_BYTES = 8 << 20
+"""Of the notes of one process."""
+_MOST_ROWS = 1000
+
+
+@dataclass(slots=True)
+class Report:
+    """An account of the processes of a command."""
+
+    processes: dict[str, str] = field(default_factory=dict)
+    """Those that ran with a preload, by lane: what they are."""
+    started: dict[str, str] = field(default_factory=dict)
+    """Those that these started, by lane: the name of the program."""
+    lanes: dict[str, dict[int, str]] = field(default_factory=dict)
+    """By process: its lanes by their number."""
+    exhausted: list[str] = field(default_factory=list)
+    """Lanes that looked at the clock more often than was recorded."""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def uncovered(self) -> list[str]:
+        """The programs that were started, and ran without a preload, by name."""
+        return sorted(
+            program
+            for lane, program in self.started.items()
+            if lane not in self.processes and program != "fork"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as receipts have it."""
+        return {
+            "processes": len(self.processes) + len(self.uncovered),
+            "preloaded": len(self.processes),
+            "runtimes": sorted(set(self.processes.values())),
+            "uncovered": self.uncovered[:_MOST_ROWS],
+            "exhausted": self.exhausted[:_MOST_ROWS],
+            "problems": self.problems[:_MOST_ROWS],
+        }
+
+
+def read_report(folder: Path, program: str) -> Report:
+    """Read the notes in a folder.
+
+    program: name of the command's program, which is the first process.
+    """
+    report = Report(started={"0": program})
+    for path in sorted(folder.glob("*.notes")):
+        lane = path.name.removesuffix(".notes")
+        for word, *told in _lines(path):
+            match word, told:
+                case "process", [runtime, version]:
+                    report.processes[lane] = f"{runtime} {version}"
+                case "child", [child, name]:
+                    report.started[child] = name
+                case "lane", [number, text] if number.isdecimal():
+                    report.lanes.setdefault(lane, {})[int(number)] = text
+                case "exhausted", [text]:
+                    report.exhausted.append(f"{lane}|{text}")
+                case "problem", [text]:
+                    report.problems.append(f"process {lane}: {text}")
+    return report
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    with open(path, "rb") as file:
+        data = file.read(_MOST_BYTES)
+    for line in data.splitlines():
+        try:
+            yield [word.decode("unicode_escape") for word in line.split(b"\t")]
+        except UnicodeDecodeError:  # cut off by the end of its process
+            continue

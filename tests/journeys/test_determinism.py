@@ -1,0 +1,134 @@
+"""`record --determinism` and `replay`: an agent that puts time and chance into its requests is replayed exactly."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
+
+LOOKING = Path(__file__).parents[1] / "support" / "looking"
+AGENT = [sys.executable, "-W", "ignore", str(LOOKING / "looks.py")]
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
+KEY = "0123456789abcdef" * 4
+
+
+@dataclass(frozen=True)
+class Told:
+    """A command of ours that has ended."""
+
+    code: int
+    said: Any
+    """By the agent, on stdout."""
+    err: str
+    receipt: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def origin(certificates: Certificates) -> Iterator[Origin]:
+    """Answers with what it is told."""
+
+    async def say(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    with Origin({"/say": say}, certificates) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("determinism")
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Runs the agent, with an encrypted store."""
+
+    url: str
+    folder: Path
+    roots: Path
+
+    def __call__(self, *words: str, agent: Sequence[str] = AGENT) -> Told:
+        file = self.folder / "receipt.json"
+        flags = ["--store", str(self.folder / "store"), "--receipt", str(file)]
+        flags += ["--upstream-ca", str(self.roots)]
+        environ = {"ORIGIN": self.url, "PLAYHEAD_ENCRYPTION_KEY": KEY}
+        environ["TMPDIR"] = str(self.folder)
+        done = playhead(words[0], *flags, *words[1:], "--", *agent, env=environ)
+        said = json.loads(done.stdout) if done.stdout.startswith("[") else None
+        return Told(done.returncode, said, done.stderr, json.loads(file.read_text()))
+
+
+@pytest.fixture(scope="module")
+def launcher(origin: Origin, folder: Path, certificates: Certificates) -> Launcher:
+    return Launcher(origin.url, folder, certificates.root)
+
+
+@pytest.fixture(scope="module")
+def recorded(launcher: Launcher) -> Told:
+    """The recording of all tests."""
+    return launcher("record", "--run", "tape", "--determinism", "full")
+
+
+def test_the_receipt_of_a_recording_tells_what_ran_with_the_preload(recorded: Told) -> None:
+    """All five processes of the agent; keys as documented; never the seed."""
+    told = recorded.receipt["determinism"]
+    assert recorded.code == 0, recorded.err
+    assert (told["level"], told["processes"], told["preloaded"]) == ("full", 5, 5)
+    assert (told["uncovered"], told["exhausted"], told["problems"]) == ([], [], [])
+    assert all(f"| `{key}` |" in DOCUMENTATION for key in told)
+    assert "seed" not in json.dumps(recorded.receipt)
+    assert "determinism full: 5 of 5 processes with the preload" in recorded.err
+
+
+@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained"])
+def test_a_replay_asks_the_same_byte_for_byte(
+    recorded: Told, launcher: Launcher, where: str
+) -> None:
+    """As it was recorded without a flag, in the sandbox and outside; that is rung 4 of the ladder."""
+    replayed = launcher("replay", where, "tape")
+    if replayed.code == 125 and "sandbox" in replayed.err:
+        pytest.skip("no sandbox on this machine")
+    assert replayed.code == 0, replayed.err
+    assert replayed.said == recorded.said
+    assert replayed.receipt["matched"] == {"exact": recorded.receipt["requests"]}
+    assert replayed.receipt["level"] == "4: everything from the tape, the clock too"
+    assert replayed.receipt["determinism"] == recorded.receipt["determinism"]
+
+
+def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> None:
+    """The control: the first request that holds the time is not on the tape."""
+    replayed = launcher("replay", "--no-sandbox", "--determinism", "off", "tape")
+    assert (replayed.code, replayed.receipt["determinism"]) == (121, None)
+    assert replayed.receipt["level"].startswith("3:")
+
+
+def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
+    """With its `fetch`, which before version 24 knows no proxy."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node on this machine")
+    agent = [node, str(LOOKING / "looks.mjs")]
+    recorded = launcher("record", "--run", "node", "--determinism", "full", agent=agent)
+    replayed = launcher("replay", "--no-sandbox", "node", agent=agent)
+    assert recorded.receipt["requests"] == len(recorded.said) > 0
+    assert replayed.said == recorded.said
+    assert replayed.receipt["matched"] == {"exact": len(recorded.said)}
+    assert replayed.receipt["level"].startswith("4:")
+
+
+def test_nothing_of_it_is_left_behind_in_the_clear(recorded: Told, folder: Path) -> None:
+    """The journal is in the log, which is sealed; the folder it was written to is gone."""
+    left = [path.name for path in folder.iterdir()]
+    assert sorted(left) == ["receipt.json", "store"]
+    kept = b"".join(path.read_bytes() for path in folder.rglob("*.mdb"))
+    assert kept
+    assert not any(word in kept for word in (b"hash_seed", b"looks"))

@@ -1,0 +1,225 @@
+"""The preload under the Pythons of this machine: what a program finds of time and chance is found again."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.determinism.kit import Kit
+from playhead.tests.support.kits import again, new_kit, run
+
+AGENT = Path(__file__).parents[2] / "support" / "looking" / "looks.py"
+
+
+def pythons() -> dict[str, str]:
+    """Those that are there, by their version; in short runs the oldest, the newest and the system's."""
+    found = {"3.13 (tests)": sys.executable}
+    if Path("/usr/bin/python3").exists():
+        found["the system's"] = "/usr/bin/python3"
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    installed = sorted(
+        kept.glob("3.*/bin/python"), key=lambda path: int(path.parts[-3].split(".")[1])
+    )
+    recent = [path for path in installed if int(path.parts[-3].split(".")[1]) >= 8]
+    for path in recent if os.environ.get("PLAYHEAD_FULL") else recent[:1]:
+        found[path.parts[-3]] = str(path)
+    return found
+
+
+def script(text: str) -> list[str]:
+    """A program on the command line."""
+    return ["-c", textwrap.dedent(text)]
+
+
+@pytest.mark.parametrize("version", pythons())
+def test_what_is_found_of_time_and_chance_is_found_again(version: str) -> None:
+    """By one program in a row, in threads, in tasks, in forks and in children: twice, exactly."""
+    python = pythons()[version]
+    kit = new_kit()
+    recorded = run(kit, python, AGENT)
+    assert recorded.err == ""
+    for _ in range(2):
+        replayed = run(again(kit, recorded.rows), python, AGENT)
+        assert replayed.said == recorded.said
+        assert replayed.told == recorded.told
+    assert recorded.told["preloaded"] == 5
+    assert (recorded.told["exhausted"], recorded.told["problems"]) == ([], [])
+
+
+def test_without_it_nothing_is_found_again() -> None:
+    """The control: every part differs from run to run, but for what has seconds or a day."""
+    command = [sys.executable, "-W", "ignore", str(AGENT)]
+    first, second = (
+        json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
+    same = [one[0] for one, other in zip(first, second, strict=True) if one == other]
+    assert set(same) <= {"date", "strftime", "tuples", "set"}
+
+
+def test_a_recording_sees_the_real_clock() -> None:
+    """What is told lies between two looks of ours."""
+    program = script(
+        "import time, datetime; print(time.time_ns(), datetime.datetime.now().timestamp())"
+    )
+    kit = new_kit()
+    ran = run(kit, sys.executable, *program)
+    nanoseconds, seconds = ran.out.split()
+    assert 0 <= int(nanoseconds) - kit.basis.start_ns < 60e9
+    assert abs(float(seconds) - int(nanoseconds) / 1e9) < 10
+
+
+def test_a_recording_is_left_alone_unless_more_is_asked_for() -> None:
+    """Nothing is put into a program by default."""
+    assert Kit.for_recording(None, {}) is None
+    assert Kit.for_recording("off", {}) is None
+
+
+def test_two_recordings_have_nothing_in_common() -> None:
+    """Each has a seed of its own."""
+    program = script("import uuid; print(uuid.uuid4())")
+    assert (
+        run(new_kit(), sys.executable, *program).out != run(new_kit(), sys.executable, *program).out
+    )
+
+
+def test_with_the_seed_alone_the_clock_is_real() -> None:
+    """Randomness comes again, and nothing is written of the clock."""
+    program = script("import time, uuid; print(uuid.uuid4(), time.time_ns())")
+    kit = new_kit()
+    recorded = run(kit, sys.executable, *program)
+    replayed = run(again(kit, [], "seed"), sys.executable, *program)
+    first, second = recorded.out.split(), replayed.out.split()
+    assert first[0] == second[0]
+    assert int(first[1]) < int(second[1])
+
+
+def test_who_looks_more_often_than_recorded_is_told_of() -> None:
+    """Time goes on from the last look, and the lane is named."""
+    kit = new_kit()
+    program = "import sys, time; [time.time_ns() for _ in range(2)]; print(*[time.time_ns() for _ in range({})])"
+    recorded = run(kit, sys.executable, "-c", program.format(1))
+    replayed = run(again(kit, recorded.rows), sys.executable, "-c", program.format(3))
+    last = int(recorded.out)
+    assert replayed.out.split() == [str(last), str(last + 1000), str(last + 2000)]
+    assert replayed.told["exhausted"] == ["0|MainThread||__main__"]
+
+
+def test_a_seed_of_the_program_is_obeyed() -> None:
+    """Who seeds `random` gets the sequence that it knows."""
+    program = script(
+        "import random; random.seed(7); print(random.random(), random.Random(7).random())"
+    )
+    plain = subprocess.run([sys.executable, *program], capture_output=True, text=True, check=True)
+    assert run(new_kit(), sys.executable, *program).out == plain.stdout
+
+
+def test_the_types_stay_what_they_are() -> None:
+    """Pickles, subclasses, error texts and `is` see no difference."""
+    program = script(
+        """
+        import datetime, pickle, random, time, uuid
+        class Mine(datetime.datetime): pass
+        class Holder: now = time.time
+        assert type(datetime.datetime.now()) is datetime.datetime
+        assert type(Mine.now()) is Mine and type(Mine.utcnow()) is Mine
+        assert Holder().now() > 0 and time.localtime(0).tm_year in (1969, 1970)
+        assert pickle.loads(pickle.dumps(time.time)) is time.time
+        assert isinstance(random.Random(), random.Random)
+        for call in (lambda: time.time(1), lambda: datetime.datetime.now(5)):
+            try: call()
+            except TypeError: pass
+            else: raise AssertionError(call)
+        """
+    )
+    ran = run(new_kit(), sys.executable, "-W", "ignore", *program)
+    assert (ran.err, ran.told["problems"]) == ("", [])
+
+
+def test_a_sitecustomize_of_the_user_runs_too(tmp_path: Path) -> None:
+    """Ours stands in front of it, and hands on."""
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')\n")
+    ran = run(
+        new_kit(),
+        sys.executable,
+        "-c",
+        "import sitecustomize as s; print(s.__file__)",
+        PYTHONPATH=str(tmp_path),
+    )
+    assert ran.out.split() == ["theirs", str(tmp_path / "sitecustomize.py")]
+    assert ran.told["preloaded"] == 1
+
+
+def test_a_program_that_closes_every_descriptor_keeps_its_files(tmp_path: Path) -> None:
+    """As daemons do: what it opens then is its own, and the journal goes on."""
+    program = script(
+        """
+        import os, sys, time
+        time.time()
+        os.closerange(3, 100)
+        file = open(sys.argv[1], "wb")
+        for _ in range(20000): time.time()
+        file.close()
+        """
+    )
+    ran = run(new_kit(), sys.executable, *program, tmp_path / "mine")
+    assert (tmp_path / "mine").read_bytes() == b""
+    assert (ran.err, ran.told["problems"], len(ran.rows)) == ("", [], 1)
+
+
+UNCOVERED: Mapping[str, list[str]] = {
+    "isolated": ["-I", "-c", "pass"],
+    "no site": ["-S", "-c", "pass"],
+    "another program": ["-c", "import subprocess; subprocess.run(['true'])"],
+}
+
+
+@pytest.mark.parametrize("case", UNCOVERED)
+def test_what_runs_without_the_preload_is_named(case: str) -> None:
+    """The program's name, without its arguments."""
+    ran = run(new_kit(), sys.executable, *UNCOVERED[case])
+    name = "true" if case == "another program" else Path(sys.executable).name
+    assert ran.told["uncovered"] == [name]
+    assert ran.told["processes"] == ran.told["preloaded"] + 1
+
+
+def test_processes_that_a_shell_starts_are_told_apart() -> None:
+    """They are given one lane, and count on."""
+    shell = "for i in 1 2; do python -c 'import time; print(time.time_ns())'; done".replace(
+        "python", sys.executable
+    )
+    kit = new_kit()
+    recorded = run(kit, "/bin/sh", "-c", shell)
+    replayed = run(again(kit, recorded.rows), "/bin/sh", "-c", shell)
+    assert replayed.out == recorded.out
+    assert len(set(recorded.out.split())) == 2
+
+
+def test_aiohttp_follows_the_proxy_unless_it_is_told_not_to() -> None:
+    """Its default session would go past it."""
+    program = script(
+        """
+        import aiohttp, asyncio
+        async def main():
+            for given in ({}, {"trust_env": False}):
+                async with aiohttp.ClientSession(**given) as session:
+                    print(session.trust_env)
+        asyncio.run(main())
+        """
+    )
+    ran = run(new_kit(), sys.executable, *program, HTTPS_PROXY="http://127.0.0.1:1")
+    assert ran.out.split() == ["True", "False"]
+
+
+def test_a_preload_that_fails_stops_nobody(tmp_path: Path) -> None:
+    """The program runs as without it, and one line says so."""
+    kit = new_kit()
+    kit.close()  # nothing can be written
+    ran = run(kit, sys.executable, "-c", "import time; print(time.time() > 1e9)")
+    assert ran.out == "True\n"
+    assert "without the preload" in ran.err

@@ -1,0 +1,61 @@
+"""Programs run with a preload, without a proxy or a store: recorded, and replayed with the journal of that."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from playhead.proxy.determinism.journal import write_journals
+from playhead.proxy.determinism.kit import Kit
+
+
+@dataclass
+class Ran:
+    """A program that has ended."""
+
+    out: str
+    err: str
+    told: dict[str, Any]
+    """As in the receipt."""
+    rows: list[dict[str, Any]]
+    """The journal."""
+
+    @property
+    def said(self) -> list[list[str]]:
+        said: list[list[str]] = json.loads(self.out)
+        return said
+
+
+def run(kit: Kit, python: str, *arguments: str | Path, **environ: str) -> Ran:
+    """Run a program with a kit, and close that."""
+    command = [python, *map(str, arguments)]
+    given = {**os.environ, "PYTHONWARNINGS": "ignore", **environ}
+    try:
+        done = subprocess.run(
+            command,
+            env=kit.variables(given),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        report = kit.report(command)
+        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks(report)))
+    finally:
+        kit.close()
+
+
+def new_kit() -> Kit:
+    """A kit for a recording."""
+    kit = Kit.for_recording("full", {})
+    assert kit is not None
+    return kit
+
+
+def again(kit: Kit, rows: list[dict[str, Any]], level: str = "full") -> Kit:
+    """A kit for a replay."""
+    made = Kit(replace(kit.basis, level=level), recorded=True)
+    write_journals(rows, made._tape)
+    return made
