@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from playhead import PlayheadError
 from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode
+from playhead.proxy.carry import import_file
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.layout import number_key
@@ -246,17 +247,18 @@ def test_a_tape_of_a_newer_version_is_told_from_a_broken_one(
     assert "No such file" in refused("import", tmp_path / "none", "--store", tmp_path / "two")
 
 
-def test_a_bomb_is_given_up(recorded: Path, tmp_path: Path) -> None:
+def test_a_bomb_is_given_up(tmp_path: Path) -> None:
     """Before anything is written, at the limit that was given."""
     parts: list[bytes] = []
     writer = TapeWriter(parts.append)
-    for _ in range(40):
-        writer.put(Kind.PIECE, bytes(32 << 20))
+    for _ in range(8):
+        writer.put(Kind.PIECE, bytes(1 << 20))
     writer.close()
     bomb = tmp_path / "bomb"
     bomb.write_bytes(b"".join(parts))
-    told = refused("import", bomb, "--max-gib", "1", "--store", tmp_path / "two")
-    assert "unpacks to more than" in told
+    with pytest.raises(StoreError, match="unpacks to more than 4194304 bytes"):
+        import_file(Config(store=tmp_path / "two"), bomb, 4 << 20)
+    _is_empty(tmp_path / "two")
 
 
 def test_what_a_process_that_died_had_not_published_is_dropped(tmp_path: Path) -> None:
