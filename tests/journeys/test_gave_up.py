@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,8 @@ from playhead.timeline import Receipt, build
 from playhead.timeline.export import exchange_json
 
 PATIENCE_S = 0.8
+AT_ONCE = 8
+"""Cases under way; more keep each other waiting, and a client that hears late does not give up."""
 _LONG_S = 10.0
 EVENTS = tuple(f"data: event {number}\n\n".encode() for number in range(1, 5))
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -193,6 +195,17 @@ class Outcome:
     receipt: Receipt
 
 
+async def _few[T](do: Callable[[Case], Awaitable[T]]) -> list[T]:
+    """Do something for each case, a few at a time."""
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case) -> T:
+        async with free:
+            return await do(case)
+
+    return await asyncio.gather(*map(one, CASES.values()))
+
+
 async def _tell(
     urls: dict[str, str],
     origins: Origins,
@@ -225,10 +238,10 @@ async def _tell(
             patience_s = PATIENCE_S if case.model else _LONG_S
             return again, await see(case, patience_s, leave=False)
 
-        recorded = await asyncio.gather(*map(record, CASES.values()))
+        recorded = await _few(record)
         stop()
         running.play()
-        replayed = await asyncio.gather(*map(replay, CASES.values()))
+        replayed = await _few(replay)
         return {
             name: Outcome(seen, *again, _only(running, name), _receipt(running, name))
             for name, seen, again in zip(CASES, recorded, replayed, strict=True)
