@@ -49,6 +49,13 @@ def options(*names: str) -> Callable[[_F], _F]:
             help="Of the command's randomness and clock: off, seed or full.",
         ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        "receipt": click.option(
+            "--receipt",
+            "receipt_file",
+            type=click.Path(path_type=Path),
+            help="Write the receipt's JSON here.",
+        ),
+        "quiet": click.option("-q", "--quiet", is_flag=True, help="Print no receipt."),
     }
 
     def decorate(function: _F) -> _F:

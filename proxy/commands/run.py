@@ -24,14 +24,9 @@ def serve(config_file: Path | None, **flags: object) -> int:
 
 
 @click.command()
-@options("config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json")
-@click.option(
-    "--receipt",
-    "receipt_file",
-    type=click.Path(path_type=Path),
-    help="Write the receipt's JSON here.",
+@options(
+    "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
 @click.option(
     "--capture",
     is_flag=True,
@@ -61,14 +56,17 @@ def record(
 
 
 @click.command()
-@options("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "json")
-@click.option(
-    "--receipt",
-    "receipt_file",
-    type=click.Path(path_type=Path),
-    help="Write the receipt's JSON here.",
+@options(
+    "config",
+    "store",
+    "ca_dir",
+    "upstream_ca",
+    "allow_model_drift",
+    "determinism",
+    "json",
+    "receipt",
+    "quiet",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no receipt.")
 @click.option(
     "--sandbox",
     metavar="WORD",
