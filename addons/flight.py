@@ -41,6 +41,7 @@ from ..tape.model import (
     VerdictKind,
 )
 from ..tape.policy import Decision, Facts, Found
+from ..tape.redact import redactions_of
 from ..tape.redact_stream import Stream
 from ..tape.script import Steps
 from ..tape.stub import Made
@@ -306,8 +307,7 @@ class Flight:
             self._note_places("response.body", self.download)
 
     def _note_places(self, place: str, spool: Spool) -> None:
-        kinds = dict.fromkeys(secret.kind for secret in spool.secrets)
-        found = [Redaction(place, kind) for kind in kinds]
+        found = redactions_of(place, (secret.kind for secret in spool.secrets))
         self.redactions += tuple(one for one in found if one not in self.redactions)
 
     def begin_upload(self, data: bytes) -> None:

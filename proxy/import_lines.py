@@ -41,7 +41,7 @@ from ..tape.model import (
     Spilled,
     VerdictKind,
 )
-from ..tape.redact import Redactor
+from ..tape.redact import Redactor, redactions_of
 from ..timeline.lines import MAX_LINE_BYTES, BadLine, Told, read_line
 
 _RULE = "import"
@@ -208,7 +208,10 @@ class LineImport:
             spilled, secrets = self._spill(request.body, (), redactor, told.request, None)
             places = (*request.secrets, *secrets)
             request = replace(request, body=b"", spilled=spilled, secrets=places)
-            redactions = (*redactions, *_places("request.body", secrets))
+            redactions = (
+                *redactions,
+                *redactions_of("request.body", (one.kind for one in secrets)),
+            )
         else:
             request, more = redactor.request_body(request)
             redactions = (*redactions, *more)
@@ -224,7 +227,10 @@ class LineImport:
             if large:
                 spilled, secrets = self._spill(body, chunks, redactor, told.request, answered)
                 response = replace(response, spilled=spilled, secrets=secrets)
-                redactions = (*redactions, *_places("response.body", secrets))
+                redactions = (
+                    *redactions,
+                    *redactions_of("response.body", (one.kind for one in secrets)),
+                )
         return request, response, redactions, warnings
 
     def _spill(
@@ -257,10 +263,6 @@ class LineImport:
                 spool.drop()
 
         return asyncio.run(keep())
-
-
-def _places(place: str, secrets: tuple[Secret, ...]) -> tuple[Redaction, ...]:
-    return tuple(Redaction(place, kind) for kind in dict.fromkeys(one.kind for one in secrets))
 
 
 def _pieces(size: int) -> Iterator[Chunk]:

@@ -17,7 +17,7 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -252,7 +252,12 @@ def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:
 
 
 def _places(place: str, searched: Searched) -> tuple[Redaction, ...]:
-    return tuple(Redaction(place, kind) for kind in dict.fromkeys(s.kind for s in searched.spans))
+    return redactions_of(place, (span.kind for span in searched.spans))
+
+
+def redactions_of(place: str, kinds: Iterable[str]) -> tuple[Redaction, ...]:
+    """Say that kinds of secrets were replaced in a place, each once."""
+    return tuple(Redaction(place, kind) for kind in dict.fromkeys(kinds))
 
 
 def _decoded_head(headers: Headers, size: int) -> Headers:
