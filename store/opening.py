@@ -124,11 +124,6 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
         database.writer.call(lambda transaction: _make(database, transaction))
     elif found is None:
         raise StoreError(f"no store at {database.path}", "record a run first")
-    elif found > FORMAT:
-        raise StoreTooNew(
-            f"the store at {database.path} has format {found}; this version reads up to {FORMAT}",
-            "use a newer Playhead, or name another store with --store",
-        )
     if found is not None:
         _check_key(database, key)
         if found < FORMAT and database.writable:
@@ -145,7 +140,7 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
 def read_format(path: Path, environment: lmdb.Environment) -> int | None:
     """Read which format an environment has; None where nothing was made in it yet.
 
-    Raises: StoreError, where it is none of ours.
+    Raises: StoreError, where it is none of ours; StoreTooNew.
     """
     try:
         meta = environment.open_db(b"meta", create=False)
@@ -163,6 +158,11 @@ def read_format(path: Path, environment: lmdb.Environment) -> int | None:
         return None
     if not found.isdigit():
         raise StoreError(f"the store at {path} has no format version, but {found[:20]!r}")
+    if int(found) > FORMAT:
+        raise StoreTooNew(
+            f"the store at {path} has format {int(found)}; this version reads up to {FORMAT}",
+            "use a newer Playhead, or name another store with --store",
+        )
     return int(found)
 
 

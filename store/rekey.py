@@ -20,9 +20,9 @@ import lmdb
 from ..tape.codec import BadRecord
 from .body_files import BodyFiles, Partial, sync_folder
 from .compact import swap_in
-from .errors import LogCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from .errors import LogCorrupt, StoreError, StoreUnwritable
 from .key import StoreKey
-from .layout import CHECK_ROW, FORMAT, LEFT_ROW, TEXT_FROM
+from .layout import CHECK_ROW, LEFT_ROW, TEXT_FROM
 from .leftovers import REKEY, remove_leftovers
 from .lock import hold_alone
 from .opening import (
@@ -132,14 +132,8 @@ def _open_target(folder: Path, origin: bytes) -> lmdb.Environment:
 
 def _read_check(path: Path) -> bytes:
     with open_environment(path / "log.lmdb", readonly=True) as environment:
-        found = read_format(path, environment)
-        if found is None:
+        if read_format(path, environment) is None:
             raise StoreError(f"no store at {path}", "record a run first")
-        if found > FORMAT:
-            raise StoreTooNew(
-                f"the store at {path} has format {found}; this version reads up to {FORMAT}",
-                "use a newer Playhead",
-            )
         return read_check(environment)
 
 
