@@ -111,16 +111,6 @@ class Go:
                     return _exchange(row)
         return None
 
-    def find_messages(self, archive_id: str, seq: int) -> Iterator[Message]:
-        """Give the messages of one exchange.
-
-        Raises: StoreError.
-        """
-        for group in self._run(archive_id)["message_groups"]:
-            for row in self._rows("messages", group, archive_id, seq):
-                with self._reading("messages"):
-                    yield _message(row)
-
     def events(self, archive_id: str) -> Iterator[bytes]:
         """Give the events of a run, each with its chain hash.
 
