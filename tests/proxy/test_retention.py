@@ -3,11 +3,8 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +20,7 @@ from playhead.store.layout import FILES_ROW
 from playhead.store.lock import hold_shared
 from playhead.tape.events import Event, EventKind
 from playhead.tape.model import Chunk, RequestClass
+from playhead.tests.support.elsewhere import opened_elsewhere
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
 from playhead.timeline.integrity import verify_run
@@ -79,19 +77,6 @@ def _age(path: Path) -> None:
 
 def _bytes(path: Path) -> bytes:
     return b"".join(data for _, data in kept_bytes(path))
-
-
-@contextmanager
-def opened_elsewhere(path: Path) -> Iterator[int]:
-    """Have another process hold a store open; gives its pid."""
-    told = "import sys; from pathlib import Path; from playhead.store import Store; s = Store.open(Path(sys.argv[1]), readonly=True); print('open', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", told, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"open\n"
-        yield process.pid
-        process.communicate(b"\n", timeout=20)
 
 
 def names(path: Path) -> list[str]:
