@@ -1,4 +1,4 @@
-# Playhead in a container. What it listens on beyond loopback needs `runs.tokens`, so `serve` wants a configuration file:
+# Playhead in a container; docs/docker.md. What it listens on beyond loopback needs `runs.tokens`, so `serve` wants a configuration file:
 #
 #   docker build -t playhead .
 #   docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD/playhead.yaml:/etc/playhead/playhead.yaml:ro" -v playhead:/data playhead

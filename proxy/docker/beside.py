@@ -182,7 +182,12 @@ class BesideBox:
         self._told.set()
 
     def close(self) -> None:
-        """Let the network go."""
+        """Let the network go. Whatever we are told from now on: we end, and with our own code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # First from the loop, which would put the default in its place when it is closed.
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
         READY.unlink(missing_ok=True)
         self._link.close()
 

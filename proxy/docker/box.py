@@ -1,6 +1,7 @@
 """The containers of one command: started, waited for and removed by `playhead`."""
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -109,8 +110,6 @@ class DockerBox:
         public: folder of the CA's public files.
         Raises: EngineError, where there is no engine, or not the images.
         """
-        self.pid: int | None = None
-        """Of Docker's command line, once the command runs."""
         self.stopped_by = 0
         self.sole_process = ""
         """Docker does not tell."""
@@ -139,6 +138,8 @@ class DockerBox:
         self._link = Link(self._folder / "link", services)
         self._sweep: Sweep | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._signals: list[subprocess.Popen[bytes]] = []
+        self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
 
     async def open(self) -> Inlets:
         """Make the network; the command does not run yet. Raises: EngineError."""
@@ -159,16 +160,8 @@ class DockerBox:
         return [
             *("run", "--detach", "--init", "--name", self._network),
             *("--network", "none", "--dns", RESOLVER, "--hostname", socket.gethostname()),
-            *(
-                "--user",
-                "0:0",
-                "--read-only",
-                *HARD,
-                "--cap-add",
-                "NET_ADMIN",
-                "--cap-add",
-                "NET_RAW",
-            ),
+            *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
+            *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
             *("--no-healthcheck", "--mount", link, self._inlets_image, "inlets", "--link", _LINK),
         ]
 
@@ -178,19 +171,20 @@ class DockerBox:
         except (EngineError, IndexError):
             return "it said nothing"
 
-    async def start(self) -> int:
-        """Run the command; give the process id of Docker's command line.
+    async def start(self) -> int | None:
+        """Run the command; give the process id of what needs the terminal, where there is one.
 
         Raises: EngineError, where it cannot be started.
         """
         await asyncio.to_thread(self._create)
         self._process = self._spawn()
-        self.pid = self._process.pid
-        return self.pid
+        return self._process.pid if self._terminal else None
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         words = [self._docker.program, "start", "--attach", "--interactive", self._agent]
-        return subprocess.Popen(words, process_group=0)
+        # Without its output a terminal is of no use, and from the background nobody may read from it.
+        idle = subprocess.DEVNULL if sys.stdin.isatty() and not self._terminal else None
+        return subprocess.Popen(words, stdin=idle, process_group=0)
 
     def _create(self) -> None:
         if self._kit is not None:
@@ -202,7 +196,7 @@ class DockerBox:
             certificates=self._certificates,
             kit=self._kit,
         )
-        terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+        terminal = ["--tty"] if self._terminal else []
         program, *arguments = self._command
         self._docker.run(
             *("create", "--name", self._agent, "--interactive", *terminal),
@@ -253,22 +247,36 @@ class DockerBox:
             self._docker.run("inspect", "--format", "{{json .State}}", self._agent)
         )
         if state["Running"]:
-            # Its command line was killed.
-            self._docker.run("kill", self._agent)
+            # Docker's command line was killed.
+            with contextlib.suppress(EngineError):
+                self._docker.run("kill", self._agent)
+            self._docker.run("wait", self._agent)
             return self._state()
         return state
 
     def signal(self, number: int) -> None:
-        """Have Docker's command line pass a signal on."""
-        if self.pid is not None:
-            os.killpg(self.pid, number)
+        """Send the command a signal; does not wait until it is there."""
+        # Docker's command line would pass it on too, and end itself before the command does.
+        self._signals.append(self._docker.begin("kill", "--signal", str(number), self._agent))
 
     def close(self) -> None:
         """End whatever is left of it."""
         self._link.close()
         if self._sweep is not None:
             self._sweep.finish()
+        for process in self._signals:
+            process.wait()
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _ipv6_flags() -> list[str]:
+    """Have IPv6 in the network where the kernel has it: Docker turns it off, and attempts to use it would not be seen."""
+    if not Path("/proc/sys/net/ipv6").exists():
+        return []
+    places = ("all", "default", "lo")
+    return [
+        word for place in places for word in ("--sysctl", f"net.ipv6.conf.{place}.disable_ipv6=0")
+    ]

@@ -58,6 +58,16 @@ class Docker:
             raise explain(words[0], done.stderr)
         return done.stdout.strip()
 
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        """Begin one command of which nobody wants to know what came of it."""
+        return subprocess.Popen(
+            [self.program, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+
     def find_image(self, name: str, hint: str) -> dict[str, Any]:
         """Give what the engine knows of an image.
 

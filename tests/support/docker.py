@@ -49,15 +49,18 @@ class Compose:
         self.files = [ROOT / "compose.yaml"]
         self.env: dict[str, str] = {}
 
-    def __call__(self, *words: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run one command of Compose's."""
+    def __call__(
+        self, *words: str, check: bool = False, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one command of Compose's, under variables for the file."""
         files = [word for file in self.files for word in ("-f", str(file))]
         given = ("compose", "-p", self._project, "--project-directory", str(ROOT), *files)
-        return docker(*given, *words, env=self.env, check=check)
+        return docker(*given, *words, env={**self.env, **(env or {})}, check=check)
 
-    def up(self, profile: str) -> subprocess.CompletedProcess[str]:
-        """Bring a profile up until it ends; its exit code is that of Playhead's container."""
-        return self("--profile", profile, "up", "--no-color", "--exit-code-from", profile)
+    def up(self, profile: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Bring an agent up until it ends; the exit code is that of Playhead's container."""
+        words = ("up", "--no-color", "--exit-code-from", profile, profile, f"agent-{profile}")
+        return self(*words, env=env)
 
     def add(self, text: str) -> None:
         """Add a file of more services."""
