@@ -170,7 +170,12 @@ def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
     if config.mode is Mode.RECORD:
         return Kit.for_recording(config.determinism, os.environ)
-    return Kit.for_replay(config.determinism, runtime.store, runtime.store.get_run(run))
+    return Kit.for_replay(
+        config.determinism,
+        runtime.store,
+        runtime.store.get_run(run),
+        short_sleeps=config.playback.sleeps == "short",
+    )
 
 
 def _control(given: Control) -> Control:

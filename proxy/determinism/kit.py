@@ -43,12 +43,13 @@ class Basis:
 class Kit:
     """A folder, and the variables that make preloads use it. Close it in the end."""
 
-    def __init__(self, basis: Basis, *, recorded: bool) -> None:
+    def __init__(self, basis: Basis, *, recorded: bool, short_sleeps: bool = False) -> None:
         """Make the folder.
 
         recorded: whether the clock is to be that of a recording.
         """
         self.basis = basis
+        self.short_sleeps = short_sleeps
         self._recorded = recorded
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
         self._notes = self.folder / "notes"
@@ -76,20 +77,27 @@ class Kit:
             ) from error
 
     @classmethod
-    def for_replay(cls, level: str | None, store: Store, tape: RunInfo) -> "Kit | None":
+    def for_replay(
+        cls, level: str | None, store: Store, tape: RunInfo, *, short_sleeps: bool = False
+    ) -> "Kit | None":
         """Give what a replay is made with, as its recording was; None where that was made without.
 
         level: the most that is wanted; None for all there is.
-        Raises: EngineError, where the journal cannot be laid out; LogCorrupt.
+        Raises: EngineError, where the journal cannot be laid out, or short sleeps have no clock; LogCorrupt.
         """
-        if level == OFF:
-            return None
         kit = None
         try:
-            basis, journal = _read(store, tape)
+            basis, journal = _read(store, tape) if level != OFF else (None, [])
+            if basis is not None and level == SEED:
+                basis = replace(basis, level=SEED)
+            if short_sleeps and (basis is None or basis.level != FULL):
+                raise EngineError(
+                    f"sleeps are kept short on a recorded clock only, and this replay of run {str(tape.id)!r} has none",
+                    "record with --determinism full, or replay without --sleeps and playback.sleeps",
+                )
             if basis is None:
                 return None
-            kit = cls(basis if level != SEED else replace(basis, level=SEED), recorded=True)
+            kit = cls(basis, recorded=True, short_sleeps=short_sleeps)
             if kit.basis.level == FULL:
                 write_journals(journal, kit._tape)
         except (BadRecord, OSError) as error:
@@ -114,6 +122,8 @@ class Kit:
             "PLAYHEAD_LANE": "0",
             "PYTHONHASHSEED": self.basis.hash_seed,
         }
+        if self.short_sleeps:
+            made["PLAYHEAD_SLEEPS"] = "short"
         paths = [str(_PYTHON), *filter(None, [environ.get("PYTHONPATH")])]
         made["PYTHONPATH"] = os.pathsep.join(paths)
         require = f'--require "{_NODE}"'
@@ -172,6 +182,7 @@ def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
     report = kit.report(command)
     for row in kit.looks(report):
         yield Event(EventKind.JOURNAL, at_ns, row)
-    told = {"level": kit.basis.level, **report.to_json()}
+    sleeps = "short" if kit.short_sleeps else "real"
+    told = {"level": kit.basis.level, "sleeps": sleeps, **report.to_json()}
     noted: dict[str, Any] = {"determinism": told, "basis": asdict(kit.basis)}
     yield Event(EventKind.NOTED, at_ns, noted)

@@ -111,6 +111,19 @@ def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> N
     assert replayed.receipt["level"].startswith("3:")
 
 
+def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher) -> None:
+    """As the receipt says; without the recorded clock it is an error, and nothing is run."""
+    replayed = launcher("replay", "--no-sandbox", "--sleeps", "short", "tape")
+    assert (replayed.code, replayed.said) == (0, recorded.said)
+    assert replayed.receipt["determinism"] == {**recorded.receipt["determinism"], "sleeps": "short"}
+    assert "with the preload, their sleeps kept short" in replayed.err
+    clockless = launcher(
+        "replay", "--no-sandbox", "--sleeps", "short", "--determinism", "off", "tape"
+    )
+    assert (clockless.code, clockless.said) == (125, None)
+    assert "sleeps are kept short on a recorded clock only" in clockless.err
+
+
 def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     """With its `fetch`, which before version 24 knows no proxy."""
     node = shutil.which("node")

@@ -54,8 +54,10 @@ def new_kit() -> Kit:
     return kit
 
 
-def again(kit: Kit, rows: list[dict[str, Any]], level: str = "full") -> Kit:
+def again(
+    kit: Kit, rows: list[dict[str, Any]], level: str = "full", *, short_sleeps: bool = False
+) -> Kit:
     """A kit for a replay."""
-    made = Kit(replace(kit.basis, level=level), recorded=True)
+    made = Kit(replace(kit.basis, level=level), recorded=True, short_sleeps=short_sleeps)
     write_journals(rows, made._tape)
     return made

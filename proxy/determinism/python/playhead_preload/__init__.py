@@ -8,6 +8,7 @@ PLAYHEAD_SEED    hexadecimal; randomness is as ever without it
 PLAYHEAD_NOTES   folder for journal and reports
 PLAYHEAD_TAPE    folder of the journals to read
 PLAYHEAD_START   nanoseconds since 1970; what is told before any journal is read
+PLAYHEAD_SLEEPS  `short`, or nothing
 PLAYHEAD_LANE    this process's place among the program's processes
 """
 
@@ -33,6 +34,10 @@ def start():
         from . import entropy
 
         parts.append(entropy)
+    if os.environ.get("PLAYHEAD_SLEEPS") == "short":
+        from . import sleeps
+
+        parts.append(sleeps)
     for part in [lanes, *parts, processes, proxy]:
         try:
             part.start()
