@@ -124,6 +124,19 @@ def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher
     assert "sleeps are kept short on a recorded clock only" in clockless.err
 
 
+def test_a_level_that_was_not_recorded_is_told_of(launcher: Launcher) -> None:
+    """The replay goes on with a clock of its own, and the receipt says that this is not what was asked for."""
+    asks = "import os, urllib.request; urllib.request.urlopen(os.environ['ORIGIN'] + '/say', b'x').read()"
+    agent = [sys.executable, "-c", asks]
+    launcher("record", "--run", "plain", agent=agent)
+    replayed = launcher("replay", "--no-sandbox", "--determinism", "full", "plain", agent=agent)
+    told = replayed.receipt["determinism"]
+    assert (replayed.code, told["level"]) == (0, "off")
+    assert told["missing"] == "full was asked for, but the tape was recorded with off"
+    assert f"determinism off: {told['missing']}" in replayed.err
+    assert replayed.receipt["level"].endswith("the clock live")
+
+
 def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     """With its `fetch`, which before version 24 knows no proxy."""
     node = shutil.which("node")

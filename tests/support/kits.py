@@ -36,13 +36,14 @@ def run(kit: Kit, python: str, *arguments: str | Path, **environ: str) -> Ran:
         done = subprocess.run(
             command,
             env=kit.variables(given),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
         report = kit.report(command)
-        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks(report)))
+        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks()))
     finally:
         kit.close()
 

@@ -69,7 +69,7 @@ def test_a_python_program_sleeps_a_thousandth_and_finds_it_as_late() -> None:
     """Loops go round as often, tasks wake in their order, waits for something stay real."""
     ran = short(sys.executable, "-c", textwrap.dedent(PYTHON))
     assert ran.err == ""
-    assert ran.said[0][0] == 30
+    assert int(ran.said[0][0]) == 30
     assert [row[0] for row in ran.said[1:5]] == ["at once", "early", "late", "given"]
     assert ran.said[5:] == [[False, True], ["ValueError"], ["TypeError"], ["ValueError"]]
     assert ran.told["problems"] == []
