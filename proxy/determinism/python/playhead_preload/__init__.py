@@ -22,7 +22,7 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import hooks, lanes, notes, processes, proxy
+    from . import hooks, jobs, lanes, notes, processes, proxy
 
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
     parts = []
@@ -38,7 +38,7 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
-    for part in [lanes, *parts, processes, proxy]:
+    for part in [lanes, jobs, *parts, processes, proxy]:
         try:
             part.start()
         except Exception as error:
