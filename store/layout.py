@@ -24,8 +24,9 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 3
-"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted."""
+FORMAT = 4
+"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted;
+3 sealed short values as it does large ones."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
