@@ -49,7 +49,7 @@ _WRITING: dict[int, int] = {
     zstd.CompressionParameter.compression_level: _LEVEL,
     zstd.CompressionParameter.dict_id_flag: 0,
 }
-MAX_BYTES = 1 << 32
+MAX_BYTES = 1 << 28
 """Largest value that is unpacked; a frame that states more is refused unread."""
 MAX_HOPS = 39
 """Most bases below a record: what a reader has to unpack first."""
