@@ -8,7 +8,7 @@ from typing import NamedTuple
 import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event, vouched
+from ..tape.events import Event, content_hash, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
 from .blocks import Blocks, Lifted
@@ -101,13 +101,15 @@ class Exchanges:
     def _prepare(self, run: int, record: Record, *, final: bool = False) -> Operation:
         exchange = record.exchange
         encoded = encode_exchange(exchange)
+        written = content_hash(encoded)
         if record.outcome is not None:
             final = True
             said = b""
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
-            record = replace(record, outcome=vouched(record.outcome, encoded, said))
+            record = replace(record, outcome=vouched(record.outcome, written, said))
         lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
+        check = b"" if lifted.names else written[: bodies.SUM_BYTES]
         stored = Stored(exchange.seq, lifted.value, lifted.body_at)
         find = self._openings.find
         place = self._lanes.place(run, stored, exchange.request, find, final=final)
@@ -124,8 +126,8 @@ class Exchanges:
             place,
             encoded,
             lifted,
-            _pack(place),
-            bodies.pack(lifted.value) if place.opens else None,
+            _pack(place, check),
+            bodies.pack(lifted.value, check) if place.opens else None,
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
@@ -211,8 +213,8 @@ class Exchanges:
         return [Seq(int.from_bytes(number, "big")) for number in numbers]
 
 
-def _pack(place: Place) -> bytes:
+def _pack(place: Place, check: bytes) -> bytes:
     stored, on, _ = place
     if on is None:
-        return bodies.pack(stored.value)
-    return bodies.pack_on(stored.value, on.base, on.value, stored.hops)
+        return bodies.pack(stored.value, check)
+    return bodies.pack_on(stored.value, on.base, on.value, stored.hops, check)
