@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ... import __path__ as package_path
@@ -34,13 +34,15 @@ class Inlets:
     dns: list[socket.socket] = field(default_factory=list)
     service: list[socket.socket] = field(default_factory=list)
     """In the order of the services."""
-    tap: list[socket.socket] = field(default_factory=list)
-    """Gets the packets of what was refused; empty where the kernel has no such thing."""
+    leaving: list[socket.socket] = field(default_factory=list)
+    """Gets the packets of what was to leave; empty where the kernel has no such thing."""
+    refused: list[socket.socket] = field(default_factory=list)
+    """Of what was refused on loopback."""
 
     def close(self) -> None:
         """Close what nobody took."""
-        for name in ("proxy", "captured", "dns", "service", "tap"):
-            for sock in getattr(self, name):
+        for one in fields(self):
+            for sock in getattr(self, one.name):
                 sock.close()
 
 

@@ -11,7 +11,6 @@ Messages to the launcher: `listeners` with sockets; `command` from the command's
 seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
-import contextlib
 import os
 import signal
 import socket
@@ -92,8 +91,13 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
             pass
         mounts.rearrange(plan)
         # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
-        with contextlib.suppress(FileNotFoundError):  # it was removed
+        try:
             os.chdir(os.getcwd())
+        except FileNotFoundError:  # it was removed, and what is above it may be hidden
+            os.chdir("/")
+        # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, lambda *_: None)
         kernel.forbid_new_privileges()
         kernel.drop_capabilities()
         kernel.close_to_others()
