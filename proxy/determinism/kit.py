@@ -19,7 +19,7 @@ from ...tape.codec import BadRecord
 from ...tape.events import Event, EventKind
 from ..errors import EngineError
 from .journal import cut, sort_looks, write_journals
-from .report import Report, read_report
+from .report import Report, read_report, read_told
 
 OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
@@ -132,8 +132,7 @@ class Kit:
             return
         for path in sorted(self._notes.glob("*.looks")):
             process = path.name.removesuffix(".looks")
-            with open(path, "rb") as file:
-                records = file.read(_MOST_RECORDS)
+            records = read_told(path, _MOST_RECORDS)
             yield from cut(process, sort_looks(records, report.lanes.get(process, {})))
 
     def close(self) -> None:

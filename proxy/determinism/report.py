@@ -1,5 +1,7 @@
 """What the preloads told of the processes that they ran in."""
 
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,10 +70,21 @@ def read_report(folder: Path, program: str) -> Report:
     return report
 
 
+def read_told(path: Path, most: int) -> bytes:
+    """Read a file that a command was to write; nothing where it is something else.
+
+    A link could lead to what the command itself may not see, and a pipe has no end.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+    except OSError:
+        return b""
+
+
 def _lines(path: Path) -> Iterator[list[str]]:
-    with open(path, "rb") as file:
-        data = file.read(_MOST_BYTES)
-    for line in data.splitlines():
+    for line in read_told(path, _MOST_BYTES).splitlines():
         try:
             yield [word.decode("unicode_escape") for word in line.split(b"\t")]
         except UnicodeDecodeError:  # cut off by the end of its process

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ... import __path__ as package_path
+from ...store.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
-from .channel import Channel, Message, pair
+from .channel import Channel, Message, pair, write_variables
 from .hiding import Plan
 from .listeners import Service
 from .preflight import explain, require_system
@@ -100,16 +101,20 @@ class Box:
         """Start the helper; give our end of what is said."""
         ours, theirs = pair()
         self._channel = ours
-        descriptor = theirs.socket.fileno()
-        # Variables of the command's (PYTHONPATH) are not for this interpreter.
+        # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
+        held = write_variables(self._environ)
+        passed = (theirs.socket.fileno(), held)
         flags = [sys.executable, "-E", "-P", "-s", "-c", _START]
-        self._process = subprocess.Popen(
-            [*flags, str(Path(package_path[0]).parent), str(descriptor), *self._command],
-            env=self._environ,
-            pass_fds=(descriptor,),
-            process_group=0,
-        )
-        theirs.close()
+        try:
+            self._process = subprocess.Popen(
+                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
+                pass_fds=passed,
+                process_group=0,
+            )
+        finally:
+            os.close(held)
+            theirs.close()
         return ours
 
     async def start(self) -> int:

@@ -1,6 +1,7 @@
 """A sandbox from its beginning to its end: codes, signals, what is left over, and where there can be none."""
 
 import asyncio
+import json
 import os
 import selectors
 import signal
@@ -120,6 +121,29 @@ def test_a_command_that_stops_is_told_and_goes_on() -> None:
         box.close()
 
     asyncio.run(stop())
+
+
+def test_variables_of_the_command_are_for_the_command(tmp_path: Path) -> None:
+    """Whatever is in them, and however much; not for the processes around it."""
+    given = {
+        **os.environ,
+        "LD_PRELOAD": "/no/such/library.so",
+        "LONG": "é" * 50_000,
+        "LINES": "a\nb=",
+    }
+    code = f"import json, os; json.dump(dict(os.environ), open({str(tmp_path / 'said')!r}, 'w'))"
+    with open(tmp_path / "err", "wb") as file:
+        held = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            assert asyncio.run(_run(Box([sys.executable, "-c", code], given, NOTHING))) == 0
+        finally:
+            os.dup2(held, 2)
+            os.close(held)
+    assert json.loads((tmp_path / "said").read_text()) | {"LC_CTYPE": ""} == given | {
+        "LC_CTYPE": ""
+    }
+    assert (tmp_path / "err").read_text().count("/no/such/library.so") == 1
 
 
 def test_the_first_process_cannot_be_ended_from_inside() -> None:

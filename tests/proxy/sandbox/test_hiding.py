@@ -1,6 +1,7 @@
 """What is hidden from a command, by its variables and by where it works."""
 
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
+from playhead.proxy.sandbox import reach
 from playhead.proxy.sandbox.hiding import Plan, make_plan
 from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
 from playhead.proxy.sandbox.reach import within_reach
@@ -109,6 +111,35 @@ def test_the_resolver_is_ours(folder: Path) -> None:
     files = plan(folder).files
     assert "nameserver 127.0.0.53" in files[str(Path("/etc/resolv.conf").resolve())]
     assert "127.0.0.1 localhost" in files["/etc/hosts"]
+
+
+def test_sockets_are_found_where_the_kernel_cannot_be_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its older table, by their first name."""
+
+    def refuse() -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(reach, "list_listening", refuse)
+    assert within_reach((), ()).count(str(folder / "agent" / "socket")) == 1
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_socket_within_reach_is_told_wherever_it_is_now(folder: Path, moved: bool) -> None:
+    """Bound by a name in a folder, and moved since, as OpenSSH does with those of open connections."""
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind("bound")
+        agent.listen()
+        expected = folder / "work" / "bound"
+        if moved:
+            expected = folder / "work" / "now"
+            os.link("bound", expected)
+            os.unlink("bound")
+        found = set(within_reach((), ()))
+        assert str(expected) in found
+        assert (str(folder / "work" / "bound") in found) is not moved
+    assert str(expected) not in within_reach((), ())
 
 
 # ---- why there can be none -------------------------------------------------------------------------
