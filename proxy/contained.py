@@ -1,6 +1,6 @@
 """A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from .sandbox.names import Names
 from .sandbox.reach import within_reach
 from .sandbox.resolver import Resolver
 from .sandbox.services import Relay, Use
-from .sandbox.tap import Tap
+from .sandbox.tap import Attempt, Tap
 from .trust import proxy_url
 
 _MOST_SOCKETS = 1000
@@ -78,8 +78,8 @@ class OwnNamespaces:
             environ,
             command[0],
             bundle=runtime.ca.bundle_file,
-            private=config.store / "private",
-            needed=[config.public_ca_dir],
+            store=config.store,
+            public=config.public_ca_dir,
         )
 
     def make_box(self, services: Sequence[Service]) -> Box:
@@ -105,7 +105,8 @@ class Contained:
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
-        self._tap: Tap | None = None
+        self._leaving: Tap | None = None
+        self._refused: Tap | None = None
         self._reached: set[str] = set()
 
     async def __aenter__(self) -> "Contained":
@@ -122,8 +123,9 @@ class Contained:
             await relay.close()
         if self._resolver is not None:
             self._resolver.close()
-        if self._tap is not None:
-            self._tap.close()
+        for tap in (self._leaving, self._refused):
+            if tap is not None:
+                tap.close()
 
     async def _open(self) -> None:
         inlets = await self.box.open()
@@ -136,31 +138,40 @@ class Contained:
             self._resolver.serve(sock)
         for relay, sock in zip(self._relays, inlets.service, strict=True):
             await relay.serve(sock)
-        for sock in inlets.tap:
-            self._tap = Tap(sock)
-            self._tap.start()
+        for sock in inlets.leaving:
+            self._leaving = Tap(sock)
+            self._leaving.start()
+        for sock in inlets.refused:
+            self._refused = Tap(sock)
+            self._refused.start()
         self._look()
 
     def _look(self) -> None:
         """Note the path sockets that may be connected to now."""
         self._reached.update(self._place.reached())
 
-    def evidence(self, redact: Callable[[str], str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async def evidence(
+        self, redact: Callable[[str], str]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
 
         redact: takes secrets out of a text; a name that is asked of DNS may be one.
         """
         self._look()
-        if self._tap is not None:
-            self._tap.close()
-        tried = self._tap.attempts if self._tap is not None else {}
-        names = self._names
+        capture = self._runtime.engine.capture
+        await capture.settle()
+        names, resolver, leaving = self._names, self._resolver, self._leaving
         assert names is not None
+        assert resolver is not None
+        resolver.close()
+        if leaving is not None:
+            leaving.close()
+        refused = _refused(self._refused)
         told = {
             **self._place.told,
             "counters": self.box.counters,
-            "tapped": self._tap is not None,
-            "attempts_omitted": self._tap.omitted if self._tap is not None else 0,
+            "tapped": leaving is not None,
+            "attempts_omitted": leaving.omitted if leaving is not None else 0,
             "names": [
                 {"name": redact(name), "type": kind, "count": count}
                 for (name, kind), count in names.asked.items()
@@ -172,8 +183,7 @@ class Contained:
                     "process": self.box.sole_process,
                     "count": count,
                 }
-                for one, count in tried.items()
-                if not one.leaves and one.protocol == "tcp"
+                for one, count in refused.items()
             ],
             "services": [
                 {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
@@ -181,16 +191,43 @@ class Contained:
             ],
             "sockets": sorted(self._reached)[:_MOST_SOCKETS],
         }
-        left = [
-            {
-                "target": one.target,
-                "by": "kernel",
-                "reason": "refused in the sandbox",
-                "protocol": one.protocol,
-                "process": self.box.sole_process,
-                "count": count,
-            }
-            for one, count in tried.items()
-            if one.leaves
-        ]
-        return told, left
+        return told, [*self._denied(leaving, resolver), *self._unasked(redact)]
+
+    def _denied(self, leaving: Tap | None, resolver: Resolver) -> Iterator[dict[str, Any]]:
+        """Yield what the kernel, or the resolver, let lead to nobody."""
+        services = {use.service for use in self._uses}
+        if leaving is not None:
+            for one, count in leaving.attempts.items():
+                if one.leaves and Service(one.address, one.port) not in services:
+                    yield self._row("kernel", one, count, "refused in the sandbox")
+            if leaving.lost:
+                many = Attempt("tcp or udp", "0.0.0.0", 0)
+                reason = "refused in the sandbox; they came too fast to be told apart"
+                yield {**self._row("kernel", many, leaving.lost, reason), "target": "unknown"}
+        for one, count in resolver.strange.items():
+            yield self._row("proxy", one, count, "no question to DNS")
+
+    def _unasked(self, redact: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+        """Yield where somebody connected to, and asked for nothing."""
+        for (host, port), count in self._runtime.engine.capture.unasked.items():
+            one = Attempt("tcp", host, port)
+            row = self._row("proxy", one, count, "connected to, and no request of HTTP came")
+            yield {**row, "target": redact(one.target)}
+
+    def _row(self, by: str, one: Attempt, count: int, reason: str) -> dict[str, Any]:
+        return {
+            "target": one.target,
+            "by": by,
+            "reason": reason,
+            "protocol": one.protocol,
+            "process": self.box.sole_process,
+            "count": count,
+        }
+
+
+def _refused(tap: Tap | None) -> dict[Attempt, int]:
+    """Give what was refused on loopback."""
+    if tap is None:
+        return {}
+    tap.close()
+    return tap.attempts

@@ -6,12 +6,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ... import __path__ as package_path
+from ...store.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
-from .channel import Channel, Message, pair
+from .channel import Channel, Message, pair, write_variables
 from .hiding import Plan
 from .listeners import Service
 from .preflight import explain, require_system
@@ -34,13 +35,15 @@ class Inlets:
     dns: list[socket.socket] = field(default_factory=list)
     service: list[socket.socket] = field(default_factory=list)
     """In the order of the services."""
-    tap: list[socket.socket] = field(default_factory=list)
-    """Gets the packets of what was refused; empty where the kernel has no such thing."""
+    leaving: list[socket.socket] = field(default_factory=list)
+    """Gets the packets of what was to leave; empty where the kernel has no such thing."""
+    refused: list[socket.socket] = field(default_factory=list)
+    """Of what was refused on loopback."""
 
     def close(self) -> None:
         """Close what nobody took."""
-        for name in ("proxy", "captured", "dns", "service", "tap"):
-            for sock in getattr(self, name):
+        for one in fields(self):
+            for sock in getattr(self, one.name):
                 sock.close()
 
 
@@ -98,16 +101,20 @@ class Box:
         """Start the helper; give our end of what is said."""
         ours, theirs = pair()
         self._channel = ours
-        descriptor = theirs.socket.fileno()
-        # Variables of the command's (PYTHONPATH) are not for this interpreter.
+        # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
+        held = write_variables(self._environ)
+        passed = (theirs.socket.fileno(), held)
         flags = [sys.executable, "-E", "-P", "-s", "-c", _START]
-        self._process = subprocess.Popen(
-            [*flags, str(Path(package_path[0]).parent), str(descriptor), *self._command],
-            env=self._environ,
-            pass_fds=(descriptor,),
-            process_group=0,
-        )
-        theirs.close()
+        try:
+            self._process = subprocess.Popen(
+                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
+                pass_fds=passed,
+                process_group=0,
+            )
+        finally:
+            os.close(held)
+            theirs.close()
         return ours
 
     async def start(self) -> int:

@@ -11,27 +11,34 @@ Messages to the launcher: `listeners` with sockets; `command` from the command's
 seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
-import contextlib
 import os
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import kernel, listeners, mounts, namespaces, netlink, seccomp
-from .channel import Channel
+from .channel import Channel, read_variables
 from .counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
 
 
+class Command(NamedTuple):
+    """What is to be run."""
+
+    words: tuple[str, ...]
+    variables: dict[bytes, bytes]
+
+
 def main(arguments: list[str]) -> int:
     """Become a sandbox and run a command in it; give its exit code as a shell would.
 
-    arguments: the channel's descriptor, then the command.
+    arguments: descriptors of the channel and of the command's variables, then the command.
     """
     channel = Channel(socket.socket(fileno=int(arguments[0])))
     os.set_inheritable(channel.socket.fileno(), False)
+    command = Command(tuple(arguments[2:]), read_variables(int(arguments[1])))
     given = channel.receive()
     if given is None:
         return _SETUP_FAILED
@@ -51,7 +58,7 @@ def main(arguments: list[str]) -> int:
         sock.close()
     if channel.receive() is None:
         return _SETUP_FAILED
-    return _run(channel, given.data, arguments[1:])
+    return _run(channel, given.data, command)
 
 
 def _die_with(launcher: int) -> None:
@@ -65,7 +72,7 @@ def _fail(channel: Channel, step: str, error: OSError) -> int:
     return _SETUP_FAILED
 
 
-def _run(channel: Channel, plan: dict[str, Any], command: list[str]) -> int:
+def _run(channel: Channel, plan: dict[str, Any], command: Command) -> int:
     # The first process mounts another /proc, in which this one is not.
     counted = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     alive, ours = os.pipe()  # closed when this process ends, however it ends
@@ -80,7 +87,7 @@ def _run(channel: Channel, plan: dict[str, Any], command: list[str]) -> int:
     return code
 
 
-def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive: int) -> NoReturn:
+def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: int) -> NoReturn:
     """Be the first process: set up, start the command, reap, end with its code."""
     try:
         kernel.die_with_parent(signal.SIGKILL)
@@ -92,8 +99,13 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
             pass
         mounts.rearrange(plan)
         # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
-        with contextlib.suppress(FileNotFoundError):  # it was removed
+        try:
             os.chdir(os.getcwd())
+        except FileNotFoundError:  # it was removed, and what is above it may be hidden
+            os.chdir("/")
+        # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, lambda *_: None)
         kernel.forbid_new_privileges()
         kernel.drop_capabilities()
         kernel.close_to_others()
@@ -112,7 +124,7 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
     os._exit(_reap(channel, child))
 
 
-def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
+def _execute(channel: Channel, command: Command, failing: int) -> NoReturn:
     try:
         # A group of its own: one whose leader is outside has number 0 in here.
         os.setpgid(0, 0)
@@ -120,10 +132,12 @@ def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
         # Python ignores them, programs do not expect that.
         for ignored in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(signal.Signals[ignored], signal.SIG_DFL)
-        os.execvp(command[0], command)
+        os.execvpe(command.words[0], command.words, command.variables)
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None) or 0
-        channel.send(unknown=command[0], errno=number, text=getattr(error, "strerror", str(error)))
+        channel.send(
+            unknown=command.words[0], errno=number, text=getattr(error, "strerror", str(error))
+        )
         os.write(failing, b"1")
     os._exit(127)
 

@@ -47,6 +47,7 @@ CALLS: dict[str, tuple[int, int]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -60,6 +61,7 @@ NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 """Answered as by a kernel that does not have them, so that programs do without."""
 REFUSED = (
     *("setns", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "mount_setattr"),
+    "open_tree_attr",
     *("fsopen", "fsconfig", "fsmount", "fspick"),
     *("add_key", "request_key", "keyctl", "bpf", "perf_event_open"),
 )

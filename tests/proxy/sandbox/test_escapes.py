@@ -16,8 +16,17 @@ NEED_RIGHTS = {
     *("raw icmp", "raw icmp ipv6", "packets", "old packets", "setns by /proc", "control groups"),
     *("netlink: a route", "netlink: loopback down and up", "netlink: a new device"),
     *("what is mounted, taken away", "the kernel's settings"),
+    *("the kernel's settings by another /proc", "a device with a network", "a file by its number"),
+    *("another process: its memory", "another process: tracing"),
+    *("another process: a descriptor of it", "a message queue by its file"),
 }
-"""Open on the bare machine for root alone."""
+"""Open on the bare machine for root alone, or where the machine lets users look at each other's programs."""
+NOT_EVERYWHERE = {
+    *("the first process: its descriptors", "the first process: a descriptor of it"),
+    *("the first process: its memory", "the first process by another /proc"),
+    *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
+}
+"""What a machine may not have, or keep to itself. The first process is no other than another process."""
 
 
 def _run(uid: int) -> dict[str, Any]:
@@ -50,8 +59,9 @@ def test_the_tries_work_where_nothing_holds_them(tried: tuple[str, dict[str, Any
     """On the bare machine each is open: what is closed in a sandbox is closed by it."""
     who, found = tried
     closed = set(found["bare"]) - _open(found["bare"])
-    assert closed <= (set() if who == "root" else NEED_RIGHTS), found["bare"]
-    assert len(found["bare"]) >= 30
+    allowed = NOT_EVERYWHERE if who == "root" else NOT_EVERYWHERE | NEED_RIGHTS
+    assert closed <= allowed, found["bare"]
+    assert len(found["bare"]) - len(closed) >= 30
 
 
 def test_contained_only_paths_elsewhere_are_open(tried: tuple[str, dict[str, Any]]) -> None:
