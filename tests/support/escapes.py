@@ -21,7 +21,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -408,13 +408,6 @@ def _share() -> dict[str, str]:
     return {"key": str(key), "shared": name}
 
 
-def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
-    done = subprocess.run(
-        command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
-    )
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
-
-
 async def _boxed(
     command: list[str], environ: dict[str, str], folder: Path, *, strict: bool
 ) -> dict[str, Any]:
@@ -456,7 +449,12 @@ def _mount(source: str, target: Path, kind: str = "") -> None:
     _libc("mount", source.encode(), os.fsencode(target), kind.encode() or None, flags, None)
 
 
-def _main(uid: int) -> None:
+@contextlib.contextmanager
+def populated(uid: int) -> Iterator[tuple[list[str], dict[str, str], Path]]:
+    """Be on a machine of its own with programs on it; give what tries everything, its variables, and a folder.
+
+    Ends the process where no such machine can be had.
+    """
     from . import machine
 
     folder = Path("/srv/machine")
@@ -465,28 +463,40 @@ def _main(uid: int) -> None:
     # What a launcher may have been started with itself.
     leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     leaked.set_inheritable(True)
+    (folder / "roots.pem").write_text("")
+    given = {**_populate(folder), "pid": str(bystander.pid)}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "XDG_RUNTIME_DIR": str(folder / "runtime"),
+        "SSH_AUTH_SOCK": given["ssh"],
+        "DOCKER_HOST": f"unix://{given['docker']}",
+    }
     try:
-        (folder / "roots.pem").write_text("")
-        given = {**_populate(folder), "pid": str(bystander.pid)}
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "XDG_RUNTIME_DIR": str(folder / "runtime"),
-            "SSH_AUTH_SOCK": given["ssh"],
-            "DOCKER_HOST": f"unix://{given['docker']}",
-        }
-        command = [sys.executable, "-I", __file__, json.dumps(given)]
-        found = {
-            "bare": _bare(command, environ),
-            "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
-            "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
-        }
-        print(json.dumps(found))
+        yield [sys.executable, "-I", __file__, json.dumps(given)], environ, folder
     finally:
         os.unlink(f"/dev/shm/{given['shared']}")
         leaked.close()
         bystander.kill()
         bystander.wait()
+
+
+def try_bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
+    """Try everything on the machine as it is."""
+    done = subprocess.run(
+        command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def _main(uid: int) -> None:
+    with populated(uid) as (command, environ, folder):
+        found = {
+            "bare": try_bare(command, environ),
+            "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
+            "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
+        }
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":
