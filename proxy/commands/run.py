@@ -63,6 +63,7 @@ def record(
     "upstream_ca",
     "allow_model_drift",
     "determinism",
+    "sleeps",
     "json",
     "receipt",
     "quiet",

@@ -18,8 +18,6 @@ class Report:
     """Those that ran with a preload, by lane: what they are."""
     started: dict[str, str] = field(default_factory=dict)
     """Those that these started, by lane: the name of the program."""
-    lanes: dict[str, dict[int, str]] = field(default_factory=dict)
-    """By process: its lanes by their number."""
     exhausted: list[str] = field(default_factory=list)
     """Lanes that looked at the clock more often than was recorded."""
     problems: list[str] = field(default_factory=list)
@@ -59,13 +57,21 @@ def read_report(folder: Path, program: str) -> Report:
                     report.processes[lane] = f"{runtime} {version}"
                 case "child", [child, name]:
                     report.started[child] = name
-                case "lane", [number, text] if number.isdecimal():
-                    report.lanes.setdefault(lane, {})[int(number)] = text
                 case "exhausted", [text]:
                     report.exhausted.append(f"{lane}|{text}")
                 case "problem", [text]:
                     report.problems.append(f"process {lane}: {text}")
     return report
+
+
+def read_lanes(folder: Path, process: str) -> dict[int, str]:
+    """Read the lanes of a process by their number, as far as it has told them."""
+    lanes = {}
+    for line in _lines(folder / f"{process}.notes"):
+        match line:
+            case ["lane", number, text] if number.isascii() and number.isdecimal():
+                lanes[int(number)] = text
+    return lanes
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
