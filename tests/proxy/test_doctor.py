@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy import checkup, contained
+from playhead.proxy import checkup
 from playhead.proxy.doctor import (
     Answer,
     Cell,
@@ -26,6 +26,7 @@ from playhead.proxy.doctor import (
 from playhead.proxy.engine.loop import new_event_loop
 from playhead.proxy.errors import EngineError
 from playhead.proxy.probes import PRINTED, Probe, probes
+from playhead.proxy.sandbox.box import Box
 from playhead.proxy.trying import Outcome
 
 PROBE = Probe(
@@ -268,7 +269,7 @@ def test_machine_without_a_sandbox_is_examined_all_the_same(
     async def refuse(_: object) -> None:
         raise EngineError("user namespaces are refused here")
 
-    monkeypatch.setattr(contained.Box, "open", refuse)
+    monkeypatch.setattr(Box, "open", refuse)
     monkeypatch.setattr("playhead.tests.proxy.test_doctor.REAL", ("python urllib",))
     finding = examined(tmp_path)["python urllib"]
     assert (finding.status, finding.clock) == (Status.OK, YES)
