@@ -6,7 +6,8 @@ The proxy plays a tape on which each client's request stands, so that nothing le
    certificate of ours: who goes past the proxy is seen there;
 2. in the sandbox, with the preloads of a replay and no word of a proxy.
 
-All clients of a turn run side by side, in one sandbox; the turns one after the other.
+For whom the variables are not enough is run once more outside, with the preloads. All clients of a turn run side by
+side, in one sandbox; the turns one after the other.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -90,56 +91,63 @@ async def examine(
     clocks = doctor.Clocks(real_s - _BACK_S, real_s)
     async with contextlib.AsyncExitStack() as stack:
         origins = await stack.enter_async_context(Origins(ca, folder))
-        near = [await origins.open() for _ in probes(_far, _far)]
-        outside = _chosen(probes(near.__getitem__, _far), only)
-        inside = _chosen(probes(_inside, _inside), only)
-        await asyncio.to_thread(_make_tape, config, folder, (*outside, *inside), clocks)
+        outside, again, inside = [
+            [probe for probe in turn if only is None or probe.name in only]
+            for turn in (
+                await _near("outside", origins),
+                await _near("again", origins),
+                _far("inside"),
+            )
+        ]
+        await asyncio.to_thread(_make_tape, config, folder, (*outside, *again, *inside), clocks)
         runtime = await stack.enter_async_context(Runtime(config, sole=_TAPE))
-        sightings = Sightings()
-        runtime.engine.watch(sightings)
         here = [number for number, probe in enumerate(outside) if probe.installed]
         told = stack.enter_context(ProgressBar("trying clients"))
         ended = itertools.count(1)
-
-        def done() -> None:
-            told(next(ended), len(here) * 2)
-
+        trial = _Trial(
+            runtime, origins, folder, parallel, lambda: told(next(ended), 2 * len(here) + 1)
+        )
         address = await runtime.listen(config.listen)
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-        tries = [_try(outside[number], variables, number) for number in here]
-        first = await try_all(tries, parallel=parallel, done=done)
         kit = stack.enter_context(contextlib.closing(_kit(clocks)))
-        second, no_sandbox = await _run_inside(
-            runtime, config, [inside[number] for number in here], kit, folder, parallel
-        )
-        if second is None:
-            tries = [_try(outside[number], kit.variables(variables), number) for number in here]
-            second = await try_all(tries, parallel=parallel, done=done)
-    findings = [doctor.judge(probe, None, None, clocks) for probe in outside]
-    for number, out, within in zip(here, first, second, strict=True):
-        probe, other = outside[number], inside[number]
-        findings[number] = doctor.judge(
+        first = await trial.outside({number: outside[number] for number in here}, variables)
+        wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
+        more = await trial.outside(wanting, kit.variables(variables))
+        no_sandbox = ""
+        try:
+            within = await trial.inside({number: inside[number] for number in here}, kit)
+        except EngineError as error:
+            no_sandbox = str(error)
+            rest = {number: again[number] for number in here if number not in wanting}
+            within = more | await trial.outside(rest, kit.variables(variables))
+    return tuple(
+        doctor.judge(
             probe,
-            doctor.Tried(out, _seen(probe, sightings, origins)),
-            doctor.Tried(within, _seen(other, sightings, origins)),
+            first.get(number),
+            within.get(number),
             clocks,
+            again=more.get(number),
             no_sandbox=no_sandbox,
         )
-    return tuple(findings)
+        for number, probe in enumerate(outside)
+    )
 
 
-def _chosen(all_probes: Sequence[Probe], only: Sequence[str] | None) -> list[Probe]:
-    return [probe for probe in all_probes if only is None or probe.name in only]
+def _far(turn: str) -> tuple[Probe, ...]:
+    """Make probes that ask for names which no resolver knows: the proxy is asked for them, or the sandbox."""
+
+    def address(number: int) -> str:
+        return f"https://c{number}.{turn}.{_DOMAIN}:443"
+
+    return probes(address, address)
 
 
-def _far(number: int) -> str:
-    """Give an address that no resolver knows: the proxy is asked for it by name."""
-    return f"https://c{number}.outside.{_DOMAIN}:443"
-
-
-def _inside(number: int) -> str:
-    return f"https://c{number}.inside.{_DOMAIN}:443"
+async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
+    """Make probes that ask for an origin on loopback, where they can."""
+    far = _far(turn)
+    opened = [await origins.open() for _ in far]
+    return probes(opened.__getitem__, lambda number: f"https://c{number}.{turn}.{_DOMAIN}:443")
 
 
 def _kit(clocks: doctor.Clocks) -> Kit:
@@ -176,44 +184,78 @@ def _make_tape(
     import_jsonl(config, lines, _TAPE)
 
 
-async def _run_inside(
-    runtime: Runtime,
-    config: Config,
-    chosen: Sequence[Probe],
-    kit: Kit,
-    folder: Path,
-    parallel: int,
-) -> tuple[list[Outcome] | None, str]:
-    """Run probes in a sandbox; give how they went, or None and why there is none."""
-    from .contained import Contained
+class _Trial:
+    """Runs probes, and sees who comes where. Probes and what came of them go by their number."""
 
-    variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
-    given = kit.variables(variables)
-    source, target = folder / "tries.json", folder / "outcomes.json"
-    save_tries((_try(probe, given, number) for number, probe in enumerate(chosen)), source)
-    words = [str(Path(package_path[0]).parent), str(source), str(target), str(parallel)]
-    command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
-    contained = Contained(runtime, config, command, variables, strict=False)
-    try:
-        async with contained, asyncio.timeout(sum(probe.timeout_s for probe in chosen) + _SPARE_S):
-            await contained.box.start()
-            await contained.box.wait()
-        return load_outcomes(target), ""
-    except EngineError as error:
-        return None, str(error)
-    except (OSError, ValueError) as error:
-        return None, f"the sandbox came to no end: {error}"
+    def __init__(
+        self,
+        runtime: Runtime,
+        origins: "Origins",
+        folder: Path,
+        parallel: int,
+        done: Callable[[], None],
+    ) -> None:
+        """Begin to look.
 
+        done: called as each ends, outside a sandbox.
+        """
+        self._runtime = runtime
+        self._origins = origins
+        self._folder = folder
+        self._parallel = parallel
+        self._done = done
+        self._sightings = Sightings()
+        runtime.engine.watch(self._sightings)
 
-def _seen(probe: Probe, sightings: Sightings, origins: "Origins") -> doctor.Seen:
-    parts = urlsplit(probe.url)
-    place = f"{parts.hostname}:{parts.port}"
-    return doctor.Seen(
-        reached=place in sightings.reached,
-        asked=place in sightings.asked,
-        direct=place in origins.reached,
-        direct_asked=place in origins.asked,
-    )
+    async def outside(
+        self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
+    ) -> dict[int, doctor.Tried]:
+        """Run probes with these variables."""
+        tries = [_try(probe, variables, number) for number, probe in chosen.items()]
+        outcomes = await try_all(tries, parallel=self._parallel, done=self._done)
+        return self._told(chosen, outcomes)
+
+    async def inside(self, chosen: Mapping[int, Probe], kit: Kit) -> dict[int, doctor.Tried]:
+        """Run probes in a sandbox, with nothing that tells of a proxy.
+
+        Raises: EngineError, where there can be none.
+        """
+        from .contained import Contained
+
+        config = self._runtime.config
+        variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
+        given = kit.variables(variables)
+        source, target = self._folder / "tries.json", self._folder / "outcomes.json"
+        save_tries([_try(probe, given, number) for number, probe in chosen.items()], source)
+        words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
+        command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
+        contained = Contained(self._runtime, config, command, variables, strict=False)
+        longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
+        try:
+            async with contained, asyncio.timeout(longest_s):
+                await contained.box.start()
+                await contained.box.wait()
+            return self._told(chosen, load_outcomes(target))
+        except (OSError, ValueError) as error:
+            raise EngineError(f"the sandbox came to no end: {error}") from error
+
+    def _told(
+        self, chosen: Mapping[int, Probe], outcomes: Sequence[Outcome]
+    ) -> dict[int, doctor.Tried]:
+        return {
+            number: doctor.Tried(outcome, self._seen(probe))
+            for (number, probe), outcome in zip(chosen.items(), outcomes, strict=True)
+        }
+
+    def _seen(self, probe: Probe) -> doctor.Seen:
+        parts = urlsplit(probe.url)
+        place = f"{parts.hostname}:{parts.port}"
+        return doctor.Seen(
+            reached=place in self._sightings.reached,
+            asked=place in self._sightings.asked,
+            direct=place in self._origins.reached,
+            direct_asked=place in self._origins.asked,
+        )
 
 
 class Origins:

@@ -32,6 +32,7 @@ _UNRESOLVED = re.compile(
     r"ENOTFOUND|EAI_AGAIN",
     re.IGNORECASE,
 )
+_WITH_PRELOAD = "With --determinism seed or full it comes to the proxy and trusts it, as it is."
 _NOISE = re.compile(
     r"\s*(at |Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
 )
@@ -124,12 +125,14 @@ def judge(
     inside: Tried | None,
     clocks: Clocks,
     *,
+    again: Tried | None = None,
     no_sandbox: str = "",
 ) -> Finding:
     """Say how a client stands to the proxy.
 
     outside: with the variables, and nothing else; None where it is not installed.
     inside: with the preloads, and in the sandbox without proxy variables.
+    again: outside with variables and preloads, where it was tried.
     clocks: what the preloads were to tell then, and what it was.
     no_sandbox: why `inside` was in none.
     """
@@ -139,10 +142,17 @@ def judge(
         return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
     proxied, trusted = _proxied(probe, outside), _trusted(probe, outside)
     status, advice = _status(probe, outside, proxied, trusted)
+    if again is not None and again.seen.asked:
+        advice = f"{advice} {_WITH_PRELOAD}".strip()
     captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, inside)
     clock = _clock(probe, inside, clocks)
     detail = "" if status is Status.OK else _last_words(outside.outcome.output)
     return Finding(probe.name, status, proxied, trusted, captured, clock, advice, detail)
+
+
+def needs_more(tried: Tried) -> bool:
+    """Say whether the variables alone were not enough for a client that was run with them."""
+    return not (tried.seen.reached and tried.seen.asked) and not _missing(tried)
 
 
 def _missing(tried: Tried) -> bool:

@@ -247,6 +247,7 @@ def test_client_that_goes_past_the_proxy_is_told_so(real: dict[str, Finding]) ->
     """It reaches the origin itself, with our certificate, and in the sandbox the proxy."""
     finding = real["python http.client"]
     assert finding.status is Status.BYPASSED
+    assert "With --determinism" in finding.advice  # it was tried
     assert finding.proxied == Cell(Answer.NO, "it went to the origin itself")
     assert finding.trusted == finding.captured == YES
 
