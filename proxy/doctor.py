@@ -34,7 +34,7 @@ _UNRESOLVED = re.compile(
 )
 _WITH_PRELOAD = "With --determinism seed or full it comes to the proxy and trusts it, as it is."
 _NOISE = re.compile(
-    r"\s*(at |Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
+    r"\s*(at |npm error A complete log|Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
 )
 """Lines after the telling one: stack frames, versions, markers, what a probe says itself."""
 

@@ -218,7 +218,7 @@ _CLIENTS = (
         "pip",
         "pip",
         arguments=(
-            *("--isolated", "--disable-pip-version-check", "--retries", "0", "--log", "pip.log"),
+            *("--disable-pip-version-check", "--retries", "0", "--log", "pip.log"),
             *("download", "--no-deps", "--index-url", "{plain}", "playhead-doctor"),
         ),
         left="pip.log",

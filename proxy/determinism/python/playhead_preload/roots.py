@@ -7,7 +7,7 @@ from . import hooks
 
 def start():
     """Change them as they are imported."""
-    if os.path.isfile(os.environ.get("SSL_CERT_FILE", "")):
+    if os.environ.get("HTTPS_PROXY") and os.path.isfile(os.environ.get("SSL_CERT_FILE", "")):
         hooks.on_import("certifi.core", _change_certifi)
         hooks.on_import("stripe", _change_stripe)
 
