@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _STEP_BYTES = 4096
-_MOST_STEP_BYTES = 64 * 1024
+_MOST_STEP_BYTES = 256 * 1024
 _EXACT_BYTES = 32
 """Where a difference begins is known to this."""
 SAMPLE_BYTES = 40
@@ -98,17 +98,21 @@ def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
 
 
 def _common_start(old: Body, new: Body, most: int) -> int:
+    view = memoryview(new.value)
+
     def same(at: int, size: int) -> bool:
         begin = new.at + at
-        return old.value.startswith(new.value[begin : begin + size], old.at + at)
+        return old.value.startswith(view[begin : begin + size], old.at + at)
 
     return _follow(same, most)
 
 
 def _common_end(old: bytes, new: bytes, most: int) -> int:
+    view = memoryview(new)
+
     def same(at: int, size: int) -> bool:
         end = len(new) - at
-        return old.endswith(new[end - size : end], 0, len(old) - at)
+        return old.endswith(view[end - size : end], 0, len(old) - at)
 
     return _follow(same, most)
 
