@@ -218,8 +218,7 @@ def _talk(
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Lane]] = []
     # Comparing two bodies takes the longer the more they share, as all agents of a run may.
-    likely = partial(_is_likely, stored.body)
-    for lane in sorted(reversed(lanes), key=likely, reverse=True):
+    for lane in sorted(reversed(lanes), key=partial(_is_unlikely, stored.body)):
         ends = common_ends(lane.last.body, stored.body)
         nearly_all = ends.size > _NEARLY_ALL * lane.last.body.size
         if nearly_all and (brought := _brought(lane, stored, ends)) is not None:
@@ -235,15 +234,15 @@ def _talk(
     return place, lane, None
 
 
-def _is_likely(body: Body, lane: _Lane) -> bool:
-    """Say whether what a lane's last step brought stands in a body where it stood, seen from the start or the end."""
+def _is_unlikely(body: Body, lane: _Lane) -> bool:
+    """Say whether what a lane's last step brought does not stand in a body where it stood, seen from either end."""
     old, (start, end) = lane.last.body, lane.brought
     at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
     sample = old.value[at : at + SAMPLE_BYTES]
     near = body.at + at - old.at
-    return len(sample) == SAMPLE_BYTES and (
-        body.value.startswith(sample, near)
-        or body.value.startswith(sample, max(body.at, len(body.value) - len(old.value) + at))
+    far = max(body.at, len(body.value) - len(old.value) + at)
+    return len(sample) < SAMPLE_BYTES or not (
+        body.value.startswith(sample, near) or body.value.startswith(sample, far)
     )
 
 
