@@ -217,8 +217,10 @@ def _talk(
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Lane]] = []
+    recent = lanes[::-1]
     # Comparing two bodies takes the longer the more they share, as all agents of a run may.
-    for lane in sorted(reversed(lanes), key=partial(_is_unlikely, stored.body)):
+    recent.sort(key=partial(_is_unlikely, stored.body))
+    for lane in recent:
         ends = common_ends(lane.last.body, stored.body)
         nearly_all = ends.size > _NEARLY_ALL * lane.last.body.size
         if nearly_all and (brought := _brought(lane, stored, ends)) is not None:
