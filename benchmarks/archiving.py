@@ -92,7 +92,11 @@ def archiving(plan: Plan) -> list[Section]:
                 str(found.wrong),
             )
         )
-        section.facts[name] = {"archive": f"{found.bytes / found.files:.0f}x"}
+        section.facts[name] = {
+            "archive": f"{found.bytes / found.files:.0f}x",
+            "archived step p95, ms": f"{found.step_s * 1e3:.0f}",
+            f"recall of {_STEPS} steps, s": f"{found.recall_s:.1f}",
+        }
         section.raw[name] = {"ratio": found.bytes / found.files, "step_s": found.steps_s}
         section.bars.append(Bar(f"{name}: exchanges that came back otherwise", 0, found.wrong, ""))
         section.bars.append(Bar(f"{name}: one archived step, p95", _STEP_S, found.step_s, "s"))

@@ -42,7 +42,9 @@ def deleting(plan: Plan) -> list[Section]:
         Bar("file after as many were recorded again", _GROWTH, grown),
         Bar("exchanges of other runs that came back otherwise", 0, wrong, ""),
     ]
-    section.facts["deleting 100 of 200 tickets"] = {"ms": f"{middle:.0f}"}
+    section.remarks.append(
+        f"{_RUNS} of 200 tickets ({rows:,} rows) are deleted in {middle:.0f} ms."
+    )
     return [section]
 
 
@@ -60,6 +62,8 @@ def _measure(plan: Plan, turn: int) -> tuple[float, int, float, int]:
         rows = store.delete_runs(gone)
         took = time.perf_counter() - began
         names = {run.id for run in gone}
+        for name in names:
+            del found.hashes[name]
         again = (one for one in tickets(turn + 1000, False) if one.run in names)
         asyncio.run(record(store, again, found.note))
         after = file.stat().st_size

@@ -38,6 +38,8 @@ class Section:
     notes: list[str] = field(default_factory=list)
     facts: dict[str, dict[str, str]] = field(default_factory=dict)
     """By traffic and what it is: the figures that one table of several sections holds."""
+    remarks: list[str] = field(default_factory=list)
+    """What stands below that table."""
     raw: Any = None
     """Every sample, for `--json`."""
 
@@ -74,7 +76,8 @@ def render_joint(sections: Sequence[Section], caption: str) -> str:
             for traffic, facts in rows.items()
         ),
     ]
-    return "\n".join(["", *lines, "", caption])
+    remarks = [remark for section in sections for remark in section.remarks]
+    return "\n".join(["", *lines, "", " ".join([*remarks, caption])])
 
 
 def render_bars(bars: Sequence[Bar]) -> str:

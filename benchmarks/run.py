@@ -160,7 +160,7 @@ def main() -> int:
     bars = [bar for section in sections for bar in section.bars]
     print(render_bars(bars))
     if arguments.markdown:
-        print(render_joint(sections, f"{time.strftime('%Y-%m-%d')}, {_machine()}"))
+        print(render_joint(sections, f"Measured {time.strftime('%Y-%m-%d')}: {_machine()}."))
     if arguments.json:
         arguments.json.write_text(json.dumps(_report(sections), indent=1))
     return 1 if failed or any(bar.result == "MISSED" for bar in bars) else 0

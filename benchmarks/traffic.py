@@ -319,7 +319,7 @@ def repairs(seed: int, quick: bool) -> Iterator[Passed]:
                 "content": f"THOUGHT: {thought}\n\n```bash\n{command}\n```",
             }
             yield _completed(words, f"repair-{run}", asked, message)
-            (printed,) = _result(project, min(10_000, int(rng.expovariate(1 / 2800)) + 40))
+            (printed,) = _result(project, min(10_000, int(rng.expovariate(1 / 4200)) + 40))
             text = (
                 f"<returncode>0</returncode>\n<output>\n{printed['content'][0]['text']}\n</output>"
             )

@@ -122,6 +122,7 @@ _TOGETHER: tuple[tuple[EventKind, str, dict[str, _Is]], ...] = (
             **dict.fromkeys(("bytes_in", "bytes_out", "end_us"), _int),
         },
     ),
+    (EventKind.VERDICT, "after", {"answered_by": _text}),
     (EventKind.VERDICT, "tape_seq", {"tape_seq": _int, "match": _text}),
     (EventKind.GAP, "records", dict.fromkeys(("exchanges", "effects", "records"), _int)),
 )
@@ -182,8 +183,6 @@ def check_event(event: Event) -> None:
             _check(event, data, group, group.keys())
     if kind is EventKind.VERDICT and data["verdict"] == VerdictKind.SERVED.value:
         _check(event, data, MAY, ("tape_seq", "match"))
-    if kind is EventKind.VERDICT and data["verdict"] == VerdictKind.STUBBED.value:
-        _check(event, data, MAY, ("answered_by",))
     own = _OWN.get(kind, ())
     _check(event, data, MAY, [name for name in MAY if name in data and name not in own])
 

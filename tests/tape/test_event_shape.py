@@ -51,7 +51,7 @@ def test_what_is_written_here_passes() -> None:
         (EventKind.FOREIGN, {"sockets": [1]}, "'sockets'"),
         # what comes together
         (EventKind.VERDICT, {name: ASKED[name] for name in ASKED if name != "match"}, "'match' is missing"),
-        (EventKind.VERDICT, {**ASKED, "verdict": "stubbed"}, "'answered_by' is missing"),
+        (EventKind.VERDICT, {**ASKED, "after": (1,)}, "'answered_by' is missing"),
         (EventKind.OUTCOME, {"seq": 1, "status": 200}, "'verdict' is missing"),
         (EventKind.GAP, {**GAP, "records": 1}, "'exchanges' is missing"),
         # what may be there
