@@ -1,5 +1,6 @@
 """The journal on its way through the store."""
 
+from collections.abc import Callable
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -37,13 +38,13 @@ def test_what_was_cut_is_laid_out_again(tmp_path: Path) -> None:
     }
 
 
-BAD: dict[str, list[dict[str, Any]]] = {
-    "another folder": list(cut("../x", b"abc")),
-    "no name": [{"looks": b"abc"}],
-    "text": [{"process": "0", "looks": "abc"}],
-    "not packed": [{"process": "0", "looks": b"abc"}],
-    "cut off": [{**row, "looks": row["looks"][:-3]} for row in cut("0", b"abc")],
-    "a bomb": list(cut("0", bytes(65 << 20))),
+BAD: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "another folder": lambda: list(cut("../x", b"abc")),
+    "no name": lambda: [{"looks": b"abc"}],
+    "text": lambda: [{"process": "0", "looks": "abc"}],
+    "not packed": lambda: [{"process": "0", "looks": b"abc"}],
+    "cut off": lambda: [{**row, "looks": row["looks"][:-3]} for row in cut("0", b"abc")],
+    "a bomb": lambda: list(cut("0", bytes(65 << 20))),
 }
 
 
@@ -51,5 +52,5 @@ BAD: dict[str, list[dict[str, Any]]] = {
 def test_a_journal_that_is_none_is_refused(tmp_path: Path, case: str) -> None:
     """Tapes come from elsewhere too; nothing is written outside the folder."""
     with pytest.raises(BadRecord):
-        write_journals(BAD[case], tmp_path)
+        write_journals(BAD[case](), tmp_path)
     assert list(tmp_path.iterdir()) == []
