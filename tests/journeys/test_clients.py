@@ -63,7 +63,13 @@ COMMANDS = {
 }
 """By run: a script among `clients` with its arguments, or a whole command."""
 
-IMPORTS = ("anthropic", "openai", "mcp", "playhead.tests.journeys.clients.transcript")
+IMPORTS = (
+    *prepared.HTTPX,
+    *("openai.resources.chat.completions", "anthropic.resources.messages", "truststore"),
+    *("httpcore2._async.http2", "httpcore2._sync.http2"),
+    *("mcp.client.streamable_http", "httpcore._async.http2", "anyio._backends._asyncio"),
+    "playhead.tests.journeys.clients.transcript",
+)
 """What the scripts under `serve` need to have imported; one process has it for all of them."""
 
 CASES: dict[str, tuple[str, ...]] = {

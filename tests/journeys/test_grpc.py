@@ -25,7 +25,7 @@ from playhead.tests.support.process import Serve
 from playhead.timeline import Receipt, build
 
 PROGRAM = Path(__file__).with_name("clients") / "grpc_client.py"
-IMPORTS = ("grpc", "playhead.tests.journeys.clients.transcript")
+IMPORTS = ("grpc.experimental", "grpc._channel", "playhead.tests.journeys.clients.transcript")
 OVER = ("tls", "plain")
 ROUNDS = {
     **({"as-recorded": "instant"} if os.environ.get("PLAYHEAD_FULL") else {}),
@@ -67,9 +67,7 @@ class Outcome:
 def _call(over: str, port: int, how: str, env: dict[str, str]) -> dict[str, Any]:
     """Make every call; give what was reported, by case."""
     command = [sys.executable, str(PROGRAM), over, f"127.0.0.1:{port}", how]
-    done = prepared.run(
-        command, imports=IMPORTS, text=True, timeout=50, env=env, process_group=0
-    )
+    done = prepared.run(command, imports=IMPORTS, text=True, timeout=50, env=env, process_group=0)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"after {lines[-1:]}: {done.stderr}"
     return {line.pop("case"): line for line in lines}

@@ -254,7 +254,7 @@ CURLED: dict[str, tuple[str, FaultKind, Phase]] = {
 }
 
 
-IMPORTS = ("httpx", "h2.connection", "playhead.tests.journeys.clients.transcript")
+IMPORTS = (*prepared.HTTPX, "playhead.tests.journeys.clients.transcript")
 
 
 @dataclass

@@ -31,7 +31,9 @@ CREDENTIALS = {
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of S3's interface, on loopback."""
-    from moto.server import ThreadedMotoServer  # here: every process that runs tests collects this file
+    from moto.server import (
+        ThreadedMotoServer,
+    )  # here: every process that runs tests collects this file
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
