@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ..config import Config
 from .runtime import Runtime
 from .sandbox.box import Box
+from .sandbox.files import make_files
 from .sandbox.hiding import make_plan
 from .sandbox.listeners import PROXY_PORT, Service
 from .sandbox.names import Names
@@ -32,8 +34,13 @@ class Contained:
         environ: Mapping[str, str],
         *,
         strict: bool,
+        shared: Sequence[Path] = (),
     ) -> None:
-        """Prepare for one command with these variables."""
+        """Prepare for one command with these variables.
+
+        shared: folders that the command writes to for us.
+        Raises: EngineError, where its file system cannot be made as asked for.
+        """
         self._runtime = runtime
         self._strict = strict
         self._uses = [
@@ -47,7 +54,12 @@ class Contained:
             public=config.public_ca_dir,
         )
         services = [use.service for use in self._uses]
-        self.box = Box(command, environ, self._plan, strict=strict, services=services)
+        self._files = None
+        if config.sandbox.files:
+            public = config.public_ca_dir
+            self._files = make_files(environ, command, public=public, shared=shared)
+        words = self._files.words() if self._files is not None else ()
+        self.box = Box(command, environ, self._plan, strict=strict, services=services, files=words)
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
@@ -95,7 +107,10 @@ class Contained:
     def _look(self) -> None:
         """Note the path sockets that may be connected to now."""
         if not self._strict:
-            self._reached.update(within_reach(self._plan.hidden, self._plan.masked))
+            reached = within_reach(self._plan.hidden, self._plan.masked)
+            self._reached.update(
+                path for path in reached if self._files is None or self._files.sees(path)
+            )
 
     async def evidence(
         self, redact: Callable[[str], str]
@@ -116,6 +131,7 @@ class Contained:
         refused = _refused(self._refused)
         told = {
             "strict": self._strict,
+            "files": asdict(self._files) if self._files is not None else None,
             "counters": self.box.counters,
             "tapped": leaving is not None,
             "attempts_omitted": leaving.omitted if leaving is not None else 0,

@@ -148,6 +148,11 @@ async def _prepare(
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
     if where == "none":
+        if config.sandbox.files:
+            raise EngineError(
+                "--sandbox-files needs a sandbox, and this command is to run in none",
+                "record with --capture, replay without --no-sandbox; or leave the flag out",
+            )
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, kit)
@@ -156,7 +161,10 @@ async def _prepare(
 
     runtime.control.open()
     variables = _variables(config, PROXY_URL, kit)
-    contained = Contained(runtime, config, command, variables, strict=where == "strict")
+    shared = [kit.folder] if kit is not None else []
+    contained = Contained(
+        runtime, config, command, variables, strict=where == "strict", shared=shared
+    )
     await stack.enter_async_context(contained)
     return contained, _Boxed(contained.box)
 

@@ -8,6 +8,13 @@ from ... import PlayheadError
 from ...config import Config, Mode, override
 from .common import UNTESTABLE, complain, options, reading, settings
 
+_SANDBOX_FILES = click.option(
+    "--sandbox-files",
+    flag_value="true",
+    default=None,
+    help="In the sandbox show the working folder and the system alone (bubblewrap).",
+)
+
 
 @click.command()
 @options(
@@ -32,6 +39,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     is_flag=True,
     help="Run the command in a sandbox, and record what ignores the proxy too.",
 )
+@_SANDBOX_FILES
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
@@ -72,6 +80,7 @@ def record(
     metavar="WORD",
     help="contained (the default), strict (no Unix sockets either) or none.",
 )
+@_SANDBOX_FILES
 @click.option(
     "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )
