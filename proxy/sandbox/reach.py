@@ -36,7 +36,7 @@ def find_paths() -> set[str]:
         return set(_read_table())
     bound_here = {one.inode for one in listening if not os.path.isabs(one.path)}
     folders = dict(_working_folders(bound_here))
-    found = set()
+    found: set[str] = set()
     for one in listening:
         # Where its folder is unknown nobody can say where it is.
         with contextlib.suppress(KeyError):
