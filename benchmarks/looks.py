@@ -55,7 +55,7 @@ def main() -> int:
         assert kit is not None
         recorded = measure(command, kit.variables(environ))
         again = Kit(kit.basis, recorded=True)
-        write_journals(kit.looks(kit.report(command)), again._tape)
+        write_journals(kit.looks(), again._tape)
         replayed = measure(command, again.variables(environ))
         for one in (kit, again):
             one.close()

@@ -89,7 +89,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "sandbox_files", "determinism"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -110,6 +110,7 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _NO_CONTENT = (204, 205, 304)
 _CONTAINMENT = choice("contained", "strict", "none")
 _DETERMINISM = choice("off", "seed", "full")
+_SLEEPS = choice("real", "short")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -253,6 +254,9 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, sandbox=replace(config.sandbox, files=_is_yes(text)))
         case "determinism":
             return replace(config, determinism=_DETERMINISM(text))
+        case "sleeps":
+            playback = replace(config.playback, sleeps=_SLEEPS(text))
+            return replace(config, playback=playback)
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -461,6 +465,7 @@ def _playback(value: Value) -> Playback:
         reads=fields.section("reads", _class_live, None),
         effects=fields.parsed("effects", choice("stub", "refuse"), default.effects),
         pace=fields.parsed("pace", parse_pace, default.pace),
+        sleeps=fields.parsed("sleeps", _SLEEPS, default.sleeps),
         allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
     )
 

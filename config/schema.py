@@ -94,6 +94,8 @@ class Playback:
     """`stub` (from configured answers, or after the tape's) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
+    sleeps: str = "real"
+    """`real`, or `short`: how long a command of `replay` sleeps that lives on the recorded clock."""
     allow_model_drift: tuple[ModelDrift, ...] = ()
 
 

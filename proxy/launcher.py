@@ -23,7 +23,7 @@ from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
 from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
-from .determinism import Kit, events
+from .determinism import Kit, events, keeping, lacking
 from .engine.loop import new_event_loop
 from .errors import EngineError
 from .runtime import Runtime
@@ -99,7 +99,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         if watching:
             watch.start()
         try:
-            code = await child.wait()
+            async with _keeping(runtime, config, kit):
+                code = await child.wait()
         finally:
             if watching:
                 await asyncio.to_thread(_stop_watch, watch)
@@ -116,6 +117,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             await _note_foreign(runtime, info, watch)
         if kit is not None:
             await asyncio.to_thread(_note_determinism, runtime, info, kit, command)
+        elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
+            runtime.store.append(info.number, lacking(config.determinism))
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -178,7 +181,12 @@ def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
     if config.mode is Mode.RECORD:
         return Kit.for_recording(config.determinism, os.environ)
-    return Kit.for_replay(config.determinism, runtime.store, runtime.store.get_run(run))
+    return Kit.for_replay(
+        config.determinism,
+        runtime.store,
+        runtime.store.get_run(run),
+        short_sleeps=config.playback.sleeps == "short",
+    )
 
 
 def _control(given: Control) -> Control:
@@ -247,6 +255,20 @@ async def _note_sandbox(
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
         await runtime.store.append_durably(info.number, event, vital=True)
+
+
+def _keeping(
+    runtime: Runtime, config: Config, kit: Kit | None
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Keep the journal of a recording while its command runs."""
+    if kit is None or config.mode is not Mode.RECORD:
+        return contextlib.nullcontext()
+
+    def find_run() -> int | None:
+        session = runtime.sessions.sole_session
+        return None if session is None or session.run is None else session.run.number
+
+    return keeping(kit, find_run, runtime.store.append_durably)
 
 
 def _note_determinism(runtime: Runtime, info: RunInfo, kit: Kit, command: Sequence[str]) -> None:

@@ -142,22 +142,22 @@ class Lanes:
     def place(
         self,
         run: int,
-        seq: int,
+        stored: Stored,
         request: Request,
-        value: bytes,
         find_opening: FindOpening,
         *,
         final: bool,
     ) -> Place:
-        """Find a base for a value.
+        """Find a base for the value of an exchange.
 
-        value: ends with the request's body.
         final: others may be stored on it; not where it is going to be written again.
         """
+        seq = stored.base
+        assert isinstance(seq, int)
         self._forget(run, seq)
-        stored = Stored(seq, value, len(value) - len(request.body))
         talks = len(request.body) >= _TALK_BYTES
-        if len(value) > (MOST_VALUE_BYTES if talks else _LIGHT_BYTES) or seq > MAX_SEQ:
+        most = MOST_VALUE_BYTES if talks else _LIGHT_BYTES
+        if len(stored.value) > most or seq > MAX_SEQ:
             return Place(stored, None)
         known = self._runs.pop(run, None) or _Run()
         self._runs[run] = known

@@ -12,6 +12,7 @@ import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange
 from . import bodies
+from .blocks import body_place, is_lifted
 from .bodies import OPENING_BYTES
 from .database import Database
 from .lanes import Stored
@@ -44,10 +45,10 @@ class Openings:
                 value = self._values.find(transaction, 0, name)
             if value is None:
                 return None
-            body = decode_exchange(value).request.body
+            body_at = _body_at(value)
         except BadRecord:  # nothing new is put on a damaged one
             return None
-        found = Stored(name, value, len(value) - len(body))
+        found = Stored(name, value, body_at)
         self.keep(found)
         return found
 
@@ -77,6 +78,12 @@ class Openings:
             return False
         _put_use(self._database, transaction, run, name, author)
         return True
+
+
+def _body_at(value: bytes) -> int:
+    if is_lifted(value):  # the blocks are those of the run that it came from
+        return body_place(value)
+    return len(value) - len(decode_exchange(value).request.body)
 
 
 def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:

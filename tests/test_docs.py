@@ -287,7 +287,7 @@ def _receipt() -> Receipt:
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
     }
-    made.determinism = {"level": "full", **Report().to_json()}
+    made.determinism = {"level": "full", "missing": "", "sleeps": "real", **Report().to_json()}
     return made
 
 

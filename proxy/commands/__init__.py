@@ -24,6 +24,6 @@ COMMANDS: tuple[click.Command, ...] = (
     *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
     *(retain.label, retain.pin, retain.archive, retain.gc, retain.erase),
-    *(setup.ca, setup.doctor),
+    *(setup.ca, setup.env, setup.doctor),
 )
 """In the order of a day's work."""

@@ -71,6 +71,7 @@ def record(
     "upstream_ca",
     "allow_model_drift",
     "determinism",
+    "sleeps",
     "json",
     "receipt",
     "quiet",

@@ -1,11 +1,11 @@
 """What the preloads told of the processes that they ran in."""
 
-import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from .told import read_told
 
 _MOST_BYTES = 8 << 20
 """Of the notes of one process."""
@@ -20,8 +20,6 @@ class Report:
     """Those that ran with a preload, by lane: what they are."""
     started: dict[str, str] = field(default_factory=dict)
     """Those that these started, by lane: the name of the program."""
-    lanes: dict[str, dict[int, str]] = field(default_factory=dict)
-    """By process: its lanes by their number."""
     exhausted: list[str] = field(default_factory=list)
     """Lanes that looked at the clock more often than was recorded."""
     problems: list[str] = field(default_factory=list)
@@ -61,8 +59,6 @@ def read_report(folder: Path, program: str) -> Report:
                     report.processes[lane] = f"{runtime} {version}"
                 case "child", [child, name]:
                     report.started[child] = name
-                case "lane", [number, text] if number.isdecimal():
-                    report.lanes.setdefault(lane, {})[int(number)] = text
                 case "exhausted", [text]:
                     report.exhausted.append(f"{lane}|{text}")
                 case "problem", [text]:
@@ -70,17 +66,14 @@ def read_report(folder: Path, program: str) -> Report:
     return report
 
 
-def read_told(path: Path, most: int) -> bytes:
-    """Read a file that a command was to write; nothing where it is something else.
-
-    A link could lead to what the command itself may not see, and a pipe has no end.
-    """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
-            return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
-    except OSError:
-        return b""
+def read_lanes(folder: Path, process: str) -> dict[int, str]:
+    """Read the lanes of a process by their number, as far as it has told them."""
+    lanes = {}
+    for line in _lines(folder / f"{process}.notes"):
+        match line:
+            case ["lane", number, text] if number.isascii() and number.isdecimal():
+                lanes[int(number)] = text
+    return lanes
 
 
 def _lines(path: Path) -> Iterator[list[str]]:

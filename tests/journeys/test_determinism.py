@@ -113,6 +113,32 @@ def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> N
     assert replayed.receipt["level"].startswith("3:")
 
 
+def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher) -> None:
+    """As the receipt says; without the recorded clock it is an error, and nothing is run."""
+    replayed = launcher("replay", "--no-sandbox", "--sleeps", "short", "tape")
+    assert (replayed.code, replayed.said) == (0, recorded.said)
+    assert replayed.receipt["determinism"] == {**recorded.receipt["determinism"], "sleeps": "short"}
+    assert "with the preload, their sleeps kept short" in replayed.err
+    clockless = launcher(
+        "replay", "--no-sandbox", "--sleeps", "short", "--determinism", "off", "tape"
+    )
+    assert (clockless.code, clockless.said) == (125, None)
+    assert "sleeps are kept short on a recorded clock only" in clockless.err
+
+
+def test_a_level_that_was_not_recorded_is_told_of(launcher: Launcher) -> None:
+    """The replay goes on with a clock of its own, and the receipt says that this is not what was asked for."""
+    asks = "import os, urllib.request; urllib.request.urlopen(os.environ['ORIGIN'] + '/say', b'x').read()"
+    agent = [sys.executable, "-c", asks]
+    launcher("record", "--run", "plain", agent=agent)
+    replayed = launcher("replay", "--no-sandbox", "--determinism", "full", "plain", agent=agent)
+    told = replayed.receipt["determinism"]
+    assert (replayed.code, told["level"]) == (0, "off")
+    assert told["missing"] == "full was asked for, but the tape was recorded with off"
+    assert f"determinism off: {told['missing']}" in replayed.err
+    assert replayed.receipt["level"].endswith("the clock live")
+
+
 def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     """With its `fetch`, which before version 24 knows no proxy."""
     node = shutil.which("node")

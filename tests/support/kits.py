@@ -36,13 +36,14 @@ def run(kit: Kit, python: str, *arguments: str | Path, **environ: str) -> Ran:
         done = subprocess.run(
             command,
             env=kit.variables(given),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
         report = kit.report(command)
-        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks(report)))
+        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks()))
     finally:
         kit.close()
 
@@ -54,8 +55,10 @@ def new_kit() -> Kit:
     return kit
 
 
-def again(kit: Kit, rows: list[dict[str, Any]], level: str = "full") -> Kit:
+def again(
+    kit: Kit, rows: list[dict[str, Any]], level: str = "full", *, short_sleeps: bool = False
+) -> Kit:
     """A kit for a replay."""
-    made = Kit(replace(kit.basis, level=level), recorded=True)
+    made = Kit(replace(kit.basis, level=level), recorded=True, short_sleeps=short_sleeps)
     write_journals(rows, made._tape)
     return made

@@ -15,6 +15,7 @@ function start() {
   const parts = [];
   if ((env.PLAYHEAD_CLOCK || 'off') !== 'off') parts.push('clock');
   if (env.PLAYHEAD_SEED) parts.push('entropy');
+  if (env.PLAYHEAD_SLEEPS === 'short') parts.push('sleeps');
   for (const part of [...parts, 'processes', 'proxy']) {
     try {
       require(`./${part}.cjs`).start();

@@ -5,7 +5,7 @@ const childProcess = require('child_process');
 const { basename, delimiter } = require('path');
 const notes = require('./notes.cjs');
 
-const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
+const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'SLEEPS', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
 const ours = {};
 for (const name of [...NAMES, 'PYTHONHASHSEED']) {
   if (process.env[name] !== undefined) ours[name] = process.env[name];

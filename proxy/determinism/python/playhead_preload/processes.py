@@ -15,6 +15,7 @@ _NAMES = (
     "PLAYHEAD_NOTES",
     "PLAYHEAD_TAPE",
     "PLAYHEAD_START",
+    "PLAYHEAD_SLEEPS",
     "PLAYHEAD_NODE",
     "PLAYHEAD_PYTHON",
     "PYTHONHASHSEED",
@@ -52,16 +53,10 @@ def _child(program):
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
     lane = "%s.%d" % (notes.lane(), number)
     if thread != "MainThread" or task:
-        lane += "-" + _digest(thread + "|" + task)
+        lane += "-" + lanes.digest(thread + "|" + task)
     program = os.path.basename(os.fsdecode(program))
     notes.tell("child", lane, program)
     return lane
-
-
-def _digest(text):
-    from _blake2 import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _before_fork():
