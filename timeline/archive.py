@@ -110,7 +110,7 @@ def release_changed(
 
     Give those that stay as they are, since their archive cannot be reached, and why.
     """
-    refused = []
+    refused: list[tuple[RunInfo, str]] = []
     for (name, go), freed in _by_go(runs).items():
         try:
             _rewrite(store, open_place(name), go, (), host, clock, [run.number for run in freed])

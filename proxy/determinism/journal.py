@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Any
 
 from ...tape.codec import BadRecord
+from .told import read_told
 
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")
@@ -75,9 +76,7 @@ class Intake:
 
 def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
     """Read whole records of a process."""
-    with open(path, "rb") as file:
-        file.seek(begin)
-        found = file.read(min(most, _MOST_BYTES - _MOST_BYTES % _RECORD.size - begin))
+    found = read_told(path, min(most, _MOST_BYTES - _MOST_BYTES % _RECORD.size - begin), begin)
     return found[: len(found) - len(found) % _RECORD.size]
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .told import read_told
+
 _MOST_BYTES = 8 << 20
 """Of the notes of one process."""
 _MOST_ROWS = 1000
@@ -75,9 +77,7 @@ def read_lanes(folder: Path, process: str) -> dict[int, str]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    with open(path, "rb") as file:
-        data = file.read(_MOST_BYTES)
-    for line in data.splitlines():
+    for line in read_told(path, _MOST_BYTES).splitlines():
         try:
             yield [word.decode("unicode_escape") for word in line.split(b"\t")]
         except UnicodeDecodeError:  # cut off by the end of its process

@@ -203,6 +203,7 @@ class Engine:
         for ready in captured:
             served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
             self._inside.append(served)
+            self.capture.listening.append(ready)
 
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""
