@@ -220,7 +220,7 @@ class _Trial:
 
         Raises: EngineError, where there can be none.
         """
-        from .contained import Contained
+        from .contained import Contained, OwnNamespaces
 
         config = self._runtime.config
         variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
@@ -229,7 +229,8 @@ class _Trial:
         save_tries([_try(probe, given, number) for number, probe in chosen.items()], source)
         words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
         command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
-        contained = Contained(self._runtime, config, command, variables, strict=False)
+        place = OwnNamespaces(self._runtime, config, command, variables, strict=False)
+        contained = Contained(self._runtime, config, place)
         longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
         try:
             async with contained, asyncio.timeout(longest_s):

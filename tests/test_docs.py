@@ -27,6 +27,7 @@ from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
 from playhead.proxy.determinism.report import Report
+from playhead.proxy.sandbox.files import Files
 from playhead.proxy.sandbox.listeners import Service
 from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
@@ -275,6 +276,7 @@ def _receipt() -> Receipt:
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     made.sandbox = {
         "strict": False,
+        "files": asdict(Files((), (), (), "/")),
         "counters": dict.fromkeys(
             ("packets_out", "packets_inside", "tcp_opened", "tcp_failed", "udp_sent"), 0
         ),

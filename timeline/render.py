@@ -453,6 +453,7 @@ def _containment(receipt: Receipt) -> str:
     if not receipt.contained or told is None:
         return "not contained (no sandbox)"
     kind = "contained, strict" if told["strict"] else "contained"
+    kind += ", files too" if told.get("files") else ""
     count = _times(told["counters"]["packets_out"], "packet")
     return f"{kind}: {count} left the machine"
 

@@ -13,6 +13,7 @@ import fcntl
 import json
 import mmap
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -108,6 +109,8 @@ def probe(given: dict[str, str]) -> dict[str, str]:
         "control groups": lambda: _writable(
             *map(str, Path("/sys/fs/cgroup").rglob("cgroup.procs"))
         ),
+        "a file of the system": lambda: _writable(given["system"]),
+        "a file of the home folder": lambda: _readable(given["home"]),
         "programs with rights": lambda: _status("NoNewPrivs", "0"),
         "rights to gain": lambda: _status("CapBnd", ""),
     }
@@ -392,6 +395,9 @@ def _populate(folder: Path) -> dict[str, str]:
         given[name] = str(path)
     for name, place in (("alias", "runtime"), ("ssh alias", "ssh")):
         given[name] = str(folder / "again" / place / "socket")
+    for name in ("system", "home"):
+        (folder / name).write_text(name)
+        given[name] = str(folder / name)
     given |= {"proc": str(folder / "proc"), "queues": str(folder / "queues")}
     given["datagrams"] = str(folder / "elsewhere" / "datagrams")
     _bound(socket.AF_UNIX, socket.SOCK_DGRAM, given["datagrams"])
@@ -416,16 +422,26 @@ def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
 
 
 async def _boxed(
-    command: list[str], environ: dict[str, str], folder: Path, *, strict: bool
+    command: list[str],
+    environ: dict[str, str],
+    folder: Path,
+    *,
+    strict: bool = False,
+    wrapped: bool = False,
 ) -> dict[str, Any]:
     from playhead.proxy.sandbox.box import Box
+    from playhead.proxy.sandbox.files import make_files
     from playhead.proxy.sandbox.hiding import make_plan
     from playhead.proxy.sandbox.reach import within_reach
 
     roots, store = folder / "roots.pem", folder / "store"
     plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")
-    output = folder / "output"
-    box = Box([*command, str(output)], environ, plan, strict=strict)
+    output = folder / "work" / "output"
+    command = [*command, str(output)]
+    files: list[str] = []
+    if wrapped:
+        files = make_files(environ, command, public=store / "ca", shared=[]).words()
+    box = Box(command, environ, plan, strict=strict, files=files)
     inlets = await box.open()
     await box.start()
     code = await box.wait()
@@ -475,12 +491,17 @@ def _main(uid: int) -> None:
             "SSH_AUTH_SOCK": given["ssh"],
             "DOCKER_HOST": f"unix://{given['docker']}",
         }
+        (folder / "work").mkdir()
+        os.chdir(folder / "work")
         command = [sys.executable, "-I", __file__, json.dumps(given)]
         found = {
             "bare": _bare(command, environ),
-            "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
+            "contained": asyncio.run(_boxed(command, environ, folder)),
             "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
         }
+        if shutil.which("bwrap"):
+            wrapped = _boxed(command, environ, folder, strict=True, wrapped=True)
+            found["strict, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))
     finally:
         os.unlink(f"/dev/shm/{given['shared']}")

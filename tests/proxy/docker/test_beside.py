@@ -1,6 +1,7 @@
 """What an agent in another container is given, and what it gives back."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_what_the_image_has_stays(name: str, theirs: str, both: str) -> None:
 
 def _place(monkeypatch: pytest.MonkeyPatch, config: Config, *devices: str) -> None:
     monkeypatch.setattr("socket.if_nameindex", lambda: list(enumerate(("lo", *devices), 1)))
-    link = beside.Path("/link")
+    link = Path("/link")
     beside.Beside(link, link).place(config, ["agent"], None, "http://127.0.0.1:1023")
 
 

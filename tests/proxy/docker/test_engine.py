@@ -29,7 +29,15 @@ def _fake(folder: Path, code: str) -> str:
 
 
 def _replay(store: Path, path: str, *flags: str) -> list[str]:
-    given = ("replay", "tape", "--store", store, "--sandbox", "docker", *flags)
+    given: tuple[str | Path, ...] = (
+        "replay",
+        "tape",
+        "--store",
+        store,
+        "--sandbox",
+        "docker",
+        *flags,
+    )
     done = playhead(*given, "--", "true", env={"PATH": path})
     assert (done.returncode, done.stdout) == (125, "")
     assert "Traceback" not in done.stderr
