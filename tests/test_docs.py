@@ -289,7 +289,13 @@ def _receipt() -> Receipt:
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
     }
-    made.determinism = {"level": "full", "missing": "", "sleeps": "real", **Report().to_json()}
+    made.determinism = {
+        "level": "full",
+        "missing": "",
+        "libc": "",
+        "sleeps": "real",
+        **Report().to_json(),
+    }
     return made
 
 
