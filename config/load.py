@@ -89,7 +89,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "determinism", "sleeps"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -250,6 +250,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
         case "capture":
             return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
+        case "sandbox_files":
+            return replace(config, sandbox=replace(config.sandbox, files=_is_yes(text)))
         case "determinism":
             return replace(config, determinism=_DETERMINISM(text))
         case "sleeps":
@@ -526,12 +528,17 @@ def _effect_rule(value: Value) -> EffectRule:
     return rule
 
 
+def _is_yes(text: str) -> bool:
+    return choice("true", "false")(text) == "true"
+
+
 def _sandbox(value: Value) -> Sandbox:
-    fields = value.fields("replay", "record")
+    fields = value.fields("replay", "record", "files")
     default = Sandbox()
     return Sandbox(
         replay=fields.parsed("replay", _CONTAINMENT, default.replay),
         record=fields.parsed("record", _CONTAINMENT, default.record),
+        files=fields.parsed("files", _is_yes, default.files),
     )
 
 
@@ -810,7 +817,7 @@ def _control(value: Value, place: Callable[[str], Path]) -> Control:
         token_file=fields.optional("token_file", place),
         tls=fields.section("tls", lambda given: _tls(given, place), None),
         hosts=fields.texts("hosts", parse_host, ""),
-        public=fields.parsed("public", lambda text: choice("true", "false")(text) == "true", False),
+        public=fields.parsed("public", _is_yes, False),
     )
     listen = control.listen
     open_to_others = listen is not None and not is_loopback(listen.host)

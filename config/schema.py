@@ -341,6 +341,8 @@ class Sandbox:
     """Of commands that are replayed."""
     record: str = "none"
     """Of commands that are recorded."""
+    files: bool = False
+    """Whether bubblewrap makes their file system: the working folder, the system read only, an empty home."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import Config
 from .runtime import Runtime
 from .sandbox.box import Box, Inlets
+from .sandbox.files import Files, make_files
 from .sandbox.hiding import make_plan
 from .sandbox.listeners import PROXY_PORT, Service
 from .sandbox.names import Names
@@ -68,9 +70,13 @@ class OwnNamespaces:
         environ: Mapping[str, str],
         *,
         strict: bool,
+        shared: Sequence[Path] = (),
     ) -> None:
-        """Prepare for one command with these variables."""
-        self.told: dict[str, Any] = {"strict": strict, "image": ""}
+        """Prepare for one command with these variables.
+
+        shared: folders that the command writes to for us.
+        Raises: EngineError, where its file system cannot be made as asked for.
+        """
         self._command = command
         self._environ = environ
         self._strict = strict
@@ -81,14 +87,34 @@ class OwnNamespaces:
             store=config.store,
             public=config.public_ca_dir,
         )
+        self._files: Files | None = None
+        if config.sandbox.files:
+            public = config.public_ca_dir
+            self._files = make_files(environ, command, public=public, shared=shared)
+        self.told: dict[str, Any] = {
+            "strict": strict,
+            "files": asdict(self._files) if self._files is not None else None,
+            "image": "",
+        }
 
     def make_box(self, services: Sequence[Service]) -> Box:
         """Prepare a sandbox that lets these in."""
-        return Box(self._command, self._environ, self._plan, strict=self._strict, services=services)
+        words = self._files.words() if self._files is not None else ()
+        return Box(
+            self._command,
+            self._environ,
+            self._plan,
+            strict=self._strict,
+            services=services,
+            files=words,
+        )
 
     def reached(self) -> Iterable[str]:
         """Look which path sockets may be connected to now."""
-        return () if self._strict else within_reach(self._plan.hidden, self._plan.masked)
+        if self._strict:
+            return ()
+        reached = within_reach(self._plan.hidden, self._plan.masked)
+        return [path for path in reached if self._files is None or self._files.sees(path)]
 
 
 class Contained:

@@ -181,6 +181,12 @@ async def _prepare(
 ) -> "tuple[Contained | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    if config.sandbox.files and (where == "none" or elsewhere is not None):
+        raise EngineError(
+            "--sandbox-files needs a sandbox on this machine, and this command is to run in "
+            + ("none" if elsewhere is None else "an image, which has files of its own"),
+            "record with --capture, replay without --no-sandbox; or leave the flag out",
+        )
     if where == "none" and elsewhere is None:
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
@@ -193,7 +199,10 @@ async def _prepare(
         place = elsewhere.place(config, command, kit, PROXY_URL)
     else:
         variables = _variables(config, PROXY_URL, kit)
-        place = OwnNamespaces(runtime, config, command, variables, strict=where == "strict")
+        shared = [kit.folder] if kit is not None else []
+        place = OwnNamespaces(
+            runtime, config, command, variables, strict=where == "strict", shared=shared
+        )
     contained = Contained(runtime, config, place)
     await stack.enter_async_context(contained)
     return contained, _Boxed(contained.box)

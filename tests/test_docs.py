@@ -27,6 +27,7 @@ from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
 from playhead.proxy.determinism.report import Report
+from playhead.proxy.sandbox.files import Files
 from playhead.proxy.sandbox.listeners import Service
 from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
@@ -191,7 +192,8 @@ def test_every_state_of_a_client_and_a_run_is_documented() -> None:
     known = code(COMMANDS)
     assert {status.value for status in doctor.Status} <= known
     assert {status.value for status in RunStatus} <= known
-    assert {field.name for field in fields(doctor.Finding)} <= known
+    assert {field.name for field in (*fields(doctor.Finding), *fields(doctor.Cell))} <= known
+    assert {answer.value for answer in doctor.Answer} <= known
 
 
 # ---- JSON --------------------------------------------------------------------------------------------
@@ -274,6 +276,7 @@ def _receipt() -> Receipt:
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     made.sandbox = {
         "strict": False,
+        "files": asdict(Files((), (), (), "/")),
         "image": "",
         "counters": dict.fromkeys(
             ("packets_out", "packets_inside", "tcp_opened", "tcp_failed", "udp_sent"), 0
@@ -286,7 +289,13 @@ def _receipt() -> Receipt:
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
     }
-    made.determinism = {"level": "full", "missing": "", "sleeps": "real", **Report().to_json()}
+    made.determinism = {
+        "level": "full",
+        "missing": "",
+        "libc": "",
+        "sleeps": "real",
+        **Report().to_json(),
+    }
     return made
 
 

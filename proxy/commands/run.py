@@ -12,6 +12,12 @@ from .common import UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
     from ..docker.box import InImage, Wanted
+_SANDBOX_FILES = click.option(
+    "--sandbox-files",
+    flag_value="true",
+    default=None,
+    help="In the sandbox show the working folder and the system alone (bubblewrap).",
+)
 
 
 @click.command()
@@ -87,6 +93,7 @@ def _elsewhere(wanted: "Wanted | None") -> "InImage | None":
 )
 @click.option("--sandbox", metavar="WORD", help="contained, strict, none (the default) or docker.")
 @_in_docker
+@_SANDBOX_FILES
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
@@ -134,6 +141,7 @@ def record(
     metavar="WORD",
     help="contained (the default), strict (no Unix sockets either), none, or docker.",
 )
+@_SANDBOX_FILES
 @click.option(
     "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )

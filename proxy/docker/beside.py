@@ -74,7 +74,7 @@ class _NextDoor:
     """See `contained.Place`."""
 
     def __init__(self, link: Path, agent: Path, public: Path, kit: Kit | None, url: str) -> None:
-        self.told: dict[str, Any] = {"strict": False, "image": "another container"}
+        self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
         self._given = (link, agent, public, kit, url)
 
     def make_box(self, services: Sequence[Service]) -> "BesideBox":

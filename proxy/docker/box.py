@@ -79,7 +79,7 @@ class _Containers:
 
     def __init__(self, make: "Callable[[Sequence[Service]], DockerBox]") -> None:
         self._make = make
-        self.told: dict[str, Any] = {"strict": False, "image": ""}
+        self.told: dict[str, Any] = {"strict": False, "files": None, "image": ""}
 
     def make_box(self, services: Sequence[Service]) -> "DockerBox":
         box = self._make(services)

@@ -14,16 +14,12 @@ from ...store.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
 from .channel import Channel, Message, pair, write_variables
 from .hiding import Plan
+from .inside import START
 from .listeners import Service
 from .preflight import explain, require_system
 
 _SETUP_S = 20.0
 """Longest wait for a sandbox to be there."""
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]);"
-    "from playhead.proxy.sandbox.inside import main; sys.exit(main(sys.argv[2:]))"
-)
-"""Run with the folder that the package stands in, then what `inside.main` takes."""
 
 
 @dataclass(slots=True)
@@ -58,10 +54,12 @@ class Box:
         *,
         strict: bool = False,
         services: Sequence[Service] = (),
+        files: Sequence[str] = (),
     ) -> None:
         """Prepare; nothing is started yet.
 
         strict: no socket of the command can be a Unix socket.
+        files: the command line of bubblewrap, where that is to make the file system.
         """
         self.plan = plan
         self.pid: int | None = None
@@ -76,6 +74,8 @@ class Box:
         self._environ = dict(environ)
         self._strict = strict
         self._services = tuple(services)
+        self._files = tuple(files)
+        self._running = False
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
 
@@ -87,7 +87,11 @@ class Box:
         require_system()
         ours = self._spawn()
         ours.send(
-            launcher=os.getpid(), strict=self._strict, services=self._services, **asdict(self.plan)
+            launcher=os.getpid(),
+            strict=self._strict,
+            services=self._services,
+            wrapper=self._files,
+            **asdict(self.plan),
         )
         ours.socket.setblocking(False)
         message = await self._next(_SETUP_S)
@@ -104,7 +108,7 @@ class Box:
         # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
         held = write_variables(self._environ)
         passed = (theirs.socket.fileno(), held)
-        flags = [sys.executable, "-E", "-P", "-s", "-c", _START]
+        flags = [sys.executable, "-E", "-P", "-s", "-c", START]
         try:
             self._process = subprocess.Popen(
                 [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
@@ -126,6 +130,7 @@ class Box:
         self._channel.send(go=True)
         self.pid = (await self._next(_SETUP_S)).pid
         await self._next(_SETUP_S)
+        self._running = True
         return self.pid
 
     async def wait(self) -> int | None:
@@ -175,6 +180,11 @@ class Box:
                 "it was killed, or the machine ran out of memory; run it again",
             )
         data = message.data
+        if "ended" in data and not self._running:
+            raise EngineError(
+                "the sandbox's file system cannot be made: bubblewrap ended before the command began",
+                "what it said stands above; or leave out --sandbox-files",
+            )
         if "failed" in data:
             raise explain(data["failed"], data["errno"], data["text"])
         if "unknown" in data:

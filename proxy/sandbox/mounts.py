@@ -37,7 +37,7 @@ _STAGE = "/proc"
 """Where files of ours are written before they are put in the places of others: there on every machine, and hidden
 by the new one afterwards."""
 _PLAIN = MS_NOSUID | MS_NODEV
-_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 """Of `/proc`; what there is of them."""
 _OF_THE_KERNEL = frozenset(
     (
@@ -88,10 +88,13 @@ def rearrange(plan: dict[str, Any]) -> None:
         os.close(held)
     _write_files(plan["files"])
     mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC)
-    for path in (f"/proc/{name}" for name in _SETTINGS):
-        if os.path.exists(path):
-            mount(path, path, flags=MS_BIND)
-            _lock(path)
+    if not plan[
+        "wrapper"
+    ]:  # it has its own, which the kernel allows where nothing is hidden in this one
+        for path in (f"/proc/{name}" for name in SETTINGS):
+            if os.path.exists(path):
+                mount(path, path, flags=MS_BIND)
+                _lock(path)
     for mounted in read_mounts():
         with contextlib.suppress(FileNotFoundError):  # it is below a folder that is hidden
             _defuse(mounted)

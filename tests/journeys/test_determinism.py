@@ -89,11 +89,13 @@ def test_the_receipt_of_a_recording_tells_what_ran_with_the_preload(recorded: To
     assert "determinism full: 5 of 5 processes with the preload" in recorded.err
 
 
-@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained"])
+@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained", "--sandbox-files"])
 def test_a_replay_asks_the_same_byte_for_byte(
     recorded: Told, launcher: Launcher, where: str
 ) -> None:
     """As it was recorded without a flag, in the sandbox and outside; that is rung 4 of the ladder."""
+    if where == "--sandbox-files" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap (bwrap) is not installed")
     replayed = launcher("replay", where, "tape")
     if replayed.code == 125 and "sandbox" in replayed.err:
         pytest.skip("no sandbox on this machine")

@@ -13,6 +13,7 @@ import fcntl
 import json
 import mmap
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -108,6 +109,8 @@ def probe(given: dict[str, str]) -> dict[str, str]:
         "control groups": lambda: _writable(
             *map(str, Path("/sys/fs/cgroup").rglob("cgroup.procs"))
         ),
+        "a file of the system": lambda: _writable(given["system"]),
+        "a file of the home folder": lambda: _readable(given["home"]),
         "programs with rights": lambda: _status("NoNewPrivs", "0"),
         "rights to gain": lambda: _status("CapBnd", ""),
     }
@@ -392,6 +395,9 @@ def _populate(folder: Path) -> dict[str, str]:
         given[name] = str(path)
     for name, place in (("alias", "runtime"), ("ssh alias", "ssh")):
         given[name] = str(folder / "again" / place / "socket")
+    for name in ("system", "home"):
+        (folder / name).write_text(name)
+        given[name] = str(folder / name)
     given |= {"proc": str(folder / "proc"), "queues": str(folder / "queues")}
     given["datagrams"] = str(folder / "elsewhere" / "datagrams")
     _bound(socket.AF_UNIX, socket.SOCK_DGRAM, given["datagrams"])
@@ -409,16 +415,26 @@ def _share() -> dict[str, str]:
 
 
 async def _boxed(
-    command: list[str], environ: dict[str, str], folder: Path, *, strict: bool
+    command: list[str],
+    environ: dict[str, str],
+    folder: Path,
+    *,
+    strict: bool = False,
+    wrapped: bool = False,
 ) -> dict[str, Any]:
     from playhead.proxy.sandbox.box import Box
+    from playhead.proxy.sandbox.files import make_files
     from playhead.proxy.sandbox.hiding import make_plan
     from playhead.proxy.sandbox.reach import within_reach
 
     roots, store = folder / "roots.pem", folder / "store"
     plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")
-    output = folder / "output"
-    box = Box([*command, str(output)], environ, plan, strict=strict)
+    output = folder / "work" / "output"
+    command = [*command, str(output)]
+    files: list[str] = []
+    if wrapped:
+        files = make_files(environ, command, public=store / "ca", shared=[]).words()
+    box = Box(command, environ, plan, strict=strict, files=files)
     inlets = await box.open()
     await box.start()
     code = await box.wait()
@@ -464,6 +480,8 @@ def populated(uid: int) -> Iterator[tuple[list[str], dict[str, str], Path]]:
     leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     leaked.set_inheritable(True)
     (folder / "roots.pem").write_text("")
+    (folder / "work").mkdir()
+    os.chdir(folder / "work")
     given = {**_populate(folder), "pid": str(bystander.pid)}
     environ = {
         "PATH": os.environ["PATH"],
@@ -493,9 +511,12 @@ def _main(uid: int) -> None:
     with populated(uid) as (command, environ, folder):
         found = {
             "bare": try_bare(command, environ),
-            "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
+            "contained": asyncio.run(_boxed(command, environ, folder)),
             "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
         }
+        if shutil.which("bwrap"):
+            wrapped = _boxed(command, environ, folder, strict=True, wrapped=True)
+            found["strict, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))
 
 

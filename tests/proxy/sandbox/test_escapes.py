@@ -12,6 +12,8 @@ from playhead.tests.support.machine import NONE, SOMEBODY
 
 ELSEWHERE = {"unix elsewhere", "unix datagram elsewhere", "unix datagram by a pair"}
 """By a path outside of the folders that are hidden: open unless strict, and told."""
+FILES = {"a file of the system", "a file of the home folder"}
+"""Files are not isolated but with bubblewrap."""
 NEED_RIGHTS = {
     *("raw icmp", "raw icmp ipv6", "packets", "old packets", "setns by /proc", "control groups"),
     *("netlink: a route", "netlink: loopback down and up", "netlink: a new device"),
@@ -68,14 +70,23 @@ def test_contained_only_paths_elsewhere_are_open(tried: tuple[str, dict[str, Any
     """And those are told."""
     _, found = tried
     reached = found["contained"].pop("within reach")
-    assert _open(found["contained"]) == ELSEWHERE, found["contained"]
+    assert _open(found["contained"]) == ELSEWHERE | FILES, found["contained"]
     names = {"/".join(path.split("/")[-2:]) for path in reached}
     assert {"elsewhere/socket", "elsewhere/datagrams"} <= names
     assert not names & {"runtime/socket", "ssh/socket", "docker/socket"}
 
 
 def test_strict_nothing_is_open(tried: tuple[str, dict[str, Any]]) -> None:
-    """Not one of them."""
+    """Not one of them; files are isolated where that was asked for."""
     _, found = tried
     found["strict"].pop("within reach")
-    assert _open(found["strict"]) == set(), found["strict"]
+    assert _open(found["strict"]) == FILES, found["strict"]
+
+
+def test_with_files_nothing_at_all_is_open(tried: tuple[str, dict[str, Any]]) -> None:
+    """Neither the home folder is read, nor anything of the system written to."""
+    _, found = tried
+    if "strict, with files" not in found:
+        pytest.skip("bubblewrap (bwrap) is not installed")
+    found["strict, with files"].pop("within reach")
+    assert _open(found["strict, with files"]) == set(), found["strict, with files"]
