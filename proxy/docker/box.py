@@ -188,7 +188,7 @@ class DockerBox:
 
     def _create(self) -> None:
         if self._kit is not None:
-            self._kit.open_to_others()
+            self._kit.serve_container()
         variables = agent_variables(
             variables_of(self._image),
             asked_variables(self._wanted.variables),
