@@ -22,8 +22,10 @@ from typing import Any
 from ...config import Config, Mode
 from ..determinism import Kit
 from ..errors import EngineError
+from ..exports import Form, export
 from ..sandbox.box import Inlets
 from ..sandbox.listeners import Service
+from ..trust import removed
 from .image import PRELOADS, agent_variables, share_certificates
 from .link import Link
 
@@ -144,7 +146,8 @@ class BesideBox:
             self._kit.open_to_others()
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
-        text = "".join(_export(name, value) for name, value in variables.items())
+        text = export({}, removed({}), Form.SH)
+        text += "".join(_export(name, value) for name, value in variables.items())
         (self._agent / "environment").write_text(text.replace(str(PRELOADS), str(preloads)))
         (self._agent / "code").touch()
         (self._agent / "code").chmod(0o666)
