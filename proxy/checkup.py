@@ -241,7 +241,7 @@ class _Trial:
         longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
         try:
             async with contained, asyncio.timeout(longest_s):
-                looking = asyncio.create_task(self._watch(target))
+                looking = asyncio.get_running_loop().create_task(self._watch(target))
                 try:
                     await contained.box.start()
                     await contained.box.wait()

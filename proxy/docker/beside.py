@@ -35,7 +35,7 @@ _INLETS_S = 60.0
 _LOOK_S = 0.05
 _FIRST = {"PYTHONPATH": ":"}
 """Ours come before what the image has."""
-_LAST = {"NODE_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
+_LAST = {"NODE_OPTIONS": " ", "BUN_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
 
 
 class Beside:
