@@ -12,12 +12,10 @@ side, in one sandbox; the turns one after the other.
 
 import asyncio
 import contextlib
-import ipaddress
 import itertools
 import json
 import os
 import secrets
-import ssl
 import sys
 import tempfile
 import time
@@ -27,18 +25,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from .. import __path__ as package_path
 from ..config import Config, Control, IgnoreRule, Listen, Mode, parse_match
 from . import doctor
-from .ca import CertificateAuthority, certificate_store, open_ca
+from .ca import open_ca
 from .carry import import_jsonl
 from .determinism.kit import FULL, Basis, Kit
 from .engine.loop import new_event_loop
 from .engine.sightings import Sightings
 from .errors import EngineError
+from .origins import Origins
 from .probes import Probe, probes
 from .progress import ProgressBar
 from .runtime import Runtime
@@ -145,7 +142,7 @@ def _far(turn: str) -> tuple[Probe, ...]:
     return probes(address, address)
 
 
-async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
+async def _near(turn: str, origins: Origins) -> tuple[Probe, ...]:
     """Make probes that ask for an origin on loopback, where they can."""
     far = _far(turn)
     opened = [await origins.open() for _ in far]
@@ -192,7 +189,7 @@ class _Trial:
     def __init__(
         self,
         runtime: Runtime,
-        origins: "Origins",
+        origins: Origins,
         folder: Path,
         parallel: int,
         show: Callable[[int], None],
@@ -271,57 +268,7 @@ class _Trial:
         return doctor.Seen(
             reached=place in self._sightings.reached,
             asked=place in self._sightings.asked,
+            refused=place in self._sightings.refused | self._origins.refused,
             direct=place in self._origins.reached,
             direct_asked=place in self._origins.asked,
         )
-
-
-class Origins:
-    """Origins on loopback that notice who comes. Use as `async with`."""
-
-    def __init__(self, ca: CertificateAuthority, folder: Path) -> None:
-        """Prepare; each has a certificate of our own CA."""
-        self.reached: set[str] = set()
-        """HOST:PORT to which somebody connected."""
-        self.asked: set[str] = set()
-        """Those that were asked for something, over TLS."""
-        self._stack = contextlib.AsyncExitStack()
-        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-        leaf = certificate_store(ca).get_cert("127.0.0.1", names)
-        key = leaf.privatekey.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        chain = folder / "origin.pem"
-        chain.write_bytes(key + leaf.cert.to_pem())
-        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._context.load_cert_chain(chain)
-
-    async def __aenter__(self) -> "Origins":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
-
-    async def open(self) -> str:
-        """Open one more; give its address."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._stack.callback(server.close)
-        return f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = writer.get_extra_info("sockname")[:2]
-        place = f"{host}:{port}"
-        self.reached.add(place)
-        try:
-            await writer.start_tls(self._context)
-            await reader.readuntil(b"\r\n\r\n")
-            self.asked.add(place)
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"
-            writer.write(head + b'Connection: close\r\n\r\n{"ok": true}')
-            await writer.drain()
-        except (OSError, EOFError):
-            pass  # what it made of the certificate is told by its own words
-        finally:
-            writer.close()

@@ -96,6 +96,8 @@ class Seen:
     """It came to the proxy."""
     asked: bool = False
     """The proxy read its request."""
+    refused: bool = False
+    """It broke off over the certificate, at the proxy or at the origin."""
     direct: bool = False
     """It came to the origin itself, past the proxy."""
     direct_asked: bool = False
@@ -182,9 +184,14 @@ def _trusted(probe: Probe, tried: Tried) -> Cell:
         return Cell(Answer.YES)
     if not (tried.seen.reached or tried.seen.direct):
         return Cell(Answer.UNKNOWN, "it came nowhere")
-    if _UNTRUSTED.search(tried.outcome.output):
+    if _refuses(tried):
         return Cell(Answer.NO, "it refuses the certificate")
     return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} before it asked for anything")
+
+
+def _refuses(tried: Tried) -> bool:
+    # Some hang up without a word to the other side.
+    return tried.seen.refused or _UNTRUSTED.search(tried.outcome.output) is not None
 
 
 def _preloaded(probe: Probe, tried: Tried | None) -> Cell:
@@ -202,7 +209,7 @@ def _captured(probe: Probe, tried: Tried | None) -> Cell:
         return Cell(Answer.YES)
     if not tried.seen.reached:
         return Cell(Answer.NO, f"{_ended(probe, tried.outcome)} and came nowhere")
-    if _UNTRUSTED.search(tried.outcome.output):
+    if _refuses(tried):
         return Cell(Answer.NO, "it arrives, and refuses the certificate")
     return Cell(Answer.NO, f"it arrives; {_ended(probe, tried.outcome)} before it asked")
 

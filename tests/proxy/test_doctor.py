@@ -4,12 +4,14 @@ import asyncio
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from playhead.proxy import checkup
+from playhead.proxy import probes as table
 from playhead.proxy.doctor import (
     Answer,
     Cell,
@@ -67,6 +69,7 @@ def found(outside: Tried | None, inside: Tried | None = None, probe: Probe = PRO
         # a tunnel without a request
         (60, Seen(reached=True), "self-signed", Status.UNTRUSTED, "yes", "no", "trust it"),
         (1, Seen(reached=True), "PKIX path", Status.UNTRUSTED, "yes", "no", "trust it"),
+        (1, Seen(reached=True, refused=True), "", Status.UNTRUSTED, "yes", "no", "trust it"),
         (1, Seen(reached=True), "boom", Status.FAILED, "yes", "unknown", ""),
         # nobody knows
         (7, Seen(), "connection refused", Status.FAILED, "unknown", "unknown", ""),
@@ -262,9 +265,21 @@ def examined(folder: Path, *names: str) -> dict[str, Finding]:
     return {finding.client: finding for finding in findings}
 
 
+DISTRUSTFUL = """
+import ssl, urllib.request as u
+try:
+    u.urlopen({url}, context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+except OSError:
+    raise SystemExit(1)
+"""
+
+
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finding]:
-    return examined(tmp_path_factory.mktemp("doctor"), *REAL)
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Finding]]:
+    mine = table._python("distrustful", DISTRUSTFUL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_CLIENTS", (*table._CLIENTS, mine))
+        yield examined(tmp_path_factory.mktemp("doctor"), "distrustful", *REAL)
 
 
 def need(*programs: str) -> None:
@@ -289,6 +304,15 @@ def test_client_that_goes_past_the_proxy_is_told_so(real: dict[str, Finding]) ->
     assert "With --determinism" in finding.advice
     assert finding.proxied == Cell(Answer.NO, "it went to the origin itself")
     assert finding.trusted == finding.captured == YES
+
+
+def test_client_that_refuses_the_certificate_is_told_so(real: dict[str, Finding]) -> None:
+    """It has no roots, and says nothing of it: the proxy sees how it breaks off."""
+    finding = real["distrustful"]
+    assert (finding.status, finding.proxied) == (Status.UNTRUSTED, YES)
+    assert finding.trusted == Cell(Answer.NO, "it refuses the certificate")
+    assert finding.captured == Cell(Answer.NO, "it arrives, and refuses the certificate")
+    assert finding.preloaded.answer is Answer.NO
 
 
 def test_clock_of_an_interpreter_with_a_preload_is_that_of_the_tape(
