@@ -1,14 +1,14 @@
 """A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..config import Config
 from .runtime import Runtime
-from .sandbox.box import Box
-from .sandbox.files import make_files
+from .sandbox.box import Box, Inlets
+from .sandbox.files import Files, make_files
 from .sandbox.hiding import make_plan
 from .sandbox.listeners import PROXY_PORT, Service
 from .sandbox.names import Names
@@ -23,8 +23,44 @@ PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
 """What clients in a sandbox are told."""
 
 
-class Contained:
-    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+class AnyBox(Protocol):
+    """A sandbox for one command: open it, take its inlets, start the command, wait for it."""
+
+    stopped_by: int
+    sole_process: str
+    counters: dict[str, int]
+
+    async def open(self) -> Inlets:
+        """Make it. Raises: EngineError."""
+
+    async def start(self) -> int | None:
+        """Run the command; give its process group, where it has one here. Raises: EngineError."""
+
+    async def wait(self) -> int | None:
+        """Give its exit code once it has ended, or None where it was stopped. Raises: EngineError."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command. Raises: ProcessLookupError."""
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+
+
+class Place(Protocol):
+    """Where a sandbox is."""
+
+    told: dict[str, Any]
+    """What is said of it beside what was seen."""
+
+    def make_box(self, services: Sequence[Service]) -> AnyBox:
+        """Prepare a sandbox that lets these in. Raises: EngineError."""
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets of programs outside may be connected to now."""
+
+
+class OwnNamespaces:
+    """A sandbox on this machine, with what is hidden of its file system."""
 
     def __init__(
         self,
@@ -41,11 +77,9 @@ class Contained:
         shared: folders that the command writes to for us.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
-        self._runtime = runtime
+        self._command = command
+        self._environ = environ
         self._strict = strict
-        self._uses = [
-            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
-        ]
         self._plan = make_plan(
             environ,
             command[0],
@@ -53,13 +87,47 @@ class Contained:
             store=config.store,
             public=config.public_ca_dir,
         )
-        services = [use.service for use in self._uses]
-        self._files = None
+        self._files: Files | None = None
         if config.sandbox.files:
             public = config.public_ca_dir
             self._files = make_files(environ, command, public=public, shared=shared)
+        self.told: dict[str, Any] = {
+            "strict": strict,
+            "files": asdict(self._files) if self._files is not None else None,
+            "image": "",
+        }
+
+    def make_box(self, services: Sequence[Service]) -> Box:
+        """Prepare a sandbox that lets these in."""
         words = self._files.words() if self._files is not None else ()
-        self.box = Box(command, environ, self._plan, strict=strict, services=services, files=words)
+        return Box(
+            self._command,
+            self._environ,
+            self._plan,
+            strict=self._strict,
+            services=services,
+            files=words,
+        )
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets may be connected to now."""
+        if self._strict:
+            return ()
+        reached = within_reach(self._plan.hidden, self._plan.masked)
+        return [path for path in reached if self._files is None or self._files.sees(path)]
+
+
+class Contained:
+    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+
+    def __init__(self, runtime: Runtime, config: Config, place: Place) -> None:
+        """Prepare one there. Raises: EngineError."""
+        self._runtime = runtime
+        self._place = place
+        self._uses = [
+            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
+        ]
+        self.box = place.make_box([use.service for use in self._uses])
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
@@ -106,11 +174,7 @@ class Contained:
 
     def _look(self) -> None:
         """Note the path sockets that may be connected to now."""
-        if not self._strict:
-            reached = within_reach(self._plan.hidden, self._plan.masked)
-            self._reached.update(
-                path for path in reached if self._files is None or self._files.sees(path)
-            )
+        self._reached.update(self._place.reached())
 
     async def evidence(
         self, redact: Callable[[str], str]
@@ -130,8 +194,7 @@ class Contained:
             leaving.close()
         refused = _refused(self._refused)
         told = {
-            "strict": self._strict,
-            "files": asdict(self._files) if self._files is not None else None,
+            **self._place.told,
             "counters": self.box.counters,
             "tapped": leaving is not None,
             "attempts_omitted": leaving.omitted if leaving is not None else 0,

@@ -61,7 +61,7 @@ def environment(
     ours = variables(base, proxy_url=proxy_url, public_dir=public_dir)
     # The key of the store is none of the agent's business.
     theirs = {
-        name: value for name, value in base.items() if not _leads_past(name) and name != VARIABLE
+        name: value for name, value in base.items() if not _outranks(name) and name != VARIABLE
     }
     if proxy_url is None:
         led = {name for row in TABLE if row.holds in _LEADING for name in names(row)}
@@ -121,12 +121,12 @@ def publish(public_dir: Path) -> None:
 
 
 def removed(base: Mapping[str, str]) -> list[str]:
-    """Name what a child must not have: variables that would lead past the proxy, as they are written usually and here."""
+    """Name what a child must not have: what outranks ours, as it is written usually and here."""
     usual = {case for name in OUTRANKING for case in (name, name.upper())}
-    return sorted(usual | {name for name in base if _leads_past(name)})
+    return sorted(usual | {name for name in base if _outranks(name)})
 
 
-def _leads_past(name: str) -> bool:
+def _outranks(name: str) -> bool:
     return name.lower() in OUTRANKING
 
 

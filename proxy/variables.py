@@ -52,6 +52,7 @@ TABLE = (
     Variable("WS_PROXY", Holds.PROXY, "aiohttp, websockets", in_lower_case_too=True),
     Variable("GRPC_PROXY", Holds.PROXY, "grpcio", in_lower_case_too=True),
     Variable("NODE_USE_ENV_PROXY", Holds.YES, "Node 22.21, 24 and newer"),
+    Variable("PERL_LWP_ENV_PROXY", Holds.YES, "Perl's LWP"),
     Variable("NO_PROXY", Holds.NOTHING, "nearly all", in_lower_case_too=True),
     Variable("NO_GRPC_PROXY", Holds.NOTHING, "grpcio", in_lower_case_too=True),
     Variable("SSL_CERT_FILE", Holds.BUNDLE, "OpenSSL: Python, httpx, Ruby; Go, Bun, curl, uv"),
@@ -64,6 +65,12 @@ TABLE = (
     Variable("PIP_CERT", Holds.BUNDLE, "pip"),
     Variable("CARGO_HTTP_CAINFO", Holds.BUNDLE, "cargo"),
     Variable("HTTPLIB2_CA_CERTS", Holds.BUNDLE, "httplib2"),
+    Variable(
+        "npm_config_cafile",
+        Holds.BUNDLE,
+        "npm, above NODE_EXTRA_CA_CERTS where its settings name roots",
+    ),
+    Variable("PERL_LWP_SSL_CA_FILE", Holds.BUNDLE, "Perl's LWP"),
     Variable("WEBSOCKET_CLIENT_CA_BUNDLE", Holds.BUNDLE, "websocket-client"),
     Variable("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", Holds.BUNDLE, "gcloud", only_where_set=True),
     Variable("NIX_SSL_CERT_FILE", Holds.BUNDLE, "Nix's programs", only_where_set=True),
@@ -78,8 +85,9 @@ OUTRANKING = (
     "npm_config_proxy",
     "npm_config_https_proxy",
     "npm_config_noproxy",
+    "npm_config_cafile",
 )
-"""Rank above the proxy variables and would lead past us: taken out, in whatever case they are written."""
+"""Rank above ours and would lead past us, or away from our CA: taken out, in whatever case they are written."""
 
 
 def rows(environ: Collection[str]) -> Iterator[Variable]:

@@ -172,7 +172,11 @@ class Exchanges:
 
     def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
         """Let what stands on an exchange stand alone, before that is written anew."""
-        for other, value in self._values.standing_on(transaction, run, seq):
+        try:
+            before = self._values.find(transaction, run, seq)
+        except BadRecord:  # what stood on it is lost with it
+            return
+        for other, value in self._values.standing_on(transaction, run, seq, before):
             self._values.put(transaction, run, other, bodies.pack(value))
 
     def find(self, info: RunInfo, seq: int) -> Exchange | None:

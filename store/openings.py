@@ -115,22 +115,21 @@ def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[in
 def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
     values = Values(database)
     runs = list(_users(database, transaction, name))
-    left = [
-        (run, seq, value)
-        for run in runs
-        for seq, value in values.standing_on(transaction, run, name)
-    ]
-    for run in runs:
-        _delete_use(database, transaction, run, name)
+    try:
+        before = values.find(transaction, 0, name)
+    except BadRecord:  # what stood on it is lost with it
+        before = None
     values.delete_opening(transaction, name)
     opening: bytes | None = None
-    for run, seq, value in left:
-        author = b""
-        if opening is None:
-            opening, author = value, _AUTHOR
-            values.put_opening(transaction, name, bodies.pack(value))
-        _put_use(database, transaction, run, name, author)
-        values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
+    for run in runs:
+        _delete_use(database, transaction, run, name)
+        for seq, value in values.standing_on(transaction, run, name, before):
+            author = b""
+            if opening is None:
+                opening, author = value, _AUTHOR
+                values.put_opening(transaction, name, bodies.pack(value))
+            _put_use(database, transaction, run, name, author)
+            values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
 
 
 def _put_use(

@@ -192,7 +192,8 @@ def test_every_state_of_a_client_and_a_run_is_documented() -> None:
     known = code(COMMANDS)
     assert {status.value for status in doctor.Status} <= known
     assert {status.value for status in RunStatus} <= known
-    assert {field.name for field in fields(doctor.Finding)} <= known
+    assert {field.name for field in (*fields(doctor.Finding), *fields(doctor.Cell))} <= known
+    assert {answer.value for answer in doctor.Answer} <= known
 
 
 # ---- JSON --------------------------------------------------------------------------------------------

@@ -141,6 +141,13 @@ class Kit:
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
 
+    def open_to_others(self) -> None:
+        """Let a command that runs as somebody else use it. Who may enter is up to whoever hands the folder on."""
+        self.folder.chmod(0o755)
+        self._notes.chmod(0o777)
+        for path in (self._tape, *self._tape.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
     def report(self, command: Sequence[str]) -> Report:
         """Read what was told, once the command has ended."""
         return read_report(self._notes, os.path.basename(command[0]))

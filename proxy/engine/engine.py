@@ -165,6 +165,10 @@ class Engine:
         host, port = self._took(server)
         return Listen(host, port)
 
+    def watch(self, onlooker: object) -> None:
+        """Have an addon look on, after all others."""
+        self._master.addons.add(onlooker)
+
     @property
     def listening(self) -> bool:
         """Whether requests are taken."""

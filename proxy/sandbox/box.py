@@ -151,6 +151,11 @@ class Box:
         await asyncio.to_thread(self._process.wait)
         return int(message.data["ended"])
 
+    def signal(self, number: int) -> None:
+        """Send the command's process group a signal. Raises: ProcessLookupError."""
+        if self.pid is not None:
+            os.killpg(self.pid, number)
+
     def close(self) -> None:
         """End whatever is left of it."""
         if self._channel is not None:
@@ -164,8 +169,9 @@ class Box:
 
         Raises: EngineError, where it says that it cannot, or nothing.
         """
+        assert self._channel is not None
         try:
-            message = await asyncio.wait_for(self._receive(), patience_s)
+            message = await asyncio.wait_for(hear(self._channel), patience_s)
         except TimeoutError:
             message = None
         if message is None:
@@ -188,20 +194,21 @@ class Box:
             )
         return message
 
-    async def _receive(self) -> Message | None:
-        assert self._channel is not None
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        descriptor = self._channel.socket.fileno()
-        loop.add_reader(descriptor, ready.set)
-        try:
-            while True:
-                try:
-                    return self._channel.receive()
-                except BlockingIOError:
-                    await ready.wait()
-                    ready.clear()
-                except ConnectionResetError:
-                    return None
-        finally:
-            loop.remove_reader(descriptor)
+
+async def hear(channel: Channel) -> Message | None:
+    """Wait for one message; None when the other end is gone. On a socket that does not block."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    descriptor = channel.socket.fileno()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        while True:
+            try:
+                return channel.receive()
+            except BlockingIOError:
+                await ready.wait()
+                ready.clear()
+            except ConnectionResetError:
+                return None
+    finally:
+        loop.remove_reader(descriptor)

@@ -29,7 +29,7 @@ from .mounts import SHARED_MEMORY
 RESOLVER = "127.0.0.53"
 """Any address would do: all lead to the proxy's answers."""
 _RESOLV_CONF = f"nameserver {RESOLVER}\noptions timeout:2 attempts:2\n"
-_ROOTS = (
+ROOTS = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -238,7 +238,7 @@ def _sockets_in(folder: Path, *, deep: bool = True) -> list[Path]:
 
 
 def _system_roots(hidden: list[Path]) -> list[str]:
-    real = (Path(path).resolve() for path in _ROOTS if Path(path).is_file())
+    real = (Path(path).resolve() for path in ROOTS if Path(path).is_file())
     return list(dict.fromkeys(str(path) for path in real if not _below(path, hidden)))
 
 

@@ -61,6 +61,11 @@ def drop_capabilities() -> None:
             break
         if has:  # bubblewrap has dropped them, and the right to drop any
             _check(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "PR_CAPBSET_DROP")
+    drop_capabilities_in_force()
+
+
+def drop_capabilities_in_force() -> None:
+    """Give up every capability, without the right to lower what a program executed by root may have again."""
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     _check(_libc.capset(header, struct.pack("=6I", 0, 0, 0, 0, 0, 0)), "capset")
 

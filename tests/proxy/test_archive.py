@@ -9,20 +9,25 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from mitmproxy.connection import Client, ConnectionState
 
 import playhead
 from playhead import PlayheadError
+from playhead.addons.session import Session
+from playhead.addons.sessions import Sessions
+from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
+from playhead.proxy.recall import recall_run
+from playhead.proxy.tapes import redactor_of
 from playhead.store import RunOpen, Store, find_key
 from playhead.store.archive import schema
 from playhead.store.archive.place import Place
@@ -30,6 +35,7 @@ from playhead.store.archive.writing import GoWriter
 from playhead.store.database import Database
 from playhead.store.layout import pair_key
 from playhead.store.writer import Writer
+from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
 
@@ -192,6 +198,8 @@ async def _record_marked(store: Store) -> None:
 
 
 def _rows(store: Path, folder: str) -> list[dict[str, object]]:
+    import polars  # here: every process that runs tests collects this file
+
     rows = polars.read_parquet(attic(store) / folder / "*.parquet").to_dicts()
     return list(rows)
 
@@ -373,6 +381,44 @@ def test_a_replay_recalls_its_tape(store: Path) -> None:
         }
 
 
+async def test_a_tape_that_is_asked_for_later_is_recalled(store: Path) -> None:
+    """By the proxy that plays it, for its first client; and it is said why, where that cannot be."""
+    done(store, "archive")
+    (events,) = (attic(store) / "events").iterdir()
+    config = Config(store=store, mode=Mode.PLAYBACK)
+    with Store.open(store) as opened:
+        sessions = Sessions(
+            opened,
+            config,
+            lambda _: redactor_of(config),
+            NOBODY,
+            recall=partial(recall_run, opened),
+        )
+        events.rename(events.with_suffix(".lost"))
+        told = await sessions.assign(_client(40000), ("day", "x"))
+        assert isinstance(told, Session)
+        assert "archived and cannot be recalled: events/" in told.problem
+        events.with_suffix(".lost").rename(events)
+        playing = await asyncio.gather(
+            *(sessions.assign(_client(port), ("night", "x")) for port in (40001, 40002))
+        )
+        for session in playing:
+            assert isinstance(session, Session)
+            assert session.problem == ""
+            assert session.tape is not None
+            assert opened.seqs(session.tape) == [1, 3, 4]
+        await sessions.close("done")
+
+
+def _client(port: int) -> Client:
+    return Client(
+        peername=(f"127.0.0.{port % 100 + 1}", port),
+        sockname=("127.0.0.1", 8080),
+        timestamp_start=1.0,
+        state=ConnectionState.OPEN,
+    )
+
+
 def test_an_archive_that_lacks_an_exchange_is_refused(store: Path) -> None:
     """Its files are sound, and what they hold is not all of the run."""
     done(store, "archive")
@@ -545,6 +591,8 @@ def test_others_read_it_as_the_documentation_says(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB and Polars, without us: each query of the page."""
+    import duckdb
+
     done(store, "archive", archive="archive")
     monkeypatch.chdir(store.parent)
     found = []
@@ -553,7 +601,7 @@ def test_others_read_it_as_the_documentation_says(
             if kind == "sql":
                 found.append(connection.execute(text).fetchall())
             else:
-                names: dict[str, polars.DataFrame] = {}
+                names: dict[str, Any] = {}
                 exec(text, names)
                 found.append(names["slowest"].rows())
     asked = "https://api.test/v1/refunds"

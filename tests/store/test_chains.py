@@ -338,6 +338,22 @@ def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> Non
         assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
 
 
+def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_dir: Path) -> None:
+    """An archive that fails in the middle of a recall, and then does not: what had been there is gone."""
+    exchanges = talk("a", 80)
+    with Store.open(store_dir) as store:
+        run = record(store, "a", exchanges)
+        archive(store, run)
+        for end in (70, 80):
+            with store.take_in() as intake:
+                number = intake.begin_again(store.get_run("a"))
+                for exchange in exchanges[:end]:
+                    intake.save(number, replace(make_record(exchange), outcome=None))
+                if end == 80:
+                    intake.publish_again(run, 5)
+        assert list(store.exchanges(store.get_run("a"))) == exchanges
+
+
 # ---- damage ------------------------------------------------------------------------------------
 
 

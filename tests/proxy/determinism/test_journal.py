@@ -1,7 +1,7 @@
 """The journal on its way through the store."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from struct import pack, unpack_from
 from typing import Any
@@ -59,19 +59,22 @@ def test_an_intake_gives_each_record_once_and_none_half_written(tmp_path: Path) 
     assert taken(intake.take_rest()) == []
 
 
-BAD: dict[str, list[dict[str, Any]]] = {
-    "another folder": list(cut("../x", A)),
-    "no name": [{"looks": b"abc"}],
-    "text": [{"process": "0", "looks": "abc"}],
-    "not packed": [{"process": "0", "looks": b"abc"}],
-    "cut off": [{**row, "looks": row["looks"][:-3]} for row in cut("0", A)],
-    "a part cut off": [*cut("0", A), *({**row, "looks": row["looks"][:-3]} for row in cut("0", A))],
-    "a lane cut off": list(cut("0", A[:-1])),
-    "a lane of nothing": list(cut("0", pack("<II", 0, 0) + A)),
-    "a head cut off": list(cut("0", A + A[:5])),
-    "more than there is": list(cut("0", pack("<II", 2**32 - 1, 2**32 - 1) + A)),
-    "a bomb": list(cut("0", bytes(65 << 20))),
-    "a bomb in parts": [*cut("0", A), *cut("0", bytes(64 << 20))],
+BAD: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "another folder": lambda: list(cut("../x", A)),
+    "no name": lambda: [{"looks": b"abc"}],
+    "text": lambda: [{"process": "0", "looks": "abc"}],
+    "not packed": lambda: [{"process": "0", "looks": b"abc"}],
+    "cut off": lambda: [{**row, "looks": row["looks"][:-3]} for row in cut("0", A)],
+    "a part cut off": lambda: [
+        *cut("0", A),
+        *({**row, "looks": row["looks"][:-3]} for row in cut("0", A)),
+    ],
+    "a lane cut off": lambda: list(cut("0", A[:-1])),
+    "a lane of nothing": lambda: list(cut("0", pack("<II", 0, 0) + A)),
+    "a head cut off": lambda: list(cut("0", A + A[:5])),
+    "more than there is": lambda: list(cut("0", pack("<II", 2**32 - 1, 2**32 - 1) + A)),
+    "a bomb": lambda: list(cut("0", bytes(65 << 20))),
+    "a bomb in parts": lambda: [*cut("0", A), *cut("0", bytes(64 << 20))],
 }
 
 
@@ -79,5 +82,5 @@ BAD: dict[str, list[dict[str, Any]]] = {
 def test_a_journal_that_is_none_is_refused(tmp_path: Path, case: str) -> None:
     """Tapes come from elsewhere too; nothing is written outside the folder."""
     with pytest.raises(BadRecord):
-        write_journals(BAD[case], tmp_path)
+        write_journals(BAD[case](), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -153,7 +153,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("more", [(), ("--sandbox", "strict")])
 def test_a_replay_sees_its_folder_and_the_system(place: Path, more: tuple[str, ...]) -> None:
     """What it writes in its folder stays, elsewhere nothing does; the receipt tells what was seen."""
-    flags = (
+    flags: tuple[str | Path, ...] = (
         "--store",
         place / "store",
         "--receipt",

@@ -22,14 +22,14 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import hooks, jobs, lanes, notes, processes, proxy
+    from . import hooks, jobs, lanes, notes, processes, proxy, roots, tunnel
 
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
     parts = []
     if os.environ.get("PLAYHEAD_CLOCK", "off") != "off":
-        from . import clock
+        from . import clock, deadlines
 
-        parts.append(clock)
+        parts += [deadlines, clock]
     if os.environ.get("PLAYHEAD_SEED"):
         from . import entropy
 
@@ -38,7 +38,7 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
-    for part in [lanes, jobs, *parts, processes, proxy]:
+    for part in [lanes, jobs, *parts, processes, proxy, tunnel, roots]:
         try:
             part.start()
         except Exception as error:
