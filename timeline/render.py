@@ -436,6 +436,11 @@ def _determinism(told: Mapping[str, Any] | None) -> list[str]:
     lines += _rows("determinism is not whole", [missing] if missing else [])
     lines += _rows("without the preload", told["uncovered"])
     lines += _rows("looked at the clock more often than recorded", told["exhausted"])
+    lines += _rows(
+        "drew randomness of their own, as they may speak TLS", told.get("kernel_randomness", ())
+    )
+    if told.get("libc") and told["uncovered"]:
+        lines += _rows("programs other than Python and Node are not covered", [told["libc"]])
     return lines + _rows("failed in the preload", told["problems"])
 
 

@@ -20,6 +20,7 @@ from ...tape.codec import BadRecord
 from ...tape.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
+from .library import NoLibrary, get_library
 from .report import Report, read_lanes, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
@@ -39,6 +40,8 @@ class Basis:
     hash_seed: str
     """Of Python, decimal."""
     start_ns: int
+    libc: bool = False
+    """Whether programs that are linked with a C library are covered."""
 
 
 class Kit:
@@ -53,6 +56,9 @@ class Kit:
         self.short_sleeps = short_sleeps
         self.missing = ""
         """What was asked for and is not there; a text for people."""
+        self.no_library = ""
+        """Why programs that are linked with a C library are not covered; a text for people, empty where they are."""
+        self._library = self._find_library(recorded)
         self._recorded = recorded
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
         self._notes = self.folder / "notes"
@@ -60,6 +66,18 @@ class Kit:
         self._notes.mkdir()
         self._tape.mkdir()
         self._intake = Intake(self._notes, partial(read_lanes, self._notes))
+
+    def _find_library(self, recorded: bool) -> Path | None:
+        if recorded and not self.basis.libc:
+            self.no_library = "the recording was made without"
+            return None
+        try:
+            found = get_library()
+        except NoLibrary as error:
+            self.no_library = str(error)
+            return None
+        self.basis = replace(self.basis, libc=True)
+        return found
 
     @classmethod
     def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
@@ -137,6 +155,10 @@ class Kit:
         made["PYTHONPATH"] = os.pathsep.join(paths)
         require = f'--require "{_NODE}"'
         made["NODE_OPTIONS"] = " ".join([*filter(None, [environ.get("NODE_OPTIONS")]), require])
+        if self._library is not None:
+            made["PLAYHEAD_LIBRARY"] = str(self._library)
+            preloads = [made["PLAYHEAD_LIBRARY"], *filter(None, [environ.get("LD_PRELOAD")])]
+            made["LD_PRELOAD"] = ":".join(preloads)
         # For children that are given other variables.
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
@@ -185,7 +207,7 @@ def _basis(row: Any) -> Basis:
             "hash_seed": str(hash_seed),
             "start_ns": int(start_ns),
         }:
-            return Basis(level, seed, hash_seed, start_ns)
+            return Basis(level, seed, hash_seed, start_ns, row.get("libc") is True)
     raise BadRecord("not what a recording was made with")
 
 
@@ -215,11 +237,17 @@ def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
 
 def _noted(kit: Kit, report: Report, missing: str) -> Event:
     sleeps = "short" if kit.short_sleeps else "real"
-    told = _told(kit.basis.level, missing, sleeps, report)
+    told = _told(kit.basis.level, missing, sleeps, report) | {"libc": kit.no_library}
     data: dict[str, Any] = {"determinism": told, "basis": asdict(kit.basis)}
     return Event(EventKind.NOTED, time.time_ns(), data)
 
 
 def _told(level: str, missing: str, sleeps: str, report: Report) -> dict[str, Any]:
     """Give it as receipts have it."""
-    return {"level": level, "missing": missing, "sleeps": sleeps, **report.to_json()}
+    return {
+        "level": level,
+        "missing": missing,
+        "sleeps": sleeps,
+        "libc": "",
+        **report.to_json(),
+    }

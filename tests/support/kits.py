@@ -6,9 +6,11 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from playhead.proxy.determinism.journal import write_journals
 from playhead.proxy.determinism.kit import Kit
+from playhead.proxy.determinism.library import NoLibrary, get_library
 
 
 @dataclass
@@ -48,9 +50,14 @@ def run(kit: Kit, python: str, *arguments: str | Path, **environ: str) -> Ran:
         kit.close()
 
 
-def new_kit() -> Kit:
-    """A kit for a recording."""
-    kit = Kit.for_recording("full", {})
+def new_kit(*, libc: bool = False) -> Kit:
+    """A kit for a recording.
+
+    libc: with the library for programs that are neither Python nor Node, where it can be compiled.
+    """
+    wanted = None if libc else NoLibrary("not wanted here")
+    with patch("playhead.proxy.determinism.kit.get_library", side_effect=wanted, wraps=get_library):
+        kit = Kit.for_recording("full", {})
     assert kit is not None
     return kit
 

@@ -22,12 +22,13 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import hooks, jobs, lanes, notes, processes, proxy, roots, tunnel
+    from . import clock, hooks, jobs, lanes, notes, processes, proxy, roots, tunnel
 
+    clock.find_real()
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
     parts = []
     if os.environ.get("PLAYHEAD_CLOCK", "off") != "off":
-        from . import clock, deadlines
+        from . import deadlines
 
         parts += [deadlines, clock]
     if os.environ.get("PLAYHEAD_SEED"):

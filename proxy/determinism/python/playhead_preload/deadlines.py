@@ -5,17 +5,20 @@ By the clock of the tape they would be over before they began, or never.
 
 import time
 
-from . import hooks
+from . import clock, hooks
 from .replaced import Replaced
 
 _MODULES = ("grpc._channel", "grpc._common", "grpc._utilities", "grpc._server", "grpc.aio._utils")
-_real = getattr(time.time, "__wrapped__", time.time)
+
+
+def _seconds():
+    return clock.real_ns() / 1e9
 
 
 class _RealTime:
     """The module `time`, whose clock is the real one."""
 
-    time = Replaced(_real, _real)
+    time = Replaced(_seconds, getattr(time.time, "__wrapped__", time.time))
 
     def __getattr__(self, name):
         return getattr(time, name)
