@@ -64,6 +64,8 @@ def test_each_replay_asks_the_same_byte_for_byte(runs: list[Ran]) -> None:
     """The logs of all requests are equal; without the clock each would hold another time, and other lots."""
     recorded, *replayed = runs
     assert recorded.done.returncode == 0, recorded.done.stderr
+    assert recorded.log.count(b"/chat/completions") > recorded.log.count(b"POST http") / 2
+    assert recorded.receipt["requests"] == 7
     for one in replayed:
         assert one.done.returncode == 0, one.done.stderr
         assert one.log == recorded.log

@@ -74,7 +74,7 @@ def _main(log: Path) -> None:
     hooks = {"request": [note]}
     with (
         httpx.Client(event_hooks=hooks) as client,
-        OpenAI(timeout=30, http_client=client) as model,
+        OpenAI(timeout=30, http_client=client) as model,  # type: ignore[arg-type]  # takes it, and says httpx2
         httpx.Client(base_url=os.environ["PAYMENTS_URL"], event_hooks=hooks) as payments,
     ):
         words = f"It is {time.ctime()}; ticket {random.randrange(10**9)}. {COMPLAINT}"
