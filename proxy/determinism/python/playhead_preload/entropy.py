@@ -24,7 +24,9 @@ def start():
 
 
 def _stream(size, *key):
-    text = "\n".join(map(str, (notes.lane(), *key))).encode("utf-8", "surrogatepass")
+    # A job of a pool of processes stands for itself.
+    process = "" if any(str(part).startswith("pool ") for part in key) else notes.lane()
+    text = "\n".join(map(str, (process, *key))).encode("utf-8", "surrogatepass")
     inner = blake2b(text, key=_SEED, digest_size=64).digest()
     blocks = []
     for number in range((size + 63) // 64):
