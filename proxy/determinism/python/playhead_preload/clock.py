@@ -112,8 +112,9 @@ class _Reader:
         if values is None:
             text = lanes.text(lane)
             if text.startswith("pool ") and not self._pools_read:
-                self._pools_read = True
+                # Threads that come here at the same time each read it: that is harmless, and locks in signals are not.
                 self._load("pools")
+                self._pools_read = True
             values = self._values[lane] = self._values.pop(text, iter(()))
         found = next(values, None)
         if found is not None:
