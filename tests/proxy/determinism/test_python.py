@@ -161,6 +161,22 @@ def test_a_seed_of_the_program_is_obeyed() -> None:
     assert run(new_kit(), sys.executable, *program).out == plain.stdout
 
 
+def test_libraries_that_make_keys_get_the_kernels_randomness(tmp_path: Path) -> None:
+    """Two signatures with one nonce give the key away; what others ask for comes again."""
+    (tmp_path / "ecdsa.py").write_text(
+        "import os, secrets\ndef nonces(): return os.urandom(8), secrets.token_bytes(8)\n"
+    )
+    program = script(
+        "import ecdsa, json, os; print(json.dumps([os.urandom(8).hex(), *[one.hex() for one in ecdsa.nonces()]]))"
+    )
+    kit = new_kit()
+    first, second = (
+        run(made, sys.executable, *program, PYTHONPATH=str(tmp_path)).said
+        for made in (kit, again(kit, []))
+    )
+    assert [one == other for one, other in zip(first, second, strict=True)] == [True, False, False]
+
+
 def test_the_types_stay_what_they_are() -> None:
     """Pickles, subclasses, error texts and `is` see no difference."""
     program = script(
