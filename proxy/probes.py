@@ -367,7 +367,14 @@ _CLIENTS = (
         by_name=True,
         if_bypassed=f"Set HTTPS_PROXY. {_GO_LOOPBACK}",
     ),
-    _Client("ruby", "ruby", arguments=("-e", _RUBY), clock=PRINTED),
+    _Client(
+        "ruby",
+        "ruby",
+        arguments=("-e", _RUBY),
+        clock=PRINTED,
+        by_name=True,
+        if_bypassed="Set http_proxy, which Net::HTTP reads in lower case alone. It sends no loopback address to a proxy.",
+    ),
     _Client(
         "php streams",
         "php",

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..ca import BUNDLE_FILE, CERTIFICATE_FILE
 from ..determinism import Kit
 from ..sandbox.hiding import ROOTS
-from ..trust import environment
+from ..trust import removed, variables
 from . import profile
 
 PRELOADS = Path(profile.__file__).resolve().parents[1] / "determinism"
@@ -29,12 +29,10 @@ def agent_variables(
     given: those that somebody asked for.
     certificates: folder as `share_certificates` made it.
     """
-    base = {**image, **given}
-    # The image's home folder is no folder of this machine.
-    homeless = {name: value for name, value in base.items() if name not in ("HOME", "WGETRC")}
-    made = environment(homeless, proxy_url=url, public_dir=certificates)
-    for file in certificates.iterdir():
-        file.chmod(0o644)  # of another user than ours, and with no line of anybody's own
+    theirs = {**image, **given}
+    ours = variables(theirs, proxy_url=url, public_dir=certificates, seen_at=certificates)
+    # Docker can set variables of an image to nothing, but not take them away.
+    made = theirs | {name: "" for name in removed(theirs) if name in theirs} | ours
     if kit is not None:
         made = kit.variables(made)
     return {name: value for name, value in made.items() if image.get(name) != value}
@@ -46,6 +44,7 @@ def share_certificates(public: Path, folder: Path) -> Path:
     folder.chmod(0o755)
     for name in (BUNDLE_FILE, CERTIFICATE_FILE):
         shutil.copyfile(public / name, folder / name)
+        (folder / name).chmod(0o644)
     return folder
 
 

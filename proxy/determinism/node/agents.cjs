@@ -1,5 +1,5 @@
-// Node's `http` and `https` follow no proxy variables before version 24; with this the connections of their agents go
-// through the proxy, also of agents that the program makes. Agents that make connections in a way of their own, as
+// Node's `http` and `https` follow no proxy variables before version 24, and after that only by their global agents; with
+// this the connections of all agents go through the proxy. Agents that make connections in a way of their own, as
 // those of proxies do, are left alone.
 'use strict';
 
@@ -12,7 +12,8 @@ function lead(prototype, secure) {
   prototype.createConnection = function createConnection(...words) {
     const [options, callback] = words;
     const { host, port, socketPath, socket } = options || {};
-    if (socketPath || socket || !host || typeof callback !== 'function' || tunnel.isProxy(host, port)) {
+    const led = this && this.options && this.options.proxyEnv; // by Node itself
+    if (led || socketPath || socket || !host || typeof callback !== 'function' || tunnel.isProxy(host, port)) {
       return real.apply(this, words);
     }
     tunnel.open(host, port, (error, opened) => {
@@ -24,8 +25,7 @@ function lead(prototype, secure) {
 }
 
 exports.start = () => {
-  const known = process.allowedNodeEnvironmentFlags.has('--use-env-proxy');
-  if (known || !process.env.HTTPS_PROXY) return;
+  if (!process.env.HTTPS_PROXY) return;
   lead(http.Agent.prototype, false);
   lead(https.Agent.prototype, true);
 };

@@ -19,6 +19,8 @@ from playhead.proxy.ca import CertificateAuthority, certificate_store, open_ca
 from playhead.proxy.trust import environment
 from playhead.tests.support.kits import Ran, new_kit, run
 
+_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
 
 @dataclass
 class Proxy:
@@ -27,7 +29,8 @@ class Proxy:
     ca: CertificateAuthority
     chain: Path
     asked: list[tuple[str, str, str]] = field(default_factory=list)
-    """What a tunnel was asked for with which credentials, and the first line that came through it."""
+    """What a tunnel was asked for with which credentials, and the first line that came through it. Plain requests
+    to the proxy, as newer versions of Node send them, are told as if they had come through one."""
 
     def __post_init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -55,13 +58,19 @@ class Proxy:
     def _serve(self, sock: socket.socket) -> None:
         head = _head(sock).split("\r\n")
         credentials = [line.split()[-1] for line in head if line.lower().startswith("proxy-auth")]
+        if not head[0].startswith("CONNECT"):
+            target = head[0].split()[1].removeprefix("http://").partition("/")
+            line = head[0].replace(f"http://{target[0]}", "")
+            self.asked.append((f"CONNECT {target[0]} HTTP/1.1", "".join(credentials), line))
+            sock.sendall(_ANSWER)
+            return
         sock.sendall(b"HTTP/1.1 200 Connected\r\nX-Said: 1\r\n\r\n")
         first = sock.recv(1, socket.MSG_PEEK)
         if first == b"\x16":
             sock = self._tls.wrap_socket(sock, server_side=True)
         asked = _head(sock).split("\r\n")
         self.asked.append((head[0], "".join(credentials), asked[0]))
-        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        sock.sendall(_ANSWER)
         sock.close()
 
     def ask(self, program: str, *arguments: str) -> Ran:

@@ -29,15 +29,7 @@ def _fake(folder: Path, code: str) -> str:
 
 
 def _replay(store: Path, path: str, *flags: str) -> list[str]:
-    given: tuple[str | Path, ...] = (
-        "replay",
-        "tape",
-        "--store",
-        store,
-        "--sandbox",
-        "docker",
-        *flags,
-    )
+    given = ["replay", "tape", "--store", str(store), "--sandbox", "docker", *flags]
     done = playhead(*given, "--", "true", env={"PATH": path})
     assert (done.returncode, done.stdout) == (125, "")
     assert "Traceback" not in done.stderr
