@@ -248,6 +248,21 @@ def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
             store.events(run)
 
 
+def test_an_open_run_whose_log_ends_in_damage_keeps_nobody_out(tmp_path: Path) -> None:
+    """Nothing can be put behind it: it is shown as ended, and the store opens for the others."""
+    folder = tmp_path / "store"
+    with Store.open(folder, key=KEY) as store:
+        plant(store, "bad", seal=False)
+    with Rows(folder, "events") as found:
+        key = max(found)
+        found[key] = found[key][:-1] + bytes((found[key][-1] ^ 1,))
+    for _ in range(2):
+        with Store.open(folder, key=KEY) as store:
+            plant(store, "good")
+    with Store.open(folder, readonly=True, key=KEY) as store:
+        assert [one.status for one in store.runs()] == ["recovered", "sealed", "sealed"]
+
+
 @pytest.mark.parametrize("table", ["runs", "names", "raws", "origins", "messages"])
 def test_any_other_row_that_was_changed_is_named(copy: Path, table: str) -> None:
     """By its table, and never as a traceback."""
