@@ -4,6 +4,7 @@ import time
 
 from ..config import Config
 from ..store import RunInfo, Store
+from ..store.pages import check_pages
 from ..tape.canonical import compile_rules
 from ..tape.index import Entry, index_digest, index_entry, reclassify
 from ..tape.model import Exchange
@@ -17,10 +18,12 @@ from .tapes import redactor_of
 
 
 def verify_runs(config: Config, run: str | None) -> list[Verified]:
-    """Check the log, the exchanges and the bodies of a run, or of all.
+    """Check the log, the exchanges and the bodies of a run, or of all; before that the pages of the file they lie in.
 
-    Raises: UnknownRun, LogCorrupt for the list of runs itself.
+    Raises: StoreError for a damaged file; UnknownRun, LogCorrupt for the list of runs itself.
     """
+    if unread := check_pages(config.store):
+        say(f"playhead: the file's pages are not looked at: {unread}")
     if run is not None:
         bring_back(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:

@@ -15,6 +15,14 @@ from playhead.tests.support.divergences import DIVERGENCES
 # The many processes that tests start would each compile all they import: half of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# A hundred and fifty roots cost every client 25 ms each time it reads them, and every store more. One stands for
+# them, unless everything is counted; its key is gone. What is done with the system's own: proxy/test_roots.py.
+_ROOTS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO")
+if not os.environ.get("PLAYHEAD_FULL"):
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "one_root.pem")
+    for name in _ROOTS:
+        os.environ.pop(name, None)
+
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
 settings.register_profile("reduced", max_examples=25, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)

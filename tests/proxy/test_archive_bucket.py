@@ -9,12 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
-from moto.server import ThreadedMotoServer
-from pyarrow import fs
 
 from playhead import PlayheadError
 from playhead.config.archive_place import parse_archive
@@ -37,6 +33,10 @@ CREDENTIALS = {
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of S3's interface, on loopback."""
+    from moto.server import (
+        ThreadedMotoServer,
+    )  # here: every process that runs tests collects this file
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -49,6 +49,8 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     """A bucket of its own, with credentials in the environment."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
+    from pyarrow import fs
+
     system = _system(endpoint)
     name = f"b{abs(hash(request.node.nodeid))}"
     system.create_dir(name)
@@ -56,6 +58,8 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 
 def _system(endpoint: str) -> Any:
+    from pyarrow import fs
+
     return fs.S3FileSystem(
         endpoint_override=endpoint, scheme="http", allow_bucket_creation=True, region="us-east-1"
     )
@@ -96,6 +100,9 @@ def everything(path: Path, name: str) -> tuple[Any, ...]:
 
 def query(bucket: Any, folder: str, sql: str) -> list[tuple[Any, ...]]:
     """Ask DuckDB about the files of a folder."""
+    import duckdb
+    from pyarrow import dataset as ds
+
     found = ds.dataset(f"fleet/{folder}", filesystem=bucket, format="parquet")
     with duckdb.connect() as connection:
         return connection.register("found", found).execute(sql).fetchall()
@@ -103,6 +110,8 @@ def query(bucket: Any, folder: str, sql: str) -> list[tuple[Any, ...]]:
 
 def test_a_bucket_is_as_good_as_a_folder(tmp_path: Path, endpoint: str, bucket: Any) -> None:
     """Out and back byte for byte; and erased, nothing is left in it."""
+    from pyarrow import fs
+
     path = record(tmp_path)
     before = {name: everything(path, name) for name in RUNS}
     config = configure(tmp_path, endpoint, bucket)
