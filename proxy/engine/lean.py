@@ -9,6 +9,8 @@
 6. `expected_http_body_size` asks a message for its fields one by one, five times a request.
 7. `Layer.handle_event` asks at each command whether it is to be logged, and drives generators by calls; a loop over
    one is run without.
+8. Hooks and replies look each time whether their class is a dataclass, which every one of them is.
+9. A flow has an id from the system's randomness, by which nobody here looks for it; ours are counted.
 
 Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/test_lean.py, which compares
 each with its twin.
@@ -20,7 +22,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from mitmproxy import connection, http, optmanager
+from mitmproxy import connection, flow, hooks, http, optmanager
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, context, events, layer
 
@@ -168,6 +170,22 @@ def _until_waiting(
         yield command
 
 
+def make(kind: type, *_: object, **__: object) -> Any:
+    """Give a hook or a reply that is still to be filled."""
+    return object.__new__(kind)
+
+
+class Numbers:
+    """Stands where a module of ids was."""
+
+    _count = itertools.count(1)
+
+    @classmethod
+    def uuid4(cls) -> int:
+        """Give an id that no other flow of this process has."""
+        return next(cls._count)
+
+
 def install() -> None:
     """Put the twins in place, for the whole process."""
     twins: tuple[tuple[type, str, object], ...] = (
@@ -179,7 +197,11 @@ def install() -> None:
         (connection.Connection, "__eq__", is_same),
         (optmanager._Option, "current", current),
         (layer.Layer, "handle_event", handle_event),
+        (hooks.Hook, "__new__", staticmethod(make)),
+        (commands.StartHook, "__new__", staticmethod(make)),
+        (events.CommandCompleted, "__new__", staticmethod(make)),
     )
     http1.expected_http_body_size = body_size
+    flow.uuid = Numbers  # type: ignore[attr-defined, assignment]
     for owner, name, twin in twins:
         setattr(owner, name, twin)

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mitmproxy import connection, hooks, http, options, optmanager
+from mitmproxy import connection, flow, hooks, http, options, optmanager
 from mitmproxy.coretypes import multidict
 from mitmproxy.net.http import http1
 from mitmproxy.net.http.http1 import read
@@ -29,12 +29,20 @@ _PLACES: tuple[tuple[type, str], ...] = (
     (connection.Connection, "__eq__"),
     (optmanager._Option, "current"),
     (layer.Layer, "handle_event"),
+    (hooks.Hook, "__new__"),
+    (commands.StartHook, "__new__"),
+    (events.CommandCompleted, "__new__"),
 )
 
 _ORIGINALS = """
+import inspect
 from mitmproxy import connection, http, optmanager
 from mitmproxy.net.http import http1
-from mitmproxy.proxy import context, layer
+from mitmproxy import flow, hooks
+from mitmproxy.proxy import commands, context, events, layer
+assert flow.uuid.__name__ == "uuid" and "str(uuid.uuid4())" in inspect.getsource(flow.Flow.__init__)
+made = (hooks.Hook, commands.StartHook, events.CommandCompleted)
+assert all("__new__" in kind.__dict__ for kind in made)
 assert layer.Layer.__dict__["handle_event"].__module__ == "mitmproxy.proxy.layer"
 assert http1.expected_http_body_size.__module__ == "mitmproxy.net.http.http1.read"
 assert "__eq__" in connection.Connection.__dict__ and "current" in optmanager._Option.__dict__
@@ -49,9 +57,9 @@ assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Contex
 def _put_back() -> Iterator[None]:
     """Leave mitmproxy as it was found, with the twins or without."""
     before = [(owner, name, owner.__dict__.get(name)) for owner, name in _PLACES]
-    size = http1.expected_http_body_size
+    size, ids = http1.expected_http_body_size, flow.uuid
     yield
-    http1.expected_http_body_size = size
+    http1.expected_http_body_size, flow.uuid = size, ids
     for owner, name, stock in before:
         if stock is None:
             if name in owner.__dict__:
@@ -307,6 +315,16 @@ def _stock_layer() -> type[layer.Layer]:
     return found
 
 
+def test_a_flow_is_told_from_every_other() -> None:
+    """Its id is its own, whether it is new or a copy."""
+    lean.install()
+    client = connection.Client(peername=("", 1), sockname=("", 2), timestamp_start=0.0)
+    one = http.HTTPFlow(client, connection.Server(address=None))
+    other = http.HTTPFlow(client, connection.Server(address=None))
+    one.request = http.Request.make("GET", "http://here/")
+    assert len({one.id, other.id, one.copy().id}) == 3
+
+
 def test_the_twins_take_the_places_they_name() -> None:
     """All of them; twice is once."""
     for _ in range(2):
@@ -320,8 +338,12 @@ def test_the_twins_take_the_places_they_name() -> None:
             lean.is_same,
             lean.current,
             lean.handle_event,
+            lean.make,
+            lean.make,
+            lean.make,
         ]
         assert http1.expected_http_body_size is lean.body_size
+        assert flow.uuid is lean.Numbers  # type: ignore[comparison-overlap]
 
 
 def test_mitmproxy_still_has_what_is_replaced_where_it_was() -> None:
