@@ -24,7 +24,7 @@ if not os.environ.get("PLAYHEAD_FULL"):
         os.environ.pop(name, None)
 
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
-settings.register_profile("reduced", max_examples=25, deadline=None)
+settings.register_profile("reduced", max_examples=10, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
 
