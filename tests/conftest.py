@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,11 @@ if not os.environ.get("PLAYHEAD_FULL"):
 settings.register_profile("reduced", max_examples=10, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests that were collected out of every collection of garbage to come."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
