@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +25,14 @@ if not os.environ.get("PLAYHEAD_FULL"):
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "one_root.pem")
 
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
-settings.register_profile("reduced", max_examples=25, deadline=None)
+settings.register_profile("reduced", max_examples=10, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests that were collected out of every collection of garbage to come."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -167,12 +167,18 @@ class Kit:
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
 
-    def open_to_others(self) -> None:
-        """Let a command that runs as somebody else use it. Who may enter is up to whoever hands the folder on."""
+    def serve_container(self) -> None:
+        """Be used by a command in a container: by somebody else, with a C library that may be no match for ours.
+
+        Who may enter the folder is up to whoever hands it on.
+        """
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
         for path in (self._tape, *self._tape.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
+        self._library = None
+        self.no_library = "not in containers, whose C library may be another"
+        self.basis = replace(self.basis, libc=False)
 
     def report(self, command: Sequence[str]) -> Report:
         """Read what was told, once the command has ended."""

@@ -141,9 +141,9 @@ class BesideBox:
             else:
                 path.unlink()
         certificates = share_certificates(self._public, self._agent / "ca")
-        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
         if self._kit is not None:
-            self._kit.open_to_others()
+            self._kit.serve_container()
+        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
         text = export({}, removed({}), Form.SH)
