@@ -162,7 +162,7 @@ class Exchanges:
             value = bodies.pack(place.stored.value)
         whole = self._blocks.put(transaction, run, prepared.lifted)
         self._values.put(transaction, *key, value if whole else bodies.pack(prepared.whole))
-        place.stored.written = whole
+        place.stored.written = whole  # what lies there otherwise is nobody's base
 
     def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
         """Say whether the base is there that an exchange is to stand on."""
