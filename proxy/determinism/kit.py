@@ -27,6 +27,7 @@ OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
 _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
+_BUN = _HERE / "bun" / "preload.mjs"
 _LESS = "{} was asked for, but the tape was recorded with {}"
 _NO_END = "the recording did not come to its end: its journal may lack the last looks"
 
@@ -155,6 +156,9 @@ class Kit:
         made["PYTHONPATH"] = os.pathsep.join(paths)
         require = f'--require "{_NODE}"'
         made["NODE_OPTIONS"] = " ".join([*filter(None, [environ.get("NODE_OPTIONS")]), require])
+        if " " not in str(_BUN):  # Bun knows no quotes
+            theirs = filter(None, [environ.get("BUN_OPTIONS")])
+            made["BUN_OPTIONS"] = " ".join([*theirs, f"--preload={_BUN}"])
         if self._library is not None:
             made["PLAYHEAD_LIBRARY"] = str(self._library)
             preloads = [made["PLAYHEAD_LIBRARY"], *filter(None, [environ.get("LD_PRELOAD")])]

@@ -453,9 +453,12 @@ def _furnish(folder: Path, uid: int) -> None:
         os.chown(folder / name, uid, uid)
     _mount(str(folder / "runtime"), folder / "again" / "runtime")
     _mount(str(folder / "ssh"), folder / "again" / "ssh")
+    (folder / "closed").mkdir(0o700)
+    (folder / "closed" / "proc").mkdir()
     # Somebody who is root in a namespace of his own alone may not have these.
     with contextlib.suppress(OSError):
-        _mount("proc", folder / "proc", "proc")
+        for place in ("proc", "closed/proc"):
+            _mount("proc", folder / place, "proc")
     with contextlib.suppress(OSError):
         _mount("mqueue", folder / "queues", "mqueue")
 
