@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -111,6 +112,7 @@ async def examine(
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
         kit = stack.enter_context(contextlib.closing(_kit(clocks)))
+        clocks = replace(clocks, no_library=kit.no_library)
         first = await trial.outside({number: outside[number] for number in here}, variables)
         wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
         more = await trial.outside(wanting, kit.variables(variables))
@@ -153,7 +155,8 @@ async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
 def _kit(clocks: doctor.Clocks) -> Kit:
     """Make what a replay of a recording without looks is made with: every look tells its beginning."""
     return Kit(
-        Basis(FULL, secrets.token_bytes(32), "1", int(clocks.virtual_s * 1e9)), recorded=True
+        Basis(FULL, secrets.token_bytes(32), "1", int(clocks.virtual_s * 1e9), libc=True),
+        recorded=True,
     )
 
 

@@ -114,6 +114,8 @@ class Clocks:
 
     virtual_s: float
     real_s: float
+    no_library: str = ""
+    """Why there is no preload for programs of most runtimes; empty where there is."""
 
 
 _UNKNOWN = Cell(Answer.UNKNOWN)
@@ -204,7 +206,8 @@ def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
     if _same(told_s, clocks.virtual_s):
         return Cell(Answer.YES)
     if _same(told_s, clocks.real_s):
-        return Cell(Answer.NO, "it tells the real time: no preload reaches it")
+        why = f" (for other than Python and Node: {clocks.no_library})" if clocks.no_library else ""
+        return Cell(Answer.NO, f"it tells the real time: no preload reaches it{why}")
     return Cell(Answer.UNKNOWN, f"it tells another time: {told_s:.0f} s since 1970")
 
 

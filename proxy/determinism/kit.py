@@ -20,7 +20,7 @@ from ...tape.codec import BadRecord
 from ...tape.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
-from .library import NoLibrary, get_library
+from .library import NoLibrary, place_library
 from .report import Report, read_lanes, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
@@ -58,26 +58,27 @@ class Kit:
         """What was asked for and is not there; a text for people."""
         self.no_library = ""
         """Why programs that are linked with a C library are not covered; a text for people, empty where they are."""
-        self._library = self._find_library(recorded)
         self._recorded = recorded
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
         self._notes = self.folder / "notes"
         self._tape = self.folder / "tape"
         self._notes.mkdir()
         self._tape.mkdir()
+        self._library = self._place_library()
         self._intake = Intake(self._notes, partial(read_lanes, self._notes))
 
-    def _find_library(self, recorded: bool) -> Path | None:
-        if recorded and not self.basis.libc:
+    def _place_library(self) -> Path | None:
+        """Put the library where the command sees it, which may not see the user's cache."""
+        if self._recorded and not self.basis.libc:
             self.no_library = "the recording was made without"
             return None
         try:
-            found = get_library()
+            placed = place_library(self.folder)
         except NoLibrary as error:
             self.no_library = str(error)
             return None
         self.basis = replace(self.basis, libc=True)
-        return found
+        return placed
 
     @classmethod
     def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
@@ -167,6 +168,8 @@ class Kit:
         """Let a command that runs as somebody else use it. Who may enter is up to whoever hands the folder on."""
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
+        if self._library is not None:
+            self._library.chmod(0o555)
         for path in (self._tape, *self._tape.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
 

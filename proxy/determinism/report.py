@@ -56,7 +56,7 @@ def read_report(folder: Path, program: str) -> Report:
     program: name of the command's program, which is the first process.
     """
     report = Report(started={"0": program})
-    hosted = set()
+    gone = set()
     for path in sorted(folder.glob("*.notes")):
         lane = path.name.removesuffix(".notes")
         for word, *told in _lines(path):
@@ -68,8 +68,11 @@ def read_report(folder: Path, program: str) -> Report:
                     report.kernel_randomness.add(
                         program_name if name == "exe" else f"{program_name}: {name}"
                     )
+                case "became", [child, name]:
+                    report.started[child] = name
+                    gone.add(_program_lane(lane))
                 case "hosted", _:
-                    hosted.add(_program_lane(lane))
+                    gone.add(_program_lane(lane))
                 case "process", [runtime, version]:
                     report.processes[lane] = f"{runtime} {version}"
                 case "child", [child, name]:
@@ -78,7 +81,7 @@ def read_report(folder: Path, program: str) -> Report:
                     report.exhausted.append(f"{lane}|{text}")
                 case "problem", [text]:
                     report.problems.append(f"process {lane}: {text}")
-    for lane in hosted:
+    for lane in gone:
         report.others.pop(lane, None)
     return report
 

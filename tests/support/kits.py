@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from playhead.proxy.determinism.journal import write_journals
 from playhead.proxy.determinism.kit import Kit
-from playhead.proxy.determinism.library import NoLibrary, get_library
+from playhead.proxy.determinism.library import NoLibrary, place_library
 
 
 @dataclass
@@ -56,7 +56,9 @@ def new_kit(*, libc: bool = False) -> Kit:
     libc: with the library for programs that are neither Python nor Node, where it can be compiled.
     """
     wanted = None if libc else NoLibrary("not wanted here")
-    with patch("playhead.proxy.determinism.kit.get_library", side_effect=wanted, wraps=get_library):
+    with patch(
+        "playhead.proxy.determinism.kit.place_library", side_effect=wanted, wraps=place_library
+    ):
         kit = Kit.for_recording("full", {})
     assert kit is not None
     return kit

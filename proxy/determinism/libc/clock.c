@@ -51,6 +51,7 @@ enum { OFF, WRITE, READ };
 
 static struct {
     int clock, seeded, hosted, short_sleeps;
+    pid_t pid;
     char notes[PATH_BYTES], tape[PATH_BYTES];
     char lane[NAME_BYTES];  /* as children are given it */
     char name[NAME_BYTES];  /* of our files */
@@ -200,6 +201,7 @@ static const char *map(const char *path, size_t most, size_t *size) {
 /* Begin in this process: at its start, and in the child of a fork. */
 static void begin(void) {
     char path[PATH_BYTES], program[NAME_BYTES];
+    our.pid = getpid();
     our.records = our.lanes = our.threads = our.children = our.full = 0;
     our.journal = NULL;
     memset(our.piece, 0, sizeof our.piece);
@@ -724,12 +726,12 @@ static size_t count(char *const *variables) {
 }
 
 /* Fill `to`, which has room for 16 more than are given. */
-static char **ours_too(char **to, struct given *made, char *const *from, const char *program) {
+static char **ours_too(char **to, struct given *made, char *const *from, const char *program, const char *word) {
     char lane[NAME_BYTES], **at = to;
     const int saved = errno;
     child_lane(lane, ".");
     /* Shells try one folder after the other. */
-    if (!strchr(program, '/') || !access(program, X_OK)) tell("child", lane, base(program));
+    if (!strchr(program, '/') || !access(program, X_OK)) tell(word, lane, base(program));
     errno = saved;
     put(put(made->lane, made->lane + sizeof made->lane, "PLAYHEAD_LANE="), made->lane + sizeof made->lane, lane);
     const char *preload = variable(from, "LD_PRELOAD");
@@ -758,16 +760,19 @@ static char **ours_too(char **to, struct given *made, char *const *from, const c
     return to;
 }
 
-#define WITH_OURS(from, program) \
+/* A process is replaced by what it executes, unless it is a vfork, whose memory is its parent's. */
+#define EXECUTED (getpid() == our.pid ? "became" : "child")
+
+#define WITH_OURS(from, program, word) \
     const size_t many = count(from); \
     const int changed = our.name[0] && !our.hosted && many < MOST_VARIABLES; \
     char *room[changed ? many + 20 : 1]; \
     struct given made; \
-    char *const *variables = changed ? ours_too(room, &made, from, program) : from
+    char *const *variables = changed ? ours_too(room, &made, from, program, word) : from
 
 OURS int execve(const char *path, char *const arguments[], char *const given[]) {
     NEXT(execve);
-    WITH_OURS(given, path);
+    WITH_OURS(given, path, EXECUTED);
     return real(path, arguments, variables);
 }
 
@@ -775,7 +780,7 @@ OURS int execv(const char *path, char *const arguments[]) { return execve(path, 
 
 OURS int execvpe(const char *file, char *const arguments[], char *const given[]) {
     NEXT(execvpe);
-    WITH_OURS(given, file);
+    WITH_OURS(given, file, EXECUTED);
     return real(file, arguments, variables);
 }
 
@@ -785,7 +790,7 @@ OURS int execvp(const char *file, char *const arguments[]) { return execvpe(file
     OURS int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, \
                   char *const arguments[], char *const given[]) { \
         NEXT(name); \
-        WITH_OURS(given ? given : environ, path); \
+        WITH_OURS(given ? given : environ, path, "child"); \
         return real(pid, path, actions, attributes, arguments, variables); \
     }
 SPAWN(posix_spawn)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.determinism import library
-from playhead.proxy.determinism.library import NoLibrary, get_library
+from playhead.proxy.determinism.library import NoLibrary, get_library, place_library
 from playhead.tests.support.kits import Ran, again, new_kit, run
 
 SOURCE = Path(__file__).parents[2] / "support" / "looking" / "looks.c"
@@ -180,6 +180,14 @@ def test_it_is_compiled_once_into_a_folder_that_nobody_else_writes(
         with pytest.raises(NoLibrary, match=r"others can write .* chmod go-w"):
             get_library()
         path.chmod(mode)
+
+
+def test_a_folder_that_the_loader_cannot_take_is_told_of(tmp_path: Path) -> None:
+    """A blank ends a path there."""
+    folder = tmp_path / "a blank"
+    folder.mkdir()
+    with pytest.raises(NoLibrary, match="no path with a blank"):
+        place_library(folder)
 
 
 WITHOUT = {
