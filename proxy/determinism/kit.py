@@ -29,6 +29,7 @@ _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
 _LESS = "{} was asked for, but the tape was recorded with {}"
 _NO_END = "the recording did not come to its end: its journal may lack the last looks"
+_NO_LIBRARY = "programs that are neither Python nor Node were covered, and are not now: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,13 @@ class Basis:
 class Kit:
     """A folder, and the variables that make preloads use it. Close it in the end."""
 
-    def __init__(self, basis: Basis, *, recorded: bool, short_sleeps: bool = False) -> None:
+    def __init__(
+        self, basis: Basis, *, recorded: bool, short_sleeps: bool = False, library: bool = True
+    ) -> None:
         """Make the folder.
 
         recorded: whether the clock is to be that of a recording.
+        library: whether programs that are neither Python nor Node are to be covered, where they can be.
         """
         self.basis = basis
         self.short_sleeps = short_sleeps
@@ -64,14 +68,18 @@ class Kit:
         self._tape = self.folder / "tape"
         self._notes.mkdir()
         self._tape.mkdir()
-        self._library = self._place_library()
+        self._library = self._place_library() if self._wants_library(library) else None
         self._intake = Intake(self._notes, partial(read_lanes, self._notes))
+
+    def _wants_library(self, wanted: bool) -> bool:
+        if self._recorded and not self.basis.libc:
+            self.no_library = "the recording was made without"
+        elif not wanted:
+            self.no_library = "it is switched off: libc_preload"
+        return not self.no_library
 
     def _place_library(self) -> Path | None:
         """Put the library where the command sees it, which may not see the user's cache."""
-        if self._recorded and not self.basis.libc:
-            self.no_library = "the recording was made without"
-            return None
         try:
             placed = place_library(self.folder)
         except NoLibrary as error:
@@ -81,7 +89,9 @@ class Kit:
         return placed
 
     @classmethod
-    def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
+    def for_recording(
+        cls, level: str | None, environ: Mapping[str, str], *, library: bool = True
+    ) -> "Kit | None":
         """Give what a recording is made with; None where it is made without.
 
         Raises: EngineError, where there is no place for a journal.
@@ -92,7 +102,9 @@ class Kit:
         given = environ.get("PYTHONHASHSEED", "")
         hash_seed = given if given.isdecimal() else str(int.from_bytes(seed[:4]) or 1)
         try:
-            return cls(Basis(level, seed, hash_seed, time.time_ns()), recorded=False)
+            return cls(
+                Basis(level, seed, hash_seed, time.time_ns()), recorded=False, library=library
+            )
         except OSError as error:
             raise EngineError(
                 f"no folder for the journal can be made in {tempfile.gettempdir()!r}: {error.strerror}",
@@ -101,7 +113,13 @@ class Kit:
 
     @classmethod
     def for_replay(
-        cls, level: str | None, store: Store, tape: RunInfo, *, short_sleeps: bool = False
+        cls,
+        level: str | None,
+        store: Store,
+        tape: RunInfo,
+        *,
+        short_sleeps: bool = False,
+        library: bool = True,
     ) -> "Kit | None":
         """Give what a replay is made with, as its recording was; None where that was made without.
 
@@ -121,11 +139,13 @@ class Kit:
                 )
             if basis is None:
                 return None
-            kit = cls(basis, recorded=True, short_sleeps=short_sleeps)
+            kit = cls(basis, recorded=True, short_sleeps=short_sleeps, library=library)
             if level == FULL and recorded == SEED:
                 kit.missing = _LESS.format(level, recorded)
             elif kit.basis.level == FULL and tape.status is RunStatus.RECOVERED:
                 kit.missing = _NO_END
+            elif basis.libc and kit.no_library:
+                kit.missing = _NO_LIBRARY.format(kit.no_library)
             if kit.basis.level == FULL:
                 write_journals(journal, kit._tape)
         except (BadRecord, OSError) as error:
