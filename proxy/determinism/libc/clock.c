@@ -38,8 +38,9 @@
 #define SCAN_BYTES (16 << 20)
 #define OBJECTS 64
 #define MOST_LANES 12 /* of a thread */
-#define PATH_BYTES 4096
+#define PATH_BYTES 1024 /* looks may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
+#define MOST_GIVEN 12
 #define CLOCK_REAL 0x706c6179 /* real time whatever is told: for the interpreters' own preloads, which keep a journal */
 
 extern char **environ;
@@ -63,7 +64,7 @@ static struct {
     int64_t last_ns; /* told last, to whichever thread */
     const char *journal; /* that is read */
     size_t journal_bytes;
-    const char *given[16]; /* our variables, for children that are given others */
+    const char *given[MOST_GIVEN + 1]; /* our variables, for children that are given others */
 } our;
 
 struct lane {
@@ -224,7 +225,8 @@ static void begin(void) {
 
 __attribute__((constructor)) static void start(void) {
     static const char *const names[] = {"PLAYHEAD_CLOCK", "PLAYHEAD_SEED", "PLAYHEAD_NOTES", "PLAYHEAD_TAPE",
-        "PLAYHEAD_START", "PLAYHEAD_SLEEPS", "PLAYHEAD_NODE", "PLAYHEAD_PYTHON", "PLAYHEAD_LIBRARY", NULL};
+        "PLAYHEAD_START", "PLAYHEAD_SLEEPS", "PLAYHEAD_NODE", "PLAYHEAD_PYTHON", "PLAYHEAD_LIBRARY",
+        "PYTHONPATH", "PYTHONHASHSEED", "NODE_OPTIONS", NULL};
     int saved = errno;
     const char *notes = variable(environ, "PLAYHEAD_NOTES"), *tape = variable(environ, "PLAYHEAD_TAPE");
     const char *clock = variable(environ, "PLAYHEAD_CLOCK"), *seed = variable(environ, "PLAYHEAD_SEED");
@@ -236,9 +238,10 @@ __attribute__((constructor)) static void start(void) {
     program[length > 0 ? length : 0] = 0;
     /* Node's own preload does all of it, and V8 looks for itself as it likes. */
     if (!notes || !tape || !library || !strcmp(base(program), "node")) { errno = saved; return; }
-    static char kept[8][PATH_BYTES];
+    if (strlen(notes) + NAME_BYTES + 16 > PATH_BYTES || strlen(tape) + NAME_BYTES + 16 > PATH_BYTES) { errno = saved; return; }
+    static char kept[MOST_GIVEN][PATH_BYTES];
     int many = 0;
-    for (int which = 0; names[which] && many < 8; which++) {
+    for (int which = 0; names[which] && many < MOST_GIVEN; which++) {
         const char *value = variable(environ, names[which]);
         if (!value || strlen(value) + 32 > PATH_BYTES) continue;
         char *end = kept[many] + PATH_BYTES;
@@ -623,7 +626,6 @@ static const char *asking(const void *caller) {
 OURS ssize_t getrandom(void *to, size_t length, unsigned flags) {
     const char *object = asking(CALLER);
     if (!object || !to) return syscall(SYS_getrandom, to, length, flags);
-    if (length > 256) length = 256; /* as a signal would cut it */
     draw(to, length, object);
     return length;
 }

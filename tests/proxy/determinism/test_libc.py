@@ -57,6 +57,13 @@ def twice(*command: str) -> tuple[Ran, Ran]:
 PROGRAMS = {
     "date": ["date", "+%s.%N"],
     "a shell": ["sh", "-c", SHELL.format(python=sys.executable)],
+    "without variables": [
+        "env",
+        "-i",
+        "sh",
+        "-c",
+        f"env -i {sys.executable} -c 'import time, uuid; print(time.time_ns(), uuid.uuid4())'",
+    ],
     "bash": ["bash", "-c", "echo $EPOCHREALTIME; printf '%(%c)T '; echo $SRANDOM"],
     "perl": ["perl", "-e", "print time, ' ', scalar localtime, ' '; print `date +%N`"],
     "awk": ["awk", "BEGIN { srand(); print rand() }"],
