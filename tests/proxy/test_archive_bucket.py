@@ -3,7 +3,6 @@
 import asyncio
 import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from playhead.config.archive_place import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.store.archive.place import Place
+from playhead.tests.support import prepared
 from playhead.tests.support.stored import all_of, record_all
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
@@ -136,9 +136,8 @@ def test_many_hosts_share_a_bucket(tmp_path: Path, endpoint: str, bucket: Any) -
     for _ in range(ROUNDS):
         for host in hosts:
             record(host)
-        command = [sys.executable, "-c", "from playhead.proxy.cli import main; main()", "archive"]
         started = [
-            subprocess.Popen([*command, "-c", str(config)], stdout=subprocess.DEVNULL)
+            prepared.start([*prepared.OURS, "archive", "-c", config], stdout=subprocess.DEVNULL)
             for config in configs
         ]
         assert [process.wait(timeout=100) for process in started] == [0] * HOSTS

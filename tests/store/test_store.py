@@ -40,6 +40,7 @@ from playhead.store.owners import take_file
 from playhead.tape.codec import encode_exchange
 from playhead.tape.events import Event, EventKind, content_hash, vouched
 from playhead.tape.model import Exchange, Fingerprint
+from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import (
     make_exchange,
     make_intent,
@@ -289,14 +290,14 @@ class SealedStoreMachine(StoreMachine):
 TestStoreMachine = StoreMachine.TestCase
 TestSealedStoreMachine = SealedStoreMachine.TestCase
 TestStoreMachine.settings = settings(
-    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 25,
+    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 12,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestSealedStoreMachine.settings = settings(
     TestStoreMachine.settings,
-    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 10,
+    max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 5,
 )
 
 
@@ -472,7 +473,7 @@ def first_broken(folder: Path, name: str = "r") -> int | None:
         return store.find_broken_link(store.get_run(name))
 
 
-@settings(max_examples=25, deadline=None)
+@tries(8, 100)
 @given(number=st.integers(1, 12), place=st.integers(0, 10**6), change=st.integers(1, 255))
 def test_a_flipped_byte_is_found_where_it_is(
     logged: tuple[Path, list[tuple[bytes, bytes]]], number: int, place: int, change: int

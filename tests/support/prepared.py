@@ -26,7 +26,7 @@ from typing import Any, TextIO
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
 _FOR_OURS = (
-    *("encodings.idna", "uvloop", "playhead.proxy.contained"),
+    *("encodings.idna", "uvloop", "playhead.proxy.contained", "playhead.tests.support.warm"),
     *(
         f"playhead.{name}"
         for name in (

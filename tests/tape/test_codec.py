@@ -6,7 +6,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.codec import BadRecord, decode_exchange, encode_exchange, unpack
@@ -19,6 +19,7 @@ from playhead.tape.events import (
     encode_event,
 )
 from playhead.tape.model import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
+from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.tests.support.strategies import exchanges, plain_values
 
@@ -46,7 +47,7 @@ def test_an_event_comes_back_and_follows_the_one_before(
     assert check_link(value, bytes([before[0] ^ 1]) + before[1:]) is None
 
 
-@settings(max_examples=300)
+@tries(60)
 @given(st.binary(max_size=300))
 def test_bytes_that_are_no_record_are_a_bad_record(data: bytes) -> None:
     """Reading trusts nothing."""
@@ -55,7 +56,7 @@ def test_bytes_that_are_no_record_are_a_bad_record(data: bytes) -> None:
             decode(data)
 
 
-@settings(max_examples=300)
+@tries(60)
 @given(plain_values, st.data())
 def test_a_value_of_another_shape_is_a_bad_record(value: Any, data: st.DataObject) -> None:
     """Any one place of a sound exchange replaced by anything: read as a sound exchange, or refused."""
@@ -70,7 +71,7 @@ def test_a_value_of_another_shape_is_a_bad_record(value: Any, data: st.DataObjec
     assert decode_exchange(encode_exchange(decoded)) == decoded
 
 
-@settings(max_examples=200)
+@tries(60)
 @given(st.data())
 def test_a_flipped_byte_is_read_or_refused(data: st.DataObject) -> None:
     """Nothing but BadRecord comes out of a damaged exchange or event."""
