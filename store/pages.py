@@ -29,7 +29,7 @@ def check_pages(path: Path) -> str | None:
     except StoreError as error:
         return str(error)
     try:
-        problems = walk(str(path / "log.lmdb"))
+        problems: list[str] = walk(str(path / "log.lmdb"))  # type: ignore[no-untyped-call]
     except VerifyError as error:
         problems = [str(error)]
     finally:

@@ -136,7 +136,7 @@ class Divergence:
             "url": one_line(self.url),
             "nearest_seq": self.nearest_seq,
             "differences": [
-                {"place": one.place, "recorded": one.recorded, "asked": one.asked}
+                {"place": one_line(one.place), "recorded": one.recorded, "asked": one.asked}
                 for one in self.differences
             ],
             "needs": self.needs.to_json() if self.needs else None,

@@ -1,14 +1,13 @@
 """Schemas: what is read, what is refused, and how much work they may be."""
 
 import json
-import os
 import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import ConfigError, loads
@@ -20,6 +19,7 @@ from playhead.config.json_schema import (
     unpanicked,
 )
 from playhead.tape.contract import Unchecked, check_value
+from playhead.tests.support.counts import tries
 
 
 def compiled(tree: Any) -> Any:
@@ -189,7 +189,7 @@ _trees = st.recursive(
 )
 
 
-@settings(max_examples=2000 if os.environ.get("PLAYHEAD_FULL") == "1" else 150)
+@tries(50, 2000)
 @given(_trees, _trees)
 def test_anything_is_a_schema_or_says_why_not(tree: Any, value: Any) -> None:
     """And any value fits it, does not, or cannot be checked."""

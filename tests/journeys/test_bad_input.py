@@ -196,7 +196,8 @@ def test_all_faults_of_a_file_are_told_at_once(places: dict[str, Path], command:
 
 
 READONLY = """
-import ctypes, os, subprocess, sys
+import ctypes, os, sys
+from playhead.tests.support import prepared
 uid, gid = os.geteuid(), os.getegid()
 try:
     os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNS)
@@ -209,12 +210,12 @@ try:
             raise OSError(ctypes.get_errno(), "mount")
     mount(b"none", "/", None, 0x4000 | 0x40000)
     mount(b"tmpfs", sys.argv[1], b"tmpfs", 0)
-    subprocess.run([*sys.argv[2:], "record", "-q", "--run", "tape", "--store", sys.argv[1], "--", "true"], check=True)
+    prepared.run([*sys.argv[2:], "record", "-q", "--run", "tape", "--store", sys.argv[1], "--", "true"]).check_returncode()
     mount(b"none", sys.argv[1], None, 0x20 | 1)
 except OSError as error:
     sys.exit(f"not here: {error}")
 for words in ["serve", "--listen", "127.0.0.1:0"], ["record", "--", "true"], ["runs"], ["show", "tape"], ["seal", "tape"]:
-    print(subprocess.run([*sys.argv[2:], words[0], "--store", sys.argv[1], *words[1:]], capture_output=True, text=True))
+    print(prepared.run([*sys.argv[2:], words[0], "--store", sys.argv[1], *words[1:]], text=True))
 """
 
 

@@ -39,8 +39,11 @@ PARALLEL = 4
 
 # ---- what is run -------------------------------------------------------------------------------------
 
-LAUNCHED = ("openai", "python")
-"""Runs under `playhead record` and `playhead replay`; the others are under `serve`."""
+LAUNCHED = ("curl", "python")
+"""Runs under `playhead record` and `playhead replay`; the others are under `serve`.
+
+The OpenAI SDK is launched in examples/test_double_refund.py.
+"""
 
 COMMANDS = {
     "anthropic": ("anthropic_sdk.py", "{h1}/anthropic"),
@@ -60,12 +63,14 @@ COMMANDS = {
 }
 """By run: a script among `clients` with its arguments, or a whole command."""
 
-IMPORTS = {
-    "anthropic_sdk.py": ("anthropic",),
-    "mcp_client.py": ("mcp",),
-    "raw_socket.py": ("playhead.tests.journeys.clients.transcript", "ssl"),
-}
-"""What the scripts under `serve` need to have imported."""
+IMPORTS = (
+    *prepared.HTTPX,
+    *("openai.resources.chat.completions", "anthropic.resources.messages", "truststore"),
+    *("httpcore2._async.http2", "httpcore2._sync.http2"),
+    *("mcp.client.streamable_http", "httpcore._async.http2", "anyio._backends._asyncio"),
+    "playhead.tests.journeys.clients.transcript",
+)
+"""What the scripts under `serve` need to have imported; one process has it for all of them."""
 
 CASES: dict[str, tuple[str, ...]] = {
     "bytes": ("/bytes",),
@@ -227,10 +232,7 @@ def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[
 
 
 def _run(command: Sequence[str], env: dict[str, str] | None = None) -> Any:
-    name = Path(command[1]).name
-    return prepared.run(
-        command, imports=IMPORTS.get(name, ()), timeout=60, env=env, process_group=0
-    )
+    return prepared.run(command, imports=IMPORTS, timeout=60, env=env, process_group=0)
 
 
 def _run_all(

@@ -9,7 +9,6 @@ all is replayed. What no origin can show, a tunnel that failed, is shown by a pr
 import contextlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import pytest
 
 from playhead.store import Store
 from playhead.tape.model import Ending, Exchange, FaultKind, Phase
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates, make_certificates, make_leaf
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.handshakes import (
@@ -37,6 +37,7 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build
 
 PROGRAM = Path(__file__).with_name("clients") / "fault_client.py"
+IMPORTS = (*prepared.HTTPX, "aiohttp", "playhead.tests.journeys.clients.transcript")
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 PATIENCE_S = {"httpx": 0.4, "aiohttp": 0.4, "curl": 0.8}
 """Of clients before a silent origin; curl's is for everything from the name look-up on."""
@@ -340,10 +341,8 @@ def _job(cell: Cell, places: dict[str, str], proxy: str, ca: Path) -> dict[str, 
 
 def _ask(jobs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Have all jobs done; give what was seen by name."""
-    command = [sys.executable, "-W", "ignore", str(PROGRAM)]
-    done = subprocess.run(
-        command, input=json.dumps(jobs), capture_output=True, text=True, timeout=50, check=False
-    )
+    command = [sys.executable, str(PROGRAM)]
+    done = prepared.run(command, imports=IMPORTS, input=json.dumps(jobs), text=True, timeout=50)
     assert done.returncode == 0, done.stderr
     return {report["name"]: report for report in map(json.loads, done.stdout.splitlines())}
 

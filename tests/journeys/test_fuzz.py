@@ -68,11 +68,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
 
 
 FUZZED = settings(
-    max_examples=400 if FULL else 15,
+    max_examples=400 if FULL else 10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-FUZZED_TLS = settings(FUZZED, max_examples=200 if FULL else 8)
+FUZZED_TLS = settings(FUZZED, max_examples=200 if FULL else 5)
 BATCH = 4
 """Cases of one example: each has a connection of its own, all of them one run."""
 

@@ -5,7 +5,6 @@ What is compared is what the real library reports: messages, status codes, detai
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable
@@ -19,12 +18,14 @@ import pytest
 from playhead.proxy.trust import environment
 from playhead.store import Store
 from playhead.tape.model import Exchange
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.grpc_server import LARGE_BYTES, MESSAGES, PACE_S, GrpcOrigin
 from playhead.tests.support.process import Serve
 from playhead.timeline import Receipt, build
 
 PROGRAM = Path(__file__).with_name("clients") / "grpc_client.py"
+IMPORTS = ("grpc.experimental", "grpc._channel", "playhead.tests.journeys.clients.transcript")
 OVER = ("tls", "plain")
 ROUNDS = {
     **({"as-recorded": "instant"} if os.environ.get("PLAYHEAD_FULL") else {}),
@@ -65,10 +66,8 @@ class Outcome:
 
 def _call(over: str, port: int, how: str, env: dict[str, str]) -> dict[str, Any]:
     """Make every call; give what was reported, by case."""
-    command = [sys.executable, "-W", "ignore", str(PROGRAM), over, f"127.0.0.1:{port}", how]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=50, check=False, env=env, process_group=0
-    )
+    command = [sys.executable, str(PROGRAM), over, f"127.0.0.1:{port}", how]
+    done = prepared.run(command, imports=IMPORTS, text=True, timeout=50, env=env, process_group=0)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"after {lines[-1:]}: {done.stderr}"
     return {line.pop("case"): line for line in lines}

@@ -24,7 +24,7 @@ from playhead.tests.support.wire import Answer, Frame, H2Wire, Wire, tunnel
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 COUNTED = settings(
-    max_examples=1000 if FULL else 30,
+    max_examples=1000 if FULL else 15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

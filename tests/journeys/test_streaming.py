@@ -254,6 +254,9 @@ CURLED: dict[str, tuple[str, FaultKind, Phase]] = {
 }
 
 
+IMPORTS = (*prepared.HTTPX, "playhead.tests.journeys.clients.transcript")
+
+
 @dataclass
 class Outcome:
     """What came of one client."""
@@ -273,9 +276,7 @@ class Outcome:
 
 
 def _run(command: list[str], env: dict[str, str]) -> Any:
-    return prepared.run(
-        command, imports=("httpx", "h2.connection"), timeout=60, env=env, process_group=0
-    )
+    return prepared.run(command, imports=IMPORTS, timeout=60, env=env, process_group=0)
 
 
 def _curl(url: str) -> list[str]:

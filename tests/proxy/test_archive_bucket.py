@@ -3,22 +3,20 @@
 import asyncio
 import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
-from moto.server import ThreadedMotoServer
-from pyarrow import fs
 
 from playhead import PlayheadError
+from playhead.config.archive_place import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
+from playhead.store.archive.place import Place
+from playhead.tests.support import prepared
 from playhead.tests.support.stored import all_of, record_all
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
@@ -35,6 +33,10 @@ CREDENTIALS = {
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of S3's interface, on loopback."""
+    from moto.server import (
+        ThreadedMotoServer,
+    )  # here: every process that runs tests collects this file
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -47,6 +49,8 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     """A bucket of its own, with credentials in the environment."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
+    from pyarrow import fs
+
     system = _system(endpoint)
     name = f"b{abs(hash(request.node.nodeid))}"
     system.create_dir(name)
@@ -54,6 +58,8 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 
 def _system(endpoint: str) -> Any:
+    from pyarrow import fs
+
     return fs.S3FileSystem(
         endpoint_override=endpoint, scheme="http", allow_bucket_creation=True, region="us-east-1"
     )
@@ -94,6 +100,9 @@ def everything(path: Path, name: str) -> tuple[Any, ...]:
 
 def query(bucket: Any, folder: str, sql: str) -> list[tuple[Any, ...]]:
     """Ask DuckDB about the files of a folder."""
+    import duckdb
+    from pyarrow import dataset as ds
+
     found = ds.dataset(f"fleet/{folder}", filesystem=bucket, format="parquet")
     with duckdb.connect() as connection:
         return connection.register("found", found).execute(sql).fetchall()
@@ -101,6 +110,8 @@ def query(bucket: Any, folder: str, sql: str) -> list[tuple[Any, ...]]:
 
 def test_a_bucket_is_as_good_as_a_folder(tmp_path: Path, endpoint: str, bucket: Any) -> None:
     """Out and back byte for byte; and erased, nothing is left in it."""
+    from pyarrow import fs
+
     path = record(tmp_path)
     before = {name: everything(path, name) for name in RUNS}
     config = configure(tmp_path, endpoint, bucket)
@@ -125,9 +136,8 @@ def test_many_hosts_share_a_bucket(tmp_path: Path, endpoint: str, bucket: Any) -
     for _ in range(ROUNDS):
         for host in hosts:
             record(host)
-        command = [sys.executable, "-c", "from playhead.proxy.cli import main; main()", "archive"]
         started = [
-            subprocess.Popen([*command, "-c", str(config)], stdout=subprocess.DEVNULL)
+            prepared.start([*prepared.OURS, "archive", "-c", config], stdout=subprocess.DEVNULL)
             for config in configs
         ]
         assert [process.wait(timeout=100) for process in started] == [0] * HOSTS
@@ -165,3 +175,22 @@ def test_a_bucket_that_is_not_there_moves_nothing(
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(made.exception) + made.exception.hint
     with Store.open(path, readonly=True) as store:
         assert not store.get_run("night").is_away
+
+
+def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) -> None:
+    """However much of it was sent: a bucket makes an object of whatever is ended."""
+    name = bucket.base_path.strip("/")
+    where = f"s3://{name}/fleet?endpoint_override=http://{endpoint}&region=us-east-1"
+    place = Place(parse_archive(where, Path))
+
+    def broken_off() -> None:
+        with place.writing("events", "go") as file:
+            file.write(bytes(6 << 20))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken_off()
+    assert place.goes("events") == []
+    with place.writing("events", "go") as file:
+        file.write(b"all")
+    assert place.goes("events") == ["go"]

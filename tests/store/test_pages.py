@@ -1,12 +1,13 @@
 """The pages of a store's file are read before LMDB's engine trusts them."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from playhead.config import Config
 from playhead.proxy.verify import verify_runs
-from playhead.store import Store, StoreError
+from playhead.store import Record, Store, StoreError
 from playhead.store.pages import check_pages
 from playhead.tests.support.exchanges import make_exchange, make_record
 
@@ -15,14 +16,17 @@ FLAGS_AT = 10
 BRANCH, LEAF = 1, 2
 
 
+def _same(record: Record) -> Record:
+    return record
+
+
 async def _fill(path: Path) -> Path:
     with Store.open(path) as store:
         run = await store.create_run("r", mode="record", at_ns=1)
         for seq in range(1, 30):
             body = b"%d" % seq * 700
-            await store.save(
-                run.number, lambda s=seq, b=body: make_record(make_exchange(s, body=b))
-            )  # type: ignore[misc]
+            record = make_record(make_exchange(seq, body=body))
+            await store.save(run.number, partial(_same, record))
         await store.seal(run, reason="done", at_ns=2)
     return path / "log.lmdb" / "data.mdb"
 

@@ -11,6 +11,7 @@ from .sockets import ending_of, open_tunnel, post
 
 Enough = Callable[[bytes], bool]
 """Says of what has come whether the client leaves by itself."""
+_LONG_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,24 @@ def ask(
     body: bytes,
     patience_s: float,
     enough: Enough = lambda _: False,
+    begun: Enough = lambda _: True,
 ) -> Seen:
-    """Post over `h1` or `h2`, in a tunnel of its own."""
+    """Post over `h1` or `h2`, in a tunnel of its own.
+
+    begun: says of what has come whether patience begins to run out, however long it took to come.
+    """
     talk = _ask_http1 if over == "h1" else _ask_http2
-    return talk(proxy, url, ca, body, patience_s, enough)
+    return talk(proxy, url, ca, body, patience_s, enough, begun)
 
 
 def _ask_http1(
-    proxy: str, url: str, ca: Path, body: bytes, patience_s: float, enough: Enough
+    proxy: str, url: str, ca: Path, body: bytes, patience_s: float, enough: Enough, begun: Enough
 ) -> Seen:
     received, how = b"", ""
     with open_tunnel(proxy, url, ca) as tunnel:
         post(tunnel, url, body)
-        tunnel.settimeout(patience_s)
         while not how:
+            tunnel.settimeout(patience_s if begun(received) else _LONG_S)
             try:
                 data = tunnel.recv(65536)
             except TimeoutError:
@@ -96,7 +101,7 @@ def _unchunked(rest: bytes) -> bytes:
 
 
 def _ask_http2(
-    proxy: str, url: str, ca: Path, body: bytes, patience_s: float, enough: Enough
+    proxy: str, url: str, ca: Path, body: bytes, patience_s: float, enough: Enough, begun: Enough
 ) -> Seen:
     with open_tunnel(proxy, url, ca, alpn="h2") as tunnel:
         client = Http2Client(tunnel)
@@ -107,6 +112,7 @@ def _ask_http2(
             return bool(got) and isinstance(got[-1], str)
 
         try:
+            client.read_until(lambda: is_over() or begun(client.data(stream)), _LONG_S)
             client.read_until(lambda: is_over() or enough(client.data(stream)), patience_s)
             how = got[-1] if is_over() else "left"
         except TimeoutError:

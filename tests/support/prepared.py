@@ -25,15 +25,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
-_FOR_OURS = tuple(
-    f"playhead.{name}"
-    for name in (
-        *("proxy.cli", "proxy.launcher", "proxy.serve", "proxy.seal", "proxy.learn"),
-        *("proxy.carry", "proxy.notes", "proxy.policy", "proxy.retention", "proxy.verify"),
-        *("proxy.control.client", "proxy.control.gate_commands", "proxy.control.server"),
-        *("timeline.listing", "timeline.reindex", "timeline.render_learn", "timeline.secrets"),
-    )
+_FOR_OURS = (
+    *("encodings.idna", "uvloop", "playhead.proxy.contained", "playhead.tests.support.warm"),
+    *(
+        f"playhead.{name}"
+        for name in (
+            *("proxy.cli", "proxy.launcher", "proxy.serve", "proxy.seal", "proxy.learn"),
+            *("proxy.carry", "proxy.notes", "proxy.policy", "proxy.retention", "proxy.verify"),
+            *("proxy.control.client", "proxy.control.gate_commands", "proxy.control.server"),
+            *("timeline.listing", "timeline.reindex", "timeline.render_learn", "timeline.secrets"),
+        )
+    ),
 )
+HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
+"""What httpx has imported when its first request has come back."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
 _NUMBER = struct.Struct("i")

@@ -1,14 +1,40 @@
-"""A WSGI application as an ASGI one, for `AsgiOrigin`.
+"""A WSGI application as it is, and as an ASGI one for `AsgiOrigin`.
 
 hypercorn's own wrapper sends no head where the application has no body.
 """
 
 import asyncio
+import contextlib
 import io
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
+
+
+@contextlib.contextmanager
+def serving(app: Any) -> Iterator[int]:
+    """Serve a WSGI application over plain HTTP/1.1 by werkzeug; give its port."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Http11(WSGIRequestHandler):
+        """Speaks HTTP/1.1 and says nothing about it."""
+
+        protocol_version = "HTTP/1.1"
+
+        def log(self, *_: object) -> None:
+            pass
+
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Http11)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server.port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
 
 
 def over_asgi(app: Any) -> Any:

@@ -2,11 +2,10 @@
 
 import copy
 import json
-import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import ModelDrift
@@ -22,10 +21,11 @@ from playhead.tape.drift import (
     take_apart,
 )
 from playhead.tape.model import Request, RequestClass, Seq
+from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import make_request
 
 RULES = compile_rules()
-MANY = settings(max_examples=1000 if os.environ.get("PLAYHEAD_FULL") else 60, deadline=None)
+MANY = tries(20, 1000)
 
 
 def compare(recorded: Request, asked: Request) -> Drift | None:

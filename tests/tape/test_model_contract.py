@@ -1,20 +1,20 @@
 """What requests to models declare of their answers: with the samples of every dialect, and case by case."""
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.contract import FINE, Checked
 from playhead.tape.dialects import read_request, read_response
 from playhead.tape.model import Request, Response
 from playhead.tape.model_contract import check_answer, output_schema
+from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import (
     cut,
     load_sample,
@@ -349,7 +349,7 @@ def test_values_are_shown_from_the_redacted_copy() -> None:
     assert one.found == '"XXXXXX"'
 
 
-@settings(max_examples=1000 if os.environ.get("PLAYHEAD_FULL") == "1" else 60)
+@tries(20, 1000)
 @given(st.sampled_from(CALLING), st.data())
 def test_broken_bytes_are_never_an_error(name: str, data: st.DataObject) -> None:
     """What cannot be read is not judged, or is a violation."""

@@ -5,12 +5,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import RedactRule
 from playhead.tape.model import Headers, Redaction, Request
 from playhead.tape.redact import HEADERS, QUERY, Redactor
+from playhead.tests.support.counts import tries
 
 REDACTOR = Redactor(b"k" * 32)
 OTHER = Redactor(b"o" * 32)
@@ -91,7 +92,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("name", "form", "kind"), VALUES)
-@settings(max_examples=20)
+@tries(5, 50)
 @given(secret=_secrets)
 def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secret: str) -> None:
     """What stands round a secret stays, the secret does not, and its place is told."""
@@ -125,7 +126,7 @@ def test_a_secret_that_is_a_subprotocol_is_gone(secret: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", [*QUERY, "API_KEY", "Token", "X-Amz-Signature", "api%5Fkey"])
-@settings(max_examples=20)
+@tries(5, 50)
 @given(secret=_secrets)
 def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
     """A known query key keeps its name and its neighbours, and loses its value."""

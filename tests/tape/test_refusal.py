@@ -5,7 +5,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.tape.divergence import Difference, Divergence, DivergenceKind
@@ -91,6 +91,7 @@ def test_header_values_are_safe(reason: str) -> None:
         assert all(32 <= byte < 127 for byte in value)
 
 
+@example("", "", "0" * 201)
 @given(_lines, _lines, _lines)
 def test_a_body_is_bounded_json(target: str, reason: str, place: str) -> None:
     """Hostile texts neither break the body nor blow it up."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.codec import BadRecord
@@ -18,6 +18,7 @@ from playhead.tape.tape_file import (
     read_records,
 )
 from playhead.tape.zstd import CompressionParameter, ZstdCompressor
+from playhead.tests.support.counts import tries
 
 _RECORDS = st.lists(
     st.builds(
@@ -58,7 +59,7 @@ def test_records_come_back_as_they_were(records: list[Record], size: int) -> Non
     assert list(read_records(in_pieces(packed(*records), size))) == records
 
 
-@settings(max_examples=150)
+@tries(30)
 @given(_RECORDS.filter(bool), st.data())
 def test_a_file_that_was_changed_or_cut_is_refused(
     records: list[Record], data: st.DataObject

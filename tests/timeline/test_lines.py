@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.model import Chunk, Exchange, FaultKind, Message, Request, RequestClass, Response
+from playhead.tests.support.counts import tries
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline.export import exchange_json
 from playhead.timeline.lines import BadLine, read_line
@@ -36,7 +37,7 @@ def line(**changes: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-@settings(max_examples=60)
+@tries(15)
 @given(exchanges().filter(lambda one: one.response is None or one.response.spilled is None))
 def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
     """Everything that is not computed from the rest comes back, byte for byte."""

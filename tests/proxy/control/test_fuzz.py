@@ -6,14 +6,12 @@ A few examples of each on every day, many for the bars.
 import os
 import secrets
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import Case, GenerationMode
 
 from playhead.config import Config
 from playhead.proxy.control.address import find_addresses, open_token
@@ -22,6 +20,9 @@ from playhead.proxy.control.openapi import document
 from playhead.proxy.control.routes import Route
 from playhead.proxy.control.table import make_table
 from playhead.tests.support.process import Serve, curl
+
+if TYPE_CHECKING:  # every process that runs tests collects this file
+    from schemathesis import Case
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 TRIES = settings(
@@ -51,6 +52,8 @@ class Api(NamedTuple):
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A process of its own, which has to live to the end."""
+    import schemathesis
+
     store = tmp_path_factory.mktemp("fuzzed") / "store"
     with Serve("--store", store, "--listen", "127.0.0.1:0") as proxy:
         for run in RUNS:
@@ -67,13 +70,13 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     assert (code, err) == (0, "")
 
 
-def _hold(api: Api, strategy: st.SearchStrategy[Case[Any]]) -> None:
+def _hold(api: Api, strategy: "st.SearchStrategy[Case[Any]]") -> None:
     # Spelt so that the check which asks again without it finds it.
     headers = {"Authorization": f"Bearer {api.token}"}
 
     @TRIES
     @given(case=strategy)
-    def holds(case: Case[Any]) -> None:
+    def holds(case: "Case[Any]") -> None:
         case.call_and_validate(base_url=api.url, headers=headers, timeout=TIMEOUT_S)
 
     holds()
@@ -93,6 +96,8 @@ def test_every_answer_is_one_that_the_document_names(api: Api, route: Route) -> 
 )
 def test_a_body_that_does_not_fit_is_refused(api: Api, route: Route) -> None:
     """With a status that the document names."""
+    from schemathesis import GenerationMode
+
     operation = api.operation(route)
     if FULL:
         _hold(api, operation.as_strategy(GenerationMode.NEGATIVE))
@@ -119,7 +124,7 @@ def test_nothing_gets_past_the_token(api: Api, route: Route) -> None:
         token=almost | texts,
         fields=st.dictionaries(st.sampled_from(_CARRIERS), st.just(api.token), max_size=3),
     )
-    def refused(case: Case[Any], scheme: str, token: str, fields: dict[str, str]) -> None:
+    def refused(case: "Case[Any]", scheme: str, token: str, fields: dict[str, str]) -> None:
         headers = {**fields, "authorization": f"{scheme}{token}"}
         if headers["authorization"] == f"Bearer {api.token}":
             return

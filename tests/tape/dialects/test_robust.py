@@ -2,17 +2,17 @@
 
 import base64
 import json
-import os
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.dialects import find_dialect, read_request, read_response
 from playhead.tape.dialects.eventstream import is_frame, read_frames
 from playhead.tape.model import Chunk, Request, Response
+from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import (
     load_sample,
     make_frame,
@@ -21,7 +21,7 @@ from playhead.tests.support.dialects import (
     sample_names,
 )
 
-_MANY = settings(max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 15, deadline=None)
+_MANY = tries(6, 200)
 SAMPLES = {name: load_sample(name) for name in sample_names()}
 URLS = sorted({sample[0].url for sample in SAMPLES.values()})
 TYPES = (

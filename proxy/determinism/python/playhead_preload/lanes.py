@@ -9,7 +9,7 @@ from _thread import get_ident
 
 _OURS = frozenset(
     "playhead_preload." + name
-    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced")
+    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced", "jobs", "pools")
 )
 _CARRIERS = _OURS | {
     "os",
@@ -23,6 +23,10 @@ _CARRIERS = _OURS | {
 """Modules that ask for randomness for somebody else."""
 _modules = sys.modules
 _frame = sys._getframe
+
+
+RUNNING = {}
+"""The job that a thread is at, by the thread's ident."""
 
 
 class _Tasks:
@@ -48,11 +52,14 @@ def _forget():
 def here():
     """Give thread and task."""
     threading = _modules.get("threading")
-    if threading is None:
+    job = RUNNING.get(get_ident())
+    if job is not None:
+        thread = job
+    elif threading is None:
         thread = "MainThread"
     else:
         found = getattr(threading, "_active", {}).get(get_ident())
-        thread = "MainThread" if found is None else found.name
+        thread = "MainThread" if found is None else getattr(found, "_playhead_name", found.name)
     asyncio = _modules.get("_asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         events = _modules.get("asyncio.tasks")
@@ -97,6 +104,13 @@ def asking():
         frame = frame.f_back
         name = frame.f_globals.get("__name__")
     return (*here(), via, name)
+
+
+def digest(text):
+    """Give a short word that stands for a text."""
+    from _blake2 import blake2b
+
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def text(lane):

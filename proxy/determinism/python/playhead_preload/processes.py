@@ -2,7 +2,7 @@
 
 import os
 import sys
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
 from . import hooks, lanes, notes
 from .replaced import Replaced
@@ -15,18 +15,22 @@ _NAMES = (
     "PLAYHEAD_NOTES",
     "PLAYHEAD_TAPE",
     "PLAYHEAD_START",
+    "PLAYHEAD_SLEEPS",
+    "PLAYHEAD_LIBRARY",
     "PLAYHEAD_NODE",
     "PLAYHEAD_PYTHON",
     "PYTHONHASHSEED",
 )
 _VALUES = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
+_LIBRARY = os.environ.get("PLAYHEAD_LIBRARY", "")
 _NODE = os.environ.get("PLAYHEAD_NODE", "")
 
 
 class _Children:
     counts = {}
-    forking = []
+    forking = {}
+    """The lanes of those that are being forked, by the thread that does."""
 
 
 def start():
@@ -51,30 +55,26 @@ def _child(program):
     thread, task = lanes.here()
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
     lane = "%s.%d" % (notes.lane(), number)
-    if thread != "MainThread" or task:
-        lane += "-" + _digest(thread + "|" + task)
+    if thread.startswith("pool "):  # whichever process has it
+        lane = "0.%d-%s" % (number, lanes.digest(thread + "|" + task))
+    elif thread != "MainThread" or task:
+        lane += "-" + lanes.digest(thread + "|" + task)
     program = os.path.basename(os.fsdecode(program))
     notes.tell("child", lane, program)
     return lane
 
 
-def _digest(text):
-    from _blake2 import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-
-
 def _before_fork():
-    _Children.forking.append(_child("fork"))
+    _Children.forking[get_ident()] = _child("fork")
 
 
 def _forked():
-    _Children.forking.pop()
+    _Children.forking.pop(get_ident(), None)
 
 
 def _born():
-    lane = _Children.forking[-1]
-    _Children.forking = []
+    lane = _Children.forking[get_ident()]
+    _Children.forking = {}
     _Children.counts = {}
     os.environ["PLAYHEAD_LANE"] = lane
     try:
@@ -93,6 +93,9 @@ def _variables(environ, program):
     paths = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
     if _PYTHON and _PYTHON not in paths:
         made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *paths])
+    if _LIBRARY and _LIBRARY not in made.get("LD_PRELOAD", ""):
+        rest = made.get("LD_PRELOAD", "")
+        made["LD_PRELOAD"] = _LIBRARY + ":" + rest if rest else _LIBRARY
     if _NODE and _NODE not in made.get("NODE_OPTIONS", ""):
         made["NODE_OPTIONS"] = (made.get("NODE_OPTIONS", "") + " " + _NODE).strip()
     return made
