@@ -45,7 +45,7 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
     """Hand an event to a stream or to a side of HTTP; do what it asks for, or hand that on."""
     # As `Layer.handle_event` does, without a generator of its own: no child of HTTP has another.
     waiting = child._paused is not None
-    generator = while_waiting(child, event) if waiting else child._handle_event(event)
+    generator: Commands = while_waiting(child, event) if waiting else child._handle_event(event)
     for command in generator:
         kind = type(command)
         # Most of all that passes; none of these waits for a reply.
