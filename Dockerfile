@@ -1,4 +1,4 @@
-# Playhead in a container. What it listens on beyond loopback needs `runs.tokens`, so `serve` wants a configuration file:
+# Playhead in a container; docs/docker.md. What it listens on beyond loopback needs `runs.tokens`, so `serve` wants a configuration file:
 #
 #   docker build -t playhead .
 #   docker run --rm -p 127.0.0.1:8080:8080 -v "$PWD/playhead.yaml:/etc/playhead/playhead.yaml:ro" -v playhead:/data playhead
@@ -17,14 +17,24 @@ COPY web/ web/
 COPY addons/ addons/
 COPY proxy/ proxy/
 COPY examples/ examples/
-RUN python -m venv /opt/playhead && /opt/playhead/bin/pip install --no-cache-dir ".[prices]"
+# The image's own pip installs: a second one would only make it larger.
+RUN python -m venv --without-pip /opt/playhead \
+    && pip --python /opt/playhead/bin/python install --no-cache-dir --no-compile ".[demo,prices]" \
+    # 12 MB for interpreters that have no use for the other half.
+    && rm -f /opt/playhead/lib/python3*/site-packages/zstandard/_cffi.*.so
+# The tape of the demo. What is imported meanwhile, and no more, is left as bytecode: nothing can be written later.
+WORKDIR /
+RUN /opt/playhead/bin/python -m playhead.examples.double_refund.tape /opt/playhead/demo.tape \
+    && chmod 0644 /opt/playhead/demo.tape \
+    && /opt/playhead/bin/python -c "import playhead.proxy.commands.docker, playhead.proxy.docker.beside, playhead.proxy.serve"
 
 FROM ${BASE_IMAGE}
-# Volumes that are empty take over owner and mode of these folders. /ca holds public files alone.
+# Volumes that are empty take over owner and mode of these folders. /ca holds public files alone; /link is what the
+# containers of compose.yaml share, and /agent what the agent's sees of it.
 RUN groupadd --gid 10001 app \
     && useradd --uid 10001 --gid app --no-create-home --home-dir /data --shell /usr/sbin/nologin app \
     && install -d -o app -g app -m 0700 /data \
-    && install -d -o app -g app -m 0755 /ca
+    && install -d -o app -g app -m 0755 /ca /link /agent
 COPY --from=build /opt/playhead /opt/playhead
 ENV PATH=/opt/playhead/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
+from .. import PlayheadError
 from ..config import Config, Mode, Sink, parse_run_name
 from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
 from ..tape.canonical import CANONICAL_VERSION, compile_rules
@@ -113,11 +114,13 @@ class Sessions:
         *,
         sole: str = "",
         refresh: Callable[[], Config | None] = lambda: None,
+        recall: Callable[[RunInfo], None] | None = None,
     ) -> None:
         """Begin with no run open.
 
         sole: every client belongs to one run of this name (in playback: of this tape), whatever it is.
         refresh: asked before a run opens; gives new settings if the file has changed.
+        recall: puts a tape that was archived into the store again; blocking.
         """
         self.config = config
         self.gates = Gates()
@@ -140,6 +143,7 @@ class Sessions:
         self._processes = processes
         self._sole = sole
         self._refresh = refresh
+        self._recall = recall
         self._by_key: dict[tuple[Any, ...], Session] = {}
         self._by_client: dict[str, Session] = {}
         self._locks: weakref.WeakValueDictionary[tuple[Any, ...], asyncio.Lock]
@@ -421,6 +425,8 @@ class Sessions:
         await self._settle_recordings(name)
         try:
             tape = self._find_tape(name)
+            if isinstance(tape, RunInfo) and tape.is_away:
+                tape = await self._recalled(tape)
         except UnknownRun as error:
             problem = f"{error}; {error.hint}"
             logger.warning("playback refused: %s", problem)
@@ -467,17 +473,24 @@ class Sessions:
         """Find the tape to play, or say why there is none."""
         if name == "latest":
             latest = self._store.find_latest()
-            if latest is not None and latest.is_away:
-                return _away(latest)
             return latest or "there is no sealed recording yet to play as 'latest'"
         tape = self._store.get_run(name)
         if tape.mode != Mode.RECORD.value:
             return f"{name!r} is a playback of {tape.parent!r}; play {tape.parent!r} instead"
-        if tape.is_away:
-            return _away(tape)
         if tape.status is RunStatus.OPEN and self._store.owner_alive(tape):
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
+
+    async def _recalled(self, tape: RunInfo) -> RunInfo | str:
+        """Have a tape that was archived in the store again, or say why it is not."""
+        if self._recall is None:
+            return f"run {tape.id!r} is archived; have it recalled with: playhead show {tape.id}"
+        logger.info("run %s: archived, recalling it", tape.id)
+        try:
+            await asyncio.to_thread(self._recall, tape)
+        except PlayheadError as error:
+            return f"run {tape.id!r} is archived and cannot be recalled: {error}; {error.hint}"
+        return self._store.reload(tape)
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
@@ -669,7 +682,3 @@ def name_after(word: str, now: float | None = None) -> str:
 def _run_name(group: Group | None, client: connection.Client) -> str:
     word = group.command.split(" ")[0].rpartition("/")[2] if group else client.peername[0]
     return name_after(word)
-
-
-def _away(tape: RunInfo) -> str:
-    return f"run {tape.id!r} is archived; have it recalled with: playhead show {tape.id}"

@@ -14,37 +14,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from corpora import Recorded, corpora, hash_of, record, skipped
 from measure import Plan
 from report import Bar, Section
-from storing import corpora, hash_of, record
 from traffic import Passed
 
 from playhead.config import ArchivePlace
 from playhead.store import Store
 from playhead.store.archive.place import Place
-from playhead.tape.model import Exchange
 from playhead.timeline.archive import archive_runs, find_step, recall
 
 _READS = 30
 _STEPS = 300
 _STEP_S, _RECALL_S = 1.0, 5.0
-_RATIO = {"long run": 85.0, "tickets": 45.0, "corpus long": 85.0, "corpus tickets": 45.0}
+_RATIO = {
+    "long run": 85.0,
+    "tickets": 45.0,
+    "repair runs": 45.0,
+    "corpus long": 85.0,
+    "corpus tickets": 45.0,
+}
 
 
 @dataclass(slots=True)
-class _Measured:
+class _Archived(Recorded):
     """What was found of one corpus."""
 
-    exchanges: int = 0
-    bytes: int = 0
-    """Of bodies and header fields."""
     files: int = 0
-    """Of all files of the archive."""
+    """Bytes of all files of the archive."""
     packing_s: float = 0.0
     steps_s: list[float] = field(default_factory=list)
     recalls: list[tuple[int, float]] = field(default_factory=list)
     """Steps of a run, and time."""
-    wrong: int = 0
 
     @property
     def step_s(self) -> float:
@@ -91,6 +92,11 @@ def archiving(plan: Plan) -> list[Section]:
                 str(found.wrong),
             )
         )
+        section.facts[name] = {
+            "archive": f"{found.bytes / found.files:.0f}x",
+            "archived step p95, ms": f"{found.step_s * 1e3:.0f}",
+            f"recall of {_STEPS} steps, s": f"{found.recall_s:.1f}",
+        }
         section.raw[name] = {"ratio": found.bytes / found.files, "step_s": found.steps_s}
         section.bars.append(Bar(f"{name}: exchanges that came back otherwise", 0, found.wrong, ""))
         section.bars.append(Bar(f"{name}: one archived step, p95", _STEP_S, found.step_s, "s"))
@@ -100,57 +106,44 @@ def archiving(plan: Plan) -> list[Section]:
         if name in _RATIO and not plan.quick:
             ratio = found.bytes / found.files
             section.bars.append(Bar(f"{name}: archive", _RATIO[name], ratio, least=True))
+    section.notes += skipped()
     section.notes.append(f"recall: the longest of all runs, of longer ones {_STEPS} steps")
     return [section]
 
 
-def _measure(plan: Plan, passed: Iterable[Passed]) -> _Measured:
-    found = _Measured()
+def _measure(plan: Plan, passed: Iterable[Passed]) -> _Archived:
+    found = _Archived()
     folder = plan.folder / "archiving"
     shutil.rmtree(folder, ignore_errors=True)
     place = Place(ArchivePlace(folder=folder / "archive"))
-    hashes: dict[tuple[str, int], bytes] = {}
     with Store.open(folder / "store") as store:
-
-        def note(one: Passed, exchange: Exchange) -> None:
-            hashes[one.run, exchange.seq] = hash_of(exchange)
-            found.exchanges += 1
-            found.bytes += one.size
-
-        asyncio.run(record(store, passed, note))
+        asyncio.run(record(store, passed, found.note))
         began = time.process_time()
         moved = archive_runs(store, place, store.runs(), "bench", time.time_ns)
         found.packing_s = time.process_time() - began
         assert not moved.refused, moved.refused
         found.files = _size(folder / "archive")
-        _read(store, place, plan, found, hashes)
+        _read(store, place, plan, found)
         for run in store.runs():
             began = time.perf_counter()
             recall(store, run, place, time.time_ns())
             found.recalls.append((run.exchanges, time.perf_counter() - began))
-            for exchange in store.exchanges(run):
-                found.wrong += hashes.pop((run.id, exchange.seq)) != hash_of(exchange)
-        found.wrong += len(hashes)
+        found.compare(store)
     shutil.rmtree(folder)
     return found
 
 
-def _read(
-    store: Store,
-    place: Place,
-    plan: Plan,
-    found: _Measured,
-    hashes: dict[tuple[str, int], bytes],
-) -> None:
+def _read(store: Store, place: Place, plan: Plan, found: _Archived) -> None:
+    steps = [(run, seq) for run, seqs in found.hashes.items() for seq in seqs]
     where = {run.id: run.archived for run in store.runs()}
-    for run, seq in plan.rng.sample(sorted(hashes), min(_READS, len(hashes))):
+    for run, seq in plan.rng.sample(steps, min(_READS, len(steps))):
         archived = where[run]
         assert archived is not None
         began = time.perf_counter()
         step = find_step(archived, place, seq)
         found.steps_s.append(time.perf_counter() - began)
         assert step is not None
-        found.wrong += hash_of(step.exchange) != hashes[run, seq]
+        found.wrong += hash_of(step.exchange) != found.hashes[run][seq]
 
 
 def _size(folder: Path) -> int:

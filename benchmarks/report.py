@@ -36,6 +36,10 @@ class Section:
     rows: list[tuple[str, ...]] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By traffic and what it is: the figures that one table of several sections holds."""
+    remarks: list[str] = field(default_factory=list)
+    """What stands below that table."""
     raw: Any = None
     """Every sample, for `--json`."""
 
@@ -55,6 +59,25 @@ def render(section: Section) -> str:
     lines = ["", section.title, *_columns([section.head, *section.rows])]
     lines += [f"  note: {note}" for note in section.notes]
     return "\n".join(lines)
+
+
+def render_joint(sections: Sequence[Section], caption: str) -> str:
+    """Give the facts of all sections as one Markdown table: a row for each traffic, a column for each thing."""
+    rows: dict[str, dict[str, str]] = {}
+    for section in sections:
+        for traffic, facts in section.facts.items():
+            rows.setdefault(traffic, {}).update(facts)
+    head = list(dict.fromkeys(name for facts in rows.values() for name in facts))
+    lines = [
+        f"| traffic | {' | '.join(head)} |",
+        f"|---|{'---:|' * len(head)}",
+        *(
+            f"| {traffic} | {' | '.join(facts.get(name, '') for name in head)} |"
+            for traffic, facts in rows.items()
+        ),
+    ]
+    remarks = [remark for section in sections for remark in section.remarks]
+    return "\n".join(["", *lines, "", " ".join([*remarks, caption])])
 
 
 def render_bars(bars: Sequence[Bar]) -> str:

@@ -1,9 +1,9 @@
 """Measure Playhead beside mitmdump on loopback and hold it against its bars.
 
-    uv run python benchmarks/run.py [PART|all] [--rounds N] [--quick] ...
+    uv run python benchmarks/run.py [PART...] [--rounds N] [--quick] [--markdown] ...
 
-Parts: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest, redact, sealing, store,
-archive, soak.
+Parts, all where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest,
+redact, sealing, store, archive, carry, delete, soak.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -18,13 +18,16 @@ import random
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
 import archiving
 import bodies
+import carrying
 import chunks
+import deleting
 import matching
 import measure
 import nagle
@@ -36,7 +39,7 @@ import soak
 import storing
 from measure import Plan
 from proxies import ToolError, playhead, running, upstream
-from report import Bar, Section, render, render_bars
+from report import Bar, Section, render, render_bars, render_joint
 
 PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "record": measure.record,
@@ -54,6 +57,8 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "sealing": sealing.sealing,
     "store": storing.storing,
     "archive": archiving.archiving,
+    "carry": carrying.carrying,
+    "delete": deleting.deleting,
     "soak": soak.soak,
 }
 _ROUNDS = {
@@ -72,6 +77,8 @@ _ROUNDS = {
     "sealing": 15,
     "store": 1,
     "archive": 1,
+    "carry": 1,
+    "delete": 5,
     "soak": 10,
 }
 _MOST_ROUNDS = 50
@@ -80,11 +87,16 @@ _MOST_ROUNDS = 50
 def main() -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", nargs="?", default="all", choices=[*PARTS, "all"])
+    parser.add_argument("part", nargs="*", default=["all"], choices=[*PARTS, "all"])
     parser.add_argument(
         "--rounds", type=int, help=f"of each part, of `soak` minutes; by default {_ROUNDS}"
     )
     parser.add_argument("--quick", action="store_true", help="2 rounds and fewer requests")
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="end with one Markdown table of what store, archive, carry and delete found, with the date",
+    )
     parser.add_argument("--json", type=Path, help="write every sample to this file")
     parser.add_argument(
         "--large",
@@ -112,7 +124,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(arguments.limit_s)
-    parts = list(PARTS) if arguments.part == "all" else [arguments.part]
+    parts = list(PARTS) if "all" in arguments.part else arguments.part
     sections: list[Section] = []
     failed = False
     with _work_folder(arguments.work) as folder, upstream(folder) as port:
@@ -147,6 +159,8 @@ def main() -> int:
                 print(render(section), flush=True)
     bars = [bar for section in sections for bar in section.bars]
     print(render_bars(bars))
+    if arguments.markdown:
+        print(render_joint(sections, f"Measured {time.strftime('%Y-%m-%d')}: {_machine()}."))
     if arguments.json:
         arguments.json.write_text(json.dumps(_report(sections), indent=1))
     return 1 if failed or any(bar.result == "MISSED" for bar in bars) else 0

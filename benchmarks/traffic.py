@@ -278,32 +278,52 @@ def tickets(seed: int, quick: bool) -> Iterator[Passed]:
             else:
                 message["content"] = words.prose(rng.randrange(80, 400))
                 more = {"role": "user", "content": words.prose(rng.randrange(20, 200))}
-            answer = {
-                "id": "chatcmpl-" + words.id(29),
-                "object": "chat.completion",
-                "created": 1715000000 + rng.randrange(10**6),
-                "model": "model-2",
-                "choices": [
-                    {"index": 0, "message": {**message, "refusal": None}, "finish_reason": "stop"}
-                ],
-                "usage": {
-                    "prompt_tokens": rng.randrange(9000),
-                    "completion_tokens": rng.randrange(300),
-                },
-                "system_fingerprint": "fp_" + words.id(10),
-            }
-            heads = _heads(words, _CHAT_HOST, len(asked))
-            said = json.dumps(answer, indent=2).encode()
-            yield Passed(
-                f"ticket-{ticket}",
-                _CHAT_HOST,
-                "/v1/chat/completions",
-                heads[0],
-                asked,
-                heads[1],
-                said,
-            )
+            yield _completed(words, f"ticket-{ticket}", asked, message)
             messages += [json.dumps(message), json.dumps(more)]
+
+
+def _completed(words: Words, run: str, asked: bytes, message: dict[str, Any]) -> Passed:
+    """Answer a chat in one piece."""
+    rng = words.rng
+    answer = {
+        "id": "chatcmpl-" + words.id(29),
+        "object": "chat.completion",
+        "created": 1715000000 + rng.randrange(10**6),
+        "model": "model-2",
+        "choices": [{"index": 0, "message": {**message, "refusal": None}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": rng.randrange(9000), "completion_tokens": rng.randrange(300)},
+        "system_fingerprint": "fp_" + words.id(10),
+    }
+    heads = _heads(words, _CHAT_HOST, len(asked))
+    said = json.dumps(answer, indent=2).encode()
+    return Passed(run, _CHAT_HOST, "/v1/chat/completions", heads[0], asked, heads[1], said)
+
+
+def repairs(seed: int, quick: bool) -> Iterator[Passed]:
+    """45 runs of some 25 steps: a bug in a project of its own, commands as text and what they print, cut at 10 KB."""
+    words = Words(f"repairs {seed}")
+    rng = words.rng
+    system, form = words.prose(900), words.prose(4500)
+    for run in range(8 if quick else 45):
+        project = Words(f"repairs {seed} {run}")
+        task = f"{project.prose(rng.randrange(600, 3000))}\n\n{form}"
+        messages = [
+            json.dumps({"role": "system", "content": system}),
+            json.dumps({"role": "user", "content": task}),
+        ]
+        for _ in range(rng.randrange(15, 36)):
+            asked = f'{{"messages": [{", ".join(messages)}], "model": "model-2", "drop_params": true}}'.encode()
+            thought, command = words.prose(rng.randrange(60, 500)), project.source(150)
+            message = {
+                "role": "assistant",
+                "content": f"THOUGHT: {thought}\n\n```bash\n{command}\n```",
+            }
+            yield _completed(words, f"repair-{run}", asked, message)
+            (printed,) = _result(project, min(10_000, int(rng.expovariate(1 / 4200)) + 40))
+            text = (
+                f"<returncode>0</returncode>\n<output>\n{printed['content'][0]['text']}\n</output>"
+            )
+            messages += [json.dumps(message), json.dumps({"role": "user", "content": text})]
 
 
 def lanes(seed: int, quick: bool) -> Iterator[Passed]:
@@ -372,6 +392,7 @@ MADE: dict[str, Callable[[int, bool], Iterator[Passed]]] = {
     "long run": long_run,
     "clock": clock_run,
     "tickets": tickets,
+    "repair runs": repairs,
     "four agents": lanes,
     "screenshots": screenshots,
     "short calls": short_calls,

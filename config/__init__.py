@@ -40,7 +40,7 @@ from .schema import (
     Tls,
     UpstreamEncoding,
 )
-from .values import parse_run_name
+from .values import parse_listen, parse_run_name
 from .watch import Watcher
 
 __all__ = [
@@ -82,6 +82,7 @@ __all__ = [
     "load",
     "loads",
     "override",
+    "parse_listen",
     "parse_match",
     "parse_run_name",
 ]

@@ -89,7 +89,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "determinism"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -110,6 +110,7 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _NO_CONTENT = (204, 205, 304)
 _CONTAINMENT = choice("contained", "strict", "none")
 _DETERMINISM = choice("off", "seed", "full")
+_SLEEPS = choice("real", "short")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -249,8 +250,13 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, sandbox=replace(config.sandbox, replay=_CONTAINMENT(text)))
         case "capture":
             return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
+        case "sandbox_files":
+            return replace(config, sandbox=replace(config.sandbox, files=_is_yes(text)))
         case "determinism":
             return replace(config, determinism=_DETERMINISM(text))
+        case "sleeps":
+            playback = replace(config.playback, sleeps=_SLEEPS(text))
+            return replace(config, playback=playback)
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -459,6 +465,7 @@ def _playback(value: Value) -> Playback:
         reads=fields.section("reads", _class_live, None),
         effects=fields.parsed("effects", choice("stub", "refuse"), default.effects),
         pace=fields.parsed("pace", parse_pace, default.pace),
+        sleeps=fields.parsed("sleeps", _SLEEPS, default.sleeps),
         allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
     )
 
@@ -521,12 +528,17 @@ def _effect_rule(value: Value) -> EffectRule:
     return rule
 
 
+def _is_yes(text: str) -> bool:
+    return choice("true", "false")(text) == "true"
+
+
 def _sandbox(value: Value) -> Sandbox:
-    fields = value.fields("replay", "record")
+    fields = value.fields("replay", "record", "files")
     default = Sandbox()
     return Sandbox(
         replay=fields.parsed("replay", _CONTAINMENT, default.replay),
         record=fields.parsed("record", _CONTAINMENT, default.record),
+        files=fields.parsed("files", _is_yes, default.files),
     )
 
 
@@ -805,7 +817,7 @@ def _control(value: Value, place: Callable[[str], Path]) -> Control:
         token_file=fields.optional("token_file", place),
         tls=fields.section("tls", lambda given: _tls(given, place), None),
         hosts=fields.texts("hosts", parse_host, ""),
-        public=fields.parsed("public", lambda text: choice("true", "false")(text) == "true", False),
+        public=fields.parsed("public", _is_yes, False),
     )
     listen = control.listen
     open_to_others = listen is not None and not is_loopback(listen.host)

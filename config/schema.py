@@ -94,6 +94,8 @@ class Playback:
     """`stub` (from configured answers, or after the tape's) or `refuse`."""
     pace: float = 0.0
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
+    sleeps: str = "real"
+    """`real`, or `short`: how long a command of `replay` sleeps that lives on the recorded clock."""
     allow_model_drift: tuple[ModelDrift, ...] = ()
 
 
@@ -339,6 +341,8 @@ class Sandbox:
     """Of commands that are replayed."""
     record: str = "none"
     """Of commands that are recorded."""
+    files: bool = False
+    """Whether bubblewrap makes their file system: the working folder, the system read only, an empty home."""
 
 
 @dataclass(frozen=True, slots=True)

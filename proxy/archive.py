@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import Config
 from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError
-from ..tape.retention import Sentence, judge_hot
+from ..tape.retention import Listed, Sentence, judge_hot
 from .progress import ProgressBar
 from .recall import moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed
@@ -60,30 +60,41 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         if dry_run:
             return Archiving(sentences, False, [])
     from ..store.archive.place import Place
-    from ..timeline.archive import archive_runs, remove_unneeded
+    from ..timeline.archive import archive_runs, release_changed, remove_unneeded
 
     place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
+        sentences = _chosen(config, store, names)
+        chosen = [store.get_run(one.run.name) for one in sentences if one.goes]
+        changed = [run for run in chosen if run.archived is not None]
+        refused = release_changed(store, changed, open_place, platform.node(), time.time_ns)
         try:
             remove_unneeded(store, open_place)
         except StoreError as error:  # of a place that runs went to before, perhaps
             say(f"playhead: what an earlier go left is not removed yet: {error}")
-        sentences = _chosen(config, store, names)
-        runs = [store.get_run(one.run.name) for one in sentences if one.goes]
+        runs = [run for run in map(store.reload, chosen) if run.archived is None]
         moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
         store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
-    return Archiving(sentences, True, [(run.id, why) for run, why in moved.refused])
+    return Archiving(sentences, True, [(run.id, why) for run, why in refused + moved.refused])
 
 
 def _chosen(config: Config, store: Store, names: Sequence[str]) -> list[Sentence]:
     if not names:
-        runs = [listed(run) for run in store.runs()]
+        runs = [_listed(store, run) for run in store.runs()]
         return judge_hot(runs, config.retention, time.time_ns())
-    return [_named(store.get_run(name)) for name in dict.fromkeys(names)]
+    return [_named(store, store.get_run(name)) for name in dict.fromkeys(names)]
 
 
-def _named(run: RunInfo) -> Sentence:
+def _listed(store: Store, run: RunInfo) -> Listed:
+    one = listed(run)
+    if run.archived is not None and store.archive.was_changed(run):
+        return one._replace(changed_ns=run.archived.recalled_ns)
+    return one
+
+
+def _named(store: Store, run: RunInfo) -> Sentence:
     if run.status is RunStatus.OPEN:
         raise RunOpen(f"run {run.id!r} has not ended", f"end it first: playhead seal {run.id}")
-    archived = run.archived is not None
-    return Sentence(listed(run), not archived, "it is archived" if archived else "named")
+    one = _listed(store, run)
+    goes = not one.archived or one.changed_ns > 0
+    return Sentence(one, goes, "named" if goes else "it is archived")

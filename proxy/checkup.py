@@ -1,22 +1,59 @@
-"""`playhead doctor`: a throwaway proxy and a TLS origin on loopback, and every installed client through them."""
+"""`playhead doctor`: every installed client through a throwaway proxy, outside the sandbox and in it.
+
+The proxy plays a tape on which each client's request stands, so that nothing leaves. Each client is run twice:
+
+1. outside, with the variables that `record` sets. It asks for a port of loopback, where an origin waits that has a
+   certificate of ours: who goes past the proxy is seen there;
+2. in the sandbox, with the preloads of a replay and no word of a proxy.
+
+For whom the variables are not enough is run once more outside, with the preloads. All clients of a turn run side by
+side, in one sandbox; the turns one after the other.
+"""
 
 import asyncio
+import contextlib
+import ipaddress
+import itertools
+import json
+import os
+import secrets
 import ssl
+import sys
 import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
-from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from ..config import Config, Listen, Mode
-from ..store import Store
+from .. import __path__ as package_path
+from ..config import Config, Control, IgnoreRule, Listen, Mode, parse_match
 from . import doctor
-from .ca import CertificateAuthority, certificate_store
+from .ca import CertificateAuthority, certificate_store, open_ca
+from .carry import import_jsonl
+from .determinism.kit import FULL, Basis, Kit
 from .engine.loop import new_event_loop
+from .engine.sightings import Sightings
+from .errors import EngineError
+from .probes import Probe, probes
+from .progress import ProgressBar
 from .runtime import Runtime
-from .trust import proxy_url
+from .trust import environment, proxy_url
+from .trying import Outcome, Try, load_outcomes, save_tries, try_all
+
+_TAPE = "doctor"
+_BACK_S = 3600
+"""How far the clock of the tape is behind: far enough to be told apart, near enough for certificates."""
+_SPARE_S = 30.0
+_DOMAIN = "doctor.playhead.test"
+_DRIVE = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    "from playhead.proxy.trying import main; sys.exit(main(sys.argv[2:]))"
+)
+"""Run with the folder that the package stands in, then what `trying.main` takes."""
 
 
 def check_up(as_json: bool) -> int:
@@ -25,7 +62,7 @@ def check_up(as_json: bool) -> int:
         tempfile.TemporaryDirectory(prefix="playhead-doctor-") as folder,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        findings = runner.run(_examine(Path(folder)))
+        findings = runner.run(examine(Path(folder), time.time_ns() / 1e9))
     click.echo(doctor.render_json(findings) if as_json else doctor.render(findings))
     # A client that goes past proxies by its own nature is a finding, not a failure: aiohttp's default session
     # does so on every machine. One that reaches us and does not trust us is ours to mend.
@@ -33,65 +70,241 @@ def check_up(as_json: bool) -> int:
     return 1 if any(finding.status in bad for finding in findings) else 0
 
 
-async def _examine(folder: Path) -> tuple[doctor.Finding, ...]:
-    config = Config(mode=Mode.RECORD, store=folder, listen=Listen("127.0.0.1", 0))
-    async with Runtime(config, sole="doctor") as runtime:
-        address = await runtime.listen(config.listen)
-        direct: list[str] = []
-        origin, port = await _start_origin(runtime.ca, folder, direct)
-        try:
-            return await doctor.examine(
-                proxy_url(address.host, address.port),
-                config.public_ca_dir,
-                f"https://127.0.0.1:{port}",
-                lambda token: _recorded(runtime.store, token),
-                lambda token: any(token in path for path in direct),
+async def examine(
+    folder: Path, real_s: float, only: Sequence[str] | None = None, *, parallel: int = 4
+) -> tuple[doctor.Finding, ...]:
+    """Try the clients, or those of these names; findings stand in the order of the probes.
+
+    folder: for a store that is thrown away.
+    real_s: the time that it is, in seconds since 1970.
+    parallel: how many run at once.
+    Raises: EngineError, where there can be no proxy.
+    """
+    config = Config(
+        mode=Mode.PLAYBACK,
+        store=folder / "store",
+        listen=Listen("127.0.0.1", 0),
+        control=Control(listen=None),
+        ignore=(IgnoreRule(parse_match("https://*"), header=("accept",)),),
+    )
+    ca = open_ca(config.store, config.public_ca_dir)
+    clocks = doctor.Clocks(real_s - _BACK_S, real_s)
+    async with contextlib.AsyncExitStack() as stack:
+        origins = await stack.enter_async_context(Origins(ca, folder))
+        outside, again, inside = [
+            [probe for probe in turn if only is None or probe.name in only]
+            for turn in (
+                await _near("outside", origins),
+                await _near("again", origins),
+                _far("inside"),
             )
-        finally:
-            await origin.cleanup()
+        ]
+        await asyncio.to_thread(_make_tape, config, folder, (*outside, *again, *inside), clocks)
+        runtime = await stack.enter_async_context(Runtime(config, sole=_TAPE))
+        here = [number for number, probe in enumerate(outside) if probe.installed]
+        told = stack.enter_context(ProgressBar("trying clients"))
+        ended = itertools.count(1)
+        trial = _Trial(
+            runtime, origins, folder, parallel, lambda: told(next(ended), 2 * len(here) + 1)
+        )
+        address = await runtime.listen(config.listen)
+        url = proxy_url(address.host, address.port)
+        variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
+        kit = stack.enter_context(contextlib.closing(_kit(clocks)))
+        first = await trial.outside({number: outside[number] for number in here}, variables)
+        wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
+        more = await trial.outside(wanting, kit.variables(variables))
+        no_sandbox = ""
+        try:
+            within = await trial.inside({number: inside[number] for number in here}, kit)
+        except EngineError as error:
+            no_sandbox = str(error)
+            rest = {number: again[number] for number in here if number not in wanting}
+            within = more | await trial.outside(rest, kit.variables(variables))
+    return tuple(
+        doctor.judge(
+            probe,
+            first.get(number),
+            within.get(number),
+            clocks,
+            again=more.get(number),
+            no_sandbox=no_sandbox,
+        )
+        for number, probe in enumerate(outside)
+    )
 
 
-def _recorded(store: Store, token: str) -> bool:
-    """Say whether the proxy read a request with a token in its path."""
-    for run in store.runs():
-        for event in store.log(run):
-            if token in str(event.data.get("url", "")):
-                return True
-    return False
+def _far(turn: str) -> tuple[Probe, ...]:
+    """Make probes that ask for names which no resolver knows: the proxy is asked for them, or the sandbox."""
+
+    def address(number: int) -> str:
+        return f"https://c{number}.{turn}.{_DOMAIN}:443"
+
+    return probes(address, address)
 
 
-async def _start_origin(
-    ca: CertificateAuthority, folder: Path, seen: list[str]
-) -> tuple[web.AppRunner, int]:
-    """Serve anything on TLS with a leaf of our own CA, noting the paths asked for."""
-    import ipaddress
+async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
+    """Make probes that ask for an origin on loopback, where they can."""
+    far = _far(turn)
+    opened = [await origins.open() for _ in far]
+    return probes(opened.__getitem__, lambda number: f"https://c{number}.{turn}.{_DOMAIN}:443")
 
-    names: list[x509.GeneralName] = [
-        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-        x509.DNSName("localhost"),
-    ]
-    leaf = certificate_store(ca).get_cert("127.0.0.1", names)
-    chain = folder / "origin.pem"
-    chain.write_bytes(
-        leaf.privatekey.private_bytes(
+
+def _kit(clocks: doctor.Clocks) -> Kit:
+    """Make what a replay of a recording without looks is made with: every look tells its beginning."""
+    return Kit(
+        Basis(FULL, secrets.token_bytes(32), "1", int(clocks.virtual_s * 1e9)), recorded=True
+    )
+
+
+def _try(probe: Probe, variables: Mapping[str, str], number: int) -> Try:
+    environ = {**variables, "TZ": "UTC", "PLAYHEAD_LANE": str(number), **probe.variables}
+    return Try(probe.command, environ, dict(probe.files), probe.left, probe.timeout_s)
+
+
+def _make_tape(
+    config: Config, folder: Path, all_probes: Sequence[Probe], clocks: doctor.Clocks
+) -> None:
+    """Write a recording in which each probe has its answer."""
+    lines = folder / "tape.jsonl"
+    started_ns = int(clocks.virtual_s * 1e9)
+    with lines.open("w") as file:
+        for probe, fields in itertools.product(all_probes, ({}, {"accept": "*/*"})):
+            # Whoever says what it accepts differs from who does not, whatever that is.
+            row = {
+                "started_ns": started_ns,
+                "request": {"method": "GET", "url": probe.url, "headers": fields},
+                "response": {
+                    "status": 200,
+                    "headers": {"content-type": "application/json"},
+                    "body": '{"ok": true}',
+                },
+            }
+            file.write(json.dumps(row) + "\n")
+    import_jsonl(config, lines, _TAPE)
+
+
+class _Trial:
+    """Runs probes, and sees who comes where. Probes and what came of them go by their number."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        origins: "Origins",
+        folder: Path,
+        parallel: int,
+        done: Callable[[], None],
+    ) -> None:
+        """Begin to look.
+
+        done: called as each ends, outside a sandbox.
+        """
+        self._runtime = runtime
+        self._origins = origins
+        self._folder = folder
+        self._parallel = parallel
+        self._done = done
+        self._sightings = Sightings()
+        runtime.engine.watch(self._sightings)
+
+    async def outside(
+        self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
+    ) -> dict[int, doctor.Tried]:
+        """Run probes with these variables."""
+        tries = [_try(probe, variables, number) for number, probe in chosen.items()]
+        outcomes = await try_all(tries, parallel=self._parallel, done=self._done)
+        return self._told(chosen, outcomes)
+
+    async def inside(self, chosen: Mapping[int, Probe], kit: Kit) -> dict[int, doctor.Tried]:
+        """Run probes in a sandbox, with nothing that tells of a proxy.
+
+        Raises: EngineError, where there can be none.
+        """
+        from .contained import Contained, OwnNamespaces
+
+        config = self._runtime.config
+        variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
+        given = kit.variables(variables)
+        source, target = self._folder / "tries.json", self._folder / "outcomes.json"
+        save_tries([_try(probe, given, number) for number, probe in chosen.items()], source)
+        words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
+        command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
+        place = OwnNamespaces(self._runtime, config, command, variables, strict=False)
+        contained = Contained(self._runtime, config, place)
+        longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
+        try:
+            async with contained, asyncio.timeout(longest_s):
+                await contained.box.start()
+                await contained.box.wait()
+            return self._told(chosen, load_outcomes(target))
+        except (OSError, ValueError) as error:
+            raise EngineError(f"the sandbox came to no end: {error}") from error
+
+    def _told(
+        self, chosen: Mapping[int, Probe], outcomes: Sequence[Outcome]
+    ) -> dict[int, doctor.Tried]:
+        return {
+            number: doctor.Tried(outcome, self._seen(probe))
+            for (number, probe), outcome in zip(chosen.items(), outcomes, strict=True)
+        }
+
+    def _seen(self, probe: Probe) -> doctor.Seen:
+        parts = urlsplit(probe.url)
+        place = f"{parts.hostname}:{parts.port}"
+        return doctor.Seen(
+            reached=place in self._sightings.reached,
+            asked=place in self._sightings.asked,
+            direct=place in self._origins.reached,
+            direct_asked=place in self._origins.asked,
+        )
+
+
+class Origins:
+    """Origins on loopback that notice who comes. Use as `async with`."""
+
+    def __init__(self, ca: CertificateAuthority, folder: Path) -> None:
+        """Prepare; each has a certificate of our own CA."""
+        self.reached: set[str] = set()
+        """HOST:PORT to which somebody connected."""
+        self.asked: set[str] = set()
+        """Those that were asked for something, over TLS."""
+        self._stack = contextlib.AsyncExitStack()
+        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        leaf = certificate_store(ca).get_cert("127.0.0.1", names)
+        key = leaf.privatekey.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        + leaf.cert.to_pem()
-    )
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(chain)
+        chain = folder / "origin.pem"
+        chain.write_bytes(key + leaf.cert.to_pem())
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(chain)
 
-    async def answer(request: web.Request) -> web.Response:
-        seen.append(request.path_qs)
-        return web.json_response({"ok": True})
+    async def __aenter__(self) -> "Origins":
+        return self
 
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    port: int = runner.addresses[0][1]
-    return runner, port
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def open(self) -> str:
+        """Open one more; give its address."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._stack.callback(server.close)
+        return f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = writer.get_extra_info("sockname")[:2]
+        place = f"{host}:{port}"
+        self.reached.add(place)
+        try:
+            await writer.start_tls(self._context)
+            await reader.readuntil(b"\r\n\r\n")
+            self.asked.add(place)
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"
+            writer.write(head + b'Connection: close\r\n\r\n{"ok": true}')
+            await writer.drain()
+        except (OSError, EOFError):
+            pass  # what it made of the certificate is told by its own words
+        finally:
+            writer.close()

@@ -1,19 +1,21 @@
 """A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from ..config import Config
 from .runtime import Runtime
-from .sandbox.box import Box
+from .sandbox.box import Box, Inlets
+from .sandbox.files import Files, make_files
 from .sandbox.hiding import make_plan
 from .sandbox.listeners import PROXY_PORT, Service
 from .sandbox.names import Names
 from .sandbox.reach import within_reach
 from .sandbox.resolver import Resolver
 from .sandbox.services import Relay, Use
-from .sandbox.tap import Tap
+from .sandbox.tap import Attempt, Tap
 from .trust import proxy_url
 
 _MOST_SOCKETS = 1000
@@ -21,8 +23,44 @@ PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
 """What clients in a sandbox are told."""
 
 
-class Contained:
-    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+class AnyBox(Protocol):
+    """A sandbox for one command: open it, take its inlets, start the command, wait for it."""
+
+    stopped_by: int
+    sole_process: str
+    counters: dict[str, int]
+
+    async def open(self) -> Inlets:
+        """Make it. Raises: EngineError."""
+
+    async def start(self) -> int | None:
+        """Run the command; give its process group, where it has one here. Raises: EngineError."""
+
+    async def wait(self) -> int | None:
+        """Give its exit code once it has ended, or None where it was stopped. Raises: EngineError."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command. Raises: ProcessLookupError."""
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+
+
+class Place(Protocol):
+    """Where a sandbox is."""
+
+    told: dict[str, Any]
+    """What is said of it beside what was seen."""
+
+    def make_box(self, services: Sequence[Service]) -> AnyBox:
+        """Prepare a sandbox that lets these in. Raises: EngineError."""
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets of programs outside may be connected to now."""
+
+
+class OwnNamespaces:
+    """A sandbox on this machine, with what is hidden of its file system."""
 
     def __init__(
         self,
@@ -32,26 +70,69 @@ class Contained:
         environ: Mapping[str, str],
         *,
         strict: bool,
+        shared: Sequence[Path] = (),
     ) -> None:
-        """Prepare for one command with these variables."""
-        self._runtime = runtime
+        """Prepare for one command with these variables.
+
+        shared: folders that the command writes to for us.
+        Raises: EngineError, where its file system cannot be made as asked for.
+        """
+        self._command = command
+        self._environ = environ
         self._strict = strict
-        self._uses = [
-            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
-        ]
         self._plan = make_plan(
             environ,
             command[0],
             bundle=runtime.ca.bundle_file,
-            private=config.store / "private",
-            needed=[config.public_ca_dir],
+            store=config.store,
+            public=config.public_ca_dir,
         )
-        services = [use.service for use in self._uses]
-        self.box = Box(command, environ, self._plan, strict=strict, services=services)
+        self._files: Files | None = None
+        if config.sandbox.files:
+            public = config.public_ca_dir
+            self._files = make_files(environ, command, public=public, shared=shared)
+        self.told: dict[str, Any] = {
+            "strict": strict,
+            "files": asdict(self._files) if self._files is not None else None,
+            "image": "",
+        }
+
+    def make_box(self, services: Sequence[Service]) -> Box:
+        """Prepare a sandbox that lets these in."""
+        words = self._files.words() if self._files is not None else ()
+        return Box(
+            self._command,
+            self._environ,
+            self._plan,
+            strict=self._strict,
+            services=services,
+            files=words,
+        )
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets may be connected to now."""
+        if self._strict:
+            return ()
+        reached = within_reach(self._plan.hidden, self._plan.masked)
+        return [path for path in reached if self._files is None or self._files.sees(path)]
+
+
+class Contained:
+    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+
+    def __init__(self, runtime: Runtime, config: Config, place: Place) -> None:
+        """Prepare one there. Raises: EngineError."""
+        self._runtime = runtime
+        self._place = place
+        self._uses = [
+            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
+        ]
+        self.box = place.make_box([use.service for use in self._uses])
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
-        self._tap: Tap | None = None
+        self._leaving: Tap | None = None
+        self._refused: Tap | None = None
         self._reached: set[str] = set()
 
     async def __aenter__(self) -> "Contained":
@@ -68,8 +149,9 @@ class Contained:
             await relay.close()
         if self._resolver is not None:
             self._resolver.close()
-        if self._tap is not None:
-            self._tap.close()
+        for tap in (self._leaving, self._refused):
+            if tap is not None:
+                tap.close()
 
     async def _open(self) -> None:
         inlets = await self.box.open()
@@ -82,32 +164,40 @@ class Contained:
             self._resolver.serve(sock)
         for relay, sock in zip(self._relays, inlets.service, strict=True):
             await relay.serve(sock)
-        for sock in inlets.tap:
-            self._tap = Tap(sock)
-            self._tap.start()
+        for sock in inlets.leaving:
+            self._leaving = Tap(sock)
+            self._leaving.start()
+        for sock in inlets.refused:
+            self._refused = Tap(sock)
+            self._refused.start()
         self._look()
 
     def _look(self) -> None:
         """Note the path sockets that may be connected to now."""
-        if not self._strict:
-            self._reached.update(within_reach(self._plan.hidden, self._plan.masked))
+        self._reached.update(self._place.reached())
 
-    def evidence(self, redact: Callable[[str], str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async def evidence(
+        self, redact: Callable[[str], str]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
 
         redact: takes secrets out of a text; a name that is asked of DNS may be one.
         """
         self._look()
-        if self._tap is not None:
-            self._tap.close()
-        tried = self._tap.attempts if self._tap is not None else {}
-        names = self._names
+        capture = self._runtime.engine.capture
+        await capture.settle()
+        names, resolver, leaving = self._names, self._resolver, self._leaving
         assert names is not None
+        assert resolver is not None
+        resolver.close()
+        if leaving is not None:
+            leaving.close()
+        refused = _refused(self._refused)
         told = {
-            "strict": self._strict,
+            **self._place.told,
             "counters": self.box.counters,
-            "tapped": self._tap is not None,
-            "attempts_omitted": self._tap.omitted if self._tap is not None else 0,
+            "tapped": leaving is not None,
+            "attempts_omitted": leaving.omitted if leaving is not None else 0,
             "names": [
                 {"name": redact(name), "type": kind, "count": count}
                 for (name, kind), count in names.asked.items()
@@ -119,8 +209,7 @@ class Contained:
                     "process": self.box.sole_process,
                     "count": count,
                 }
-                for one, count in tried.items()
-                if not one.leaves and one.protocol == "tcp"
+                for one, count in refused.items()
             ],
             "services": [
                 {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
@@ -128,16 +217,43 @@ class Contained:
             ],
             "sockets": sorted(self._reached)[:_MOST_SOCKETS],
         }
-        left = [
-            {
-                "target": one.target,
-                "by": "kernel",
-                "reason": "refused in the sandbox",
-                "protocol": one.protocol,
-                "process": self.box.sole_process,
-                "count": count,
-            }
-            for one, count in tried.items()
-            if one.leaves
-        ]
-        return told, left
+        return told, [*self._denied(leaving, resolver), *self._unasked(redact)]
+
+    def _denied(self, leaving: Tap | None, resolver: Resolver) -> Iterator[dict[str, Any]]:
+        """Yield what the kernel, or the resolver, let lead to nobody."""
+        services = {use.service for use in self._uses}
+        if leaving is not None:
+            for one, count in leaving.attempts.items():
+                if one.leaves and Service(one.address, one.port) not in services:
+                    yield self._row("kernel", one, count, "refused in the sandbox")
+            if leaving.lost:
+                many = Attempt("tcp or udp", "0.0.0.0", 0)
+                reason = "refused in the sandbox; they came too fast to be told apart"
+                yield {**self._row("kernel", many, leaving.lost, reason), "target": "unknown"}
+        for one, count in resolver.strange.items():
+            yield self._row("proxy", one, count, "no question to DNS")
+
+    def _unasked(self, redact: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+        """Yield where somebody connected to, and asked for nothing."""
+        for (host, port), count in self._runtime.engine.capture.unasked.items():
+            one = Attempt("tcp", host, port)
+            row = self._row("proxy", one, count, "connected to, and no request of HTTP came")
+            yield {**row, "target": redact(one.target)}
+
+    def _row(self, by: str, one: Attempt, count: int, reason: str) -> dict[str, Any]:
+        return {
+            "target": one.target,
+            "by": by,
+            "reason": reason,
+            "protocol": one.protocol,
+            "process": self.box.sole_process,
+            "count": count,
+        }
+
+
+def _refused(tap: Tap | None) -> dict[Attempt, int]:
+    """Give what was refused on loopback."""
+    if tap is None:
+        return {}
+    tap.close()
+    return tap.attempts

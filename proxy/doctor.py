@@ -1,29 +1,26 @@
-"""Try every installed client through the proxy: which one goes past it, which one does not trust it, what to set.
+"""What was seen of a client, judged: is it proxied, does it trust us, is it captured, is its clock virtual.
 
-Running (`examine`) and judging (`judge`) are apart: a judgement is a table of what was seen. A request that the
-proxy has *read* proves both that the client follows it and that it trusts its certificate. What the clients are
-stands in `probes`.
+Each cell of the table is something that was seen, or *unknown* with the reason. Pure: what the clients are stands in
+`probes`, running them in `trying` and `checkup`. A request that the proxy has *read* proves both that the client
+follows it and that it trusts its certificate.
 """
 
-import asyncio
-import contextlib
+import calendar
 import json
-import os
 import re
-import signal
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from .probes import Probe, probes
-from .trust import environment
+from .probes import Probe
+from .trying import Outcome
 
-__all__ = ["Finding", "Probe", "Status", "examine", "judge", "probes", "render", "render_json"]
-
-_MOST_OUTPUT = 64 * 1024
 _MOST_DETAIL = 200
+_SAME_S = 600
+"""Of two clocks that tell the same time."""
+_DAY_S = 86400
+_NOT_FOUND = (126, 127)
 _UNTRUSTED = re.compile(
     r"certificate|self[- ]?signed|unable to get (local )?issuer|PKIX|x509|UnknownIssuer|SSL_?ERROR|"
     r"CERT_|SSLHandshake|trustAnchors|server verification failed",
@@ -35,12 +32,23 @@ _UNRESOLVED = re.compile(
     r"ENOTFOUND|EAI_AGAIN",
     re.IGNORECASE,
 )
-_NOISE = re.compile(r"\s*(at |Node\.js v|Bun v|[\^~]+\s*$|\})")
-"""Lines after the telling one: stack frames, versions, markers."""
+_WITH_PRELOAD = "With --determinism seed or full it comes to the proxy and trusts it, as it is."
+_NOISE = re.compile(
+    r"\s*(at |npm error A complete log|Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
+)
+"""Lines after the telling one: stack frames, versions, markers, what a probe says itself."""
+
+
+class Answer(StrEnum):
+    """What a cell of the table says."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
 
 
 class Status(StrEnum):
-    """How a client stands to the proxy."""
+    """How a client stands to the proxy, with the variables alone."""
 
     OK = "ok"
     BYPASSED = "bypassed"
@@ -50,142 +58,246 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """One answer."""
+
+    answer: Answer
+    why: str = ""
+    """Why not, or why it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was found about one client."""
 
     client: str
     status: Status
+    proxied: Cell
+    """It goes through the proxy with the variables."""
+    trusted: Cell
+    """It takes the certificate, with the variables."""
+    captured: Cell
+    """In the sandbox its request arrives, where no variable tells of a proxy."""
+    clock: Cell
+    """With the preloads it lives at the time of the tape."""
     advice: str = ""
     """What to set or change; empty when there is nothing to do."""
     detail: str = ""
     """The client's own last words, one line; text from outside."""
 
 
-async def examine(
-    proxy_url: str,
-    public_dir: Path,
-    target: str,
-    proxy_saw: Callable[[str], bool],
-    origin_saw: Callable[[str], bool],
-    *,
-    clients: Sequence[Probe] | None = None,
-    base: Mapping[str, str] | None = None,
-    parallel: int = 4,
-) -> tuple[Finding, ...]:
-    """Run every probe through the proxy and judge it; findings stand in the order of the probes.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a client from the other side."""
 
-    target: https address behind the proxy, whose certificate is signed by our CA, so that a client that goes
-        past the proxy is not refused and is seen at the origin. Go never proxies loopback, other clients do.
-    proxy_saw, origin_saw: say whether a request with this token in its path was read there.
-    base: environment that the children's is made of; by default the process's own.
-    parallel: how many clients run at once.
-    Raises: EngineError, when the children's environment cannot be made.
-    """
-    base = os.environ if base is None else base
-    chosen = probes(target, path=base.get("PATH")) if clients is None else clients
-    child = environment(base, proxy_url=proxy_url, public_dir=public_dir)
-    slots = asyncio.Semaphore(parallel)
+    reached: bool = False
+    """It came to the proxy."""
+    asked: bool = False
+    """The proxy read its request."""
+    direct: bool = False
+    """It came to the origin itself, past the proxy."""
+    direct_asked: bool = False
+    """The origin, with a certificate of ours, read its request."""
 
-    async def try_one(probe: Probe) -> Finding:
-        if not probe.installed:
-            return judge(probe, None, False, False)
-        async with slots:
-            exit_code, output = await _run(probe, child)
-        return judge(probe, exit_code, proxy_saw(probe.token), origin_saw(probe.token), output)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(try_one(probe)) for probe in chosen]
-    return tuple(task.result() for task in tasks)
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A client that was run once."""
+
+    outcome: Outcome
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds since 1970."""
+
+    virtual_s: float
+    real_s: float
+
+
+_UNKNOWN = Cell(Answer.UNKNOWN)
 
 
 def judge(
     probe: Probe,
-    exit_code: int | None,
-    proxy_saw: bool,
-    origin_saw_direct: bool,
-    output: str = "",
+    outside: Tried | None,
+    inside: Tried | None,
+    clocks: Clocks,
+    *,
+    again: Tried | None = None,
+    no_sandbox: str = "",
 ) -> Finding:
     """Say how a client stands to the proxy.
 
-    exit_code: None when it did not end in time.
-    origin_saw_direct: counts only where the proxy saw nothing; what passes the proxy arrives there as well.
-    output: what the client said.
+    outside: with the variables, and nothing else; None where it is not installed.
+    inside: with the preloads, and in the sandbox without proxy variables.
+    again: outside with variables and preloads, where it was tried.
+    clocks: what the preloads were to tell then, and what it was.
+    no_sandbox: why `inside` was in none.
     """
-    detail = _last_words(output)
-    if not probe.installed:
-        return Finding(probe.name, Status.ABSENT)
-    if proxy_saw and (exit_code == 0 or probe.any_exit):
-        return Finding(probe.name, Status.OK)
-    if proxy_saw:
-        advice = "It follows the proxy and trusts its certificate, but could not use the answer."
-        return Finding(probe.name, Status.FAILED, advice, detail)
-    if origin_saw_direct:
-        return Finding(probe.name, Status.BYPASSED, probe.if_bypassed, detail)
-    if _UNTRUSTED.search(output):
-        return Finding(probe.name, Status.UNTRUSTED, probe.if_untrusted, detail)
-    if _UNRESOLVED.search(output):
+    if outside is None or (_missing(outside) and (inside is None or _missing(inside))):
+        detail = "" if outside is None else _last_words(outside.outcome.output)
+        cells = (_UNKNOWN,) * 4
+        return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
+    proxied, trusted = _proxied(probe, outside), _trusted(probe, outside)
+    status, advice = _status(probe, outside, proxied, trusted)
+    if again is not None and again.seen.asked:
+        advice = f"{advice} {_WITH_PRELOAD}".strip()
+    captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, inside)
+    clock = _clock(probe, inside, clocks)
+    detail = "" if status is Status.OK else _last_words(outside.outcome.output)
+    return Finding(probe.name, status, proxied, trusted, captured, clock, advice, detail)
+
+
+def needs_more(tried: Tried) -> bool:
+    """Say whether the variables alone were not enough for a client that was run with them."""
+    return not (tried.seen.reached and tried.seen.asked) and not _missing(tried)
+
+
+def _missing(tried: Tried) -> bool:
+    """Say whether there was nothing behind a name on PATH."""
+    return tried.outcome.exit_code in _NOT_FOUND and tried.seen == Seen()
+
+
+def _proxied(probe: Probe, tried: Tried) -> Cell:
+    if tried.seen.reached:
+        return Cell(Answer.YES)
+    if tried.seen.direct:
+        return Cell(Answer.NO, "it went to the origin itself")
+    if _UNRESOLVED.search(tried.outcome.output):
         # The proxy resolves names; a client that does it itself is on its way past it.
-        return Finding(probe.name, Status.BYPASSED, probe.if_bypassed, detail)
-    if exit_code is None:
-        advice = (
-            f"It gave no answer within {probe.timeout_s:g} s and reached neither proxy nor origin."
-        )
-        return Finding(probe.name, Status.FAILED, advice, detail)
-    advice = f"It ended with {exit_code} and reached neither proxy nor origin."
-    return Finding(probe.name, Status.FAILED, advice, detail)
+        return Cell(Answer.NO, "it looked the name up itself")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and came nowhere")
+
+
+def _trusted(probe: Probe, tried: Tried) -> Cell:
+    if tried.seen.asked or tried.seen.direct_asked:
+        return Cell(Answer.YES)
+    if not (tried.seen.reached or tried.seen.direct):
+        return Cell(Answer.UNKNOWN, "it came nowhere")
+    if _UNTRUSTED.search(tried.outcome.output):
+        return Cell(Answer.NO, "it refuses the certificate")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} before it asked for anything")
+
+
+def _captured(probe: Probe, tried: Tried | None) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not run there")
+    if tried.seen.asked:
+        return Cell(Answer.YES)
+    if not tried.seen.reached:
+        return Cell(Answer.NO, f"{_ended(probe, tried.outcome)} and came nowhere")
+    if _UNTRUSTED.search(tried.outcome.output):
+        return Cell(Answer.NO, "it arrives, and refuses the certificate")
+    return Cell(Answer.NO, f"it arrives; {_ended(probe, tried.outcome)} before it asked")
+
+
+def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not run")
+    if probe.clock is None:
+        return Cell(Answer.UNKNOWN, "it tells nobody the time")
+    told_s = find_time(f"{tried.outcome.output}\n{tried.outcome.left}", *probe.clock)
+    if told_s is None:
+        return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and did not tell the time")
+    if _same(told_s, clocks.virtual_s):
+        return Cell(Answer.YES)
+    if _same(told_s, clocks.real_s):
+        return Cell(Answer.NO, "it tells the real time: no preload reaches it")
+    return Cell(Answer.UNKNOWN, f"it tells another time: {told_s:.0f} s since 1970")
+
+
+def find_time(text: str, pattern: str, parts: str) -> float | None:
+    """Find the first time in a text: seconds since 1970, or of the day where it tells no more; UTC.
+
+    parts: of `strptime`, a space for each sign between them; none where they are seconds.
+    """
+    found = re.search(pattern, text)
+    if found is None:
+        return None
+    if not parts:
+        return float(found[1])
+    numbers = " ".join(re.findall(r"\d+", found[1]))
+    try:
+        read = time.strptime(numbers, parts)
+    except ValueError:
+        return None
+    day = calendar.timegm(read) if read.tm_year > 1900 else calendar.timegm(read) % _DAY_S
+    return float(day)
+
+
+def _same(told_s: float, clock_s: float) -> bool:
+    if told_s < _DAY_S:
+        apart = (told_s - clock_s) % _DAY_S
+        return min(apart, _DAY_S - apart) < _SAME_S
+    return abs(told_s - clock_s) < _SAME_S
+
+
+def _status(probe: Probe, tried: Tried, proxied: Cell, trusted: Cell) -> tuple[Status, str]:
+    if proxied.answer is Answer.NO:
+        return Status.BYPASSED, probe.if_bypassed
+    if trusted.answer is Answer.NO:
+        return Status.UNTRUSTED, probe.if_untrusted
+    if trusted.answer is not Answer.YES:
+        return Status.FAILED, ""
+    if tried.outcome.exit_code != 0 and not probe.any_exit:
+        advice = "It follows the proxy and trusts its certificate, but could not use the answer."
+        return Status.FAILED, advice
+    return Status.OK, ""
+
+
+def _ended(probe: Probe, outcome: Outcome) -> str:
+    if outcome.exit_code is None:
+        return f"it did not end within {probe.timeout_s:g} s"
+    return f"it ended with {outcome.exit_code}"
+
+
+_COLUMNS = ("proxied", "trusted", "captured", "clock")
 
 
 def render(findings: Sequence[Finding]) -> str:
-    """Write the findings as a table for people, what needs doing below each client."""
-    width = max((len(finding.client) for finding in findings), default=0)
-    lines = []
+    """Write the findings as a table for people, and below it what needs doing, and why."""
+    tried = [finding for finding in findings if finding.status is not Status.ABSENT]
+    absent = [finding.client for finding in findings if finding.status is Status.ABSENT]
+    width = max((len(finding.client) for finding in tried), default=0)
+    lines = (
+        [f"{'':<{width}}  {'  '.join(f'{name:<8}' for name in _COLUMNS)}".rstrip()] if tried else []
+    )
+    for finding in tried:
+        answers = [getattr(finding, name).answer for name in _COLUMNS]
+        lines.append(
+            f"{finding.client:<{width}}  {'  '.join(f'{answer:<8}' for answer in answers)}".rstrip()
+        )
+    for finding in tried:
+        if finding.advice or finding.detail:
+            told = (finding.status.value, finding.advice, finding.detail)
+            lines += [
+                "",
+                f"{finding.client}: {told[0]}",
+                *(f"  {text}" for text in told[1:] if text),
+            ]
+    lines += ["", *_reasons(tried)]
+    if absent:
+        lines += [f"not installed: {', '.join(absent)}"]
+    return "\n".join(lines).strip("\n")
+
+
+def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
+    """Say why not, each reason once."""
+    reasons: dict[tuple[str, Cell], list[str]] = {}
     for finding in findings:
-        lines.append(f"{finding.client:<{width}}  {finding.status}")
-        indent = " " * (width + 2)
-        lines += [indent + text for text in (finding.advice, finding.detail) if text]
-    return "\n".join(lines)
+        for name in _COLUMNS:
+            cell: Cell = getattr(finding, name)
+            if cell.why:
+                reasons.setdefault((name, cell), []).append(finding.client)
+    for (name, cell), clients in sorted(reasons.items(), key=lambda row: _COLUMNS.index(row[0][0])):
+        yield f"{name} {cell.answer}: {cell.why} ({', '.join(clients)})"
 
 
 def render_json(findings: Sequence[Finding]) -> str:
     """Write the findings as a JSON list, with the fields of `Finding`."""
     return json.dumps([asdict(finding) for finding in findings], indent=2)
-
-
-async def _run(probe: Probe, child: Mapping[str, str]) -> tuple[int | None, str]:
-    """Run a probe in a folder of its own; its exit code, None when it was killed, and what it said."""
-    with tempfile.TemporaryDirectory(prefix="playhead-doctor-") as folder:
-        _lay_out(Path(folder), probe.files)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *probe.command,
-                env=child,
-                cwd=folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # so that what it starts ends with it
-            )
-        except OSError as error:
-            return 127, str(error)
-        output = bytearray()
-        try:
-            async with asyncio.timeout(probe.timeout_s):
-                assert process.stdout is not None
-                while data := await process.stdout.read(_MOST_OUTPUT):
-                    output += data[: _MOST_OUTPUT - len(output)]
-                exit_code: int | None = await process.wait()
-        except TimeoutError:
-            exit_code = None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        return exit_code, output.decode(errors="replace")
-
-
-def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).write_text(text)
 
 
 def _last_words(output: str) -> str:

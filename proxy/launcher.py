@@ -23,7 +23,7 @@ from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.events import Event, EventKind
 from ..tape.redact import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
-from .determinism import Kit, events
+from .determinism import Kit, events, keeping, lacking
 from .engine.loop import new_event_loop
 from .errors import EngineError
 from .runtime import Runtime
@@ -32,8 +32,7 @@ from .sockets import SocketWatch
 from .trust import environment, proxy_url
 
 if TYPE_CHECKING:
-    from .contained import Contained
-    from .sandbox.box import Box
+    from .contained import AnyBox, Contained, Place
 
 UNTESTABLE = 125
 _NOT_WHOLE = 2
@@ -60,28 +59,59 @@ class Output:
     quiet: bool = False
 
 
-def record(config: Config, run: str, command: Sequence[str], output: Output) -> int:
+class Elsewhere(Protocol):
+    """What runs commands in another place than on this machine: in containers."""
+
+    def place(self, config: Config, command: Sequence[str], kit: Kit | None, url: str) -> "Place":
+        """Give the place for one command, which finds the proxy at this address. Raises: EngineError."""
+
+
+def record(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None = None,
+) -> int:
     """Record a command under a run's name; give the child's exit code.
 
     Raises: PlayheadError, before the command is started.
     """
-    return _launch(replace(config, mode=Mode.RECORD), run, command, output)
+    return _launch(replace(config, mode=Mode.RECORD), run, command, output, elsewhere)
 
 
-def replay(config: Config, run: str, command: Sequence[str], output: Output) -> int:
+def replay(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None = None,
+) -> int:
     """Run a command against a tape; give 0 to 120 of its own, or the code that says what was wrong.
 
     Raises: PlayheadError, before the command is started.
     """
-    return _launch(replace(config, mode=Mode.PLAYBACK), run, command, output)
+    return _launch(replace(config, mode=Mode.PLAYBACK), run, command, output, elsewhere)
 
 
-def _launch(config: Config, run: str, command: Sequence[str], output: Output) -> int:
+def _launch(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None,
+) -> int:
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_run(config, run, command, output))
+        return runner.run(_run(config, run, command, output, elsewhere))
 
 
-async def _run(config: Config, run: str, command: Sequence[str], output: Output) -> int:
+async def _run(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None,
+) -> int:
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
@@ -91,7 +121,7 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         kit = _equip(runtime, config, run)
         if kit is not None:
             stack.callback(kit.close)
-        contained, job = await _prepare(runtime, config, command, kit, stack)
+        contained, job = await _prepare(runtime, config, command, kit, elsewhere, stack)
         child = _Child(job, runtime.sessions.hurry)
         await child.start()
         watch = SocketWatch(lambda: child.pid)
@@ -99,7 +129,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
         if watching:
             watch.start()
         try:
-            code = await child.wait()
+            async with _keeping(runtime, config, kit):
+                code = await child.wait()
         finally:
             if watching:
                 await asyncio.to_thread(_stop_watch, watch)
@@ -116,6 +147,8 @@ async def _run(config: Config, run: str, command: Sequence[str], output: Output)
             await _note_foreign(runtime, info, watch)
         if kit is not None:
             await asyncio.to_thread(_note_determinism, runtime, info, kit, command)
+        elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
+            runtime.store.append(info.number, lacking(config.determinism))
         reason = f"the command ended with {code}"
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
@@ -143,20 +176,34 @@ async def _prepare(
     config: Config,
     command: Sequence[str],
     kit: Kit | None,
+    elsewhere: Elsewhere | None,
     stack: contextlib.AsyncExitStack,
 ) -> "tuple[Contained | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
-    if where == "none":
+    if config.sandbox.files and (where == "none" or elsewhere is not None):
+        raise EngineError(
+            "--sandbox-files needs a sandbox on this machine, and this command is to run in "
+            + ("none" if elsewhere is None else "an image, which has files of its own"),
+            "record with --capture, replay without --no-sandbox; or leave the flag out",
+        )
+    if where == "none" and elsewhere is None:
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, kit)
         return None, _Process(command, variables)
-    from .contained import PROXY_URL, Contained
+    from .contained import PROXY_URL, Contained, OwnNamespaces
 
     runtime.control.open()
-    variables = _variables(config, PROXY_URL, kit)
-    contained = Contained(runtime, config, command, variables, strict=where == "strict")
+    if elsewhere is not None:
+        place = elsewhere.place(config, command, kit, PROXY_URL)
+    else:
+        variables = _variables(config, PROXY_URL, kit)
+        shared = [kit.folder] if kit is not None else []
+        place = OwnNamespaces(
+            runtime, config, command, variables, strict=where == "strict", shared=shared
+        )
+    contained = Contained(runtime, config, place)
     await stack.enter_async_context(contained)
     return contained, _Boxed(contained.box)
 
@@ -170,7 +217,12 @@ def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
     if config.mode is Mode.RECORD:
         return Kit.for_recording(config.determinism, os.environ)
-    return Kit.for_replay(config.determinism, runtime.store, runtime.store.get_run(run))
+    return Kit.for_replay(
+        config.determinism,
+        runtime.store,
+        runtime.store.get_run(run),
+        short_sleeps=config.playback.sleeps == "short",
+    )
 
 
 def _control(given: Control) -> Control:
@@ -234,11 +286,25 @@ async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> Non
 async def _note_sandbox(
     runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
 ) -> None:
-    told, attempts = contained.evidence(redactor.words)
+    told, attempts = await contained.evidence(redactor.words)
     await _note(runtime, info, {"sandbox": told})
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
         await runtime.store.append_durably(info.number, event, vital=True)
+
+
+def _keeping(
+    runtime: Runtime, config: Config, kit: Kit | None
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Keep the journal of a recording while its command runs."""
+    if kit is None or config.mode is not Mode.RECORD:
+        return contextlib.nullcontext()
+
+    def find_run() -> int | None:
+        session = runtime.sessions.sole_session
+        return None if session is None or session.run is None else session.run.number
+
+    return keeping(kit, find_run, runtime.store.append_durably)
 
 
 def _note_determinism(runtime: Runtime, info: RunInfo, kit: Kit, command: Sequence[str]) -> None:
@@ -275,10 +341,13 @@ def show(receipt: Receipt, output: Output) -> None:
 
 
 class _Job(Protocol):
-    """A command that leads a process group of its own."""
+    """A command that leads a process group of its own, or runs where there is none of ours."""
 
-    async def start(self) -> int:
-        """Start it; give its process id. Raises: EngineError."""
+    async def start(self) -> int | None:
+        """Start it; give its process id, where it has one here. Raises: EngineError."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on. Raises: ProcessLookupError."""
 
     async def wait(self) -> "int | _Stopped":
         """Wait until it ends, and give its exit code as a shell would, or until it is stopped."""
@@ -294,11 +363,14 @@ class _Stopped(NamedTuple):
 class _Boxed:
     """A command in a sandbox."""
 
-    def __init__(self, box: "Box") -> None:
+    def __init__(self, box: "AnyBox") -> None:
         self._box = box
 
-    async def start(self) -> int:
+    async def start(self) -> int | None:
         return await self._box.start()
+
+    def signal(self, number: int) -> None:
+        self._box.signal(number)
 
     async def wait(self) -> int | _Stopped:
         ended = await self._box.wait()
@@ -315,6 +387,9 @@ class _Process:
     async def start(self) -> int:
         self._process = self._spawn()
         return self._process.pid
+
+    def signal(self, number: int) -> None:
+        os.killpg(self._process.pid, number)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
@@ -346,6 +421,7 @@ class _Child:
         self._job = job
         self._hurry = hurry
         self.pid: int | None = None
+        self._started = False
         self._ended = False
 
     async def start(self) -> None:
@@ -356,13 +432,13 @@ class _Child:
         # Some supervisors start us with it ignored: the kernel would keep the exit code for itself.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.pid = await self._job.start()
+        self._started = True
 
     async def wait(self) -> int:
         """Wait for the command's end, passing signals on; give its exit code as a shell would.
 
         A command that is stopped at a terminal takes us with it, as any shell's job stops whole.
         """
-        assert self.pid is not None
         with _terminal_for(self.pid) as terminal:
             while isinstance(ended := await self._job.wait(), _Stopped):
                 if terminal is not None and ended.by in _STOPPED_AT_TERMINAL:
@@ -371,9 +447,9 @@ class _Child:
         return ended
 
     def _take(self, number: int) -> None:
-        if self.pid is not None and not self._ended:
+        if self._started and not self._ended:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, number)
+                self._job.signal(number)
         elif self._ended:
             self._hurry()
 
@@ -415,7 +491,7 @@ class _Terminal:
 
 
 @contextlib.contextmanager
-def _terminal_for(pgid: int) -> Iterator[_Terminal | None]:
+def _terminal_for(pgid: int | None) -> Iterator[_Terminal | None]:
     """Let the child's group have the terminal, so that Ctrl-C and reading from it work as without us.
 
     None where there is no terminal, or where it is not ours: in a shell's background.
@@ -427,7 +503,7 @@ def _terminal_for(pgid: int) -> Iterator[_Terminal | None]:
             ours = os.tcgetpgrp(descriptor)
         except OSError:
             ours = 0
-        if ours != os.getpgrp():
+        if pgid is None or ours != os.getpgrp():
             yield None
             return
         # Writing to the terminal's settings from the background would stop us.

@@ -5,7 +5,10 @@ certificate alone can reach no other host any more, so the bundle begins with wh
 
 1. what the person named (`SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`), unless it is our own bundle;
 2. else the system's roots;
-3. else those that certifi brings.
+3. else those that certifi brings;
+
+and holds besides what single clients were told to trust (`NODE_EXTRA_CA_CERTS`, `AWS_CA_BUNDLE` and the like, and the
+folder `SSL_CERT_DIR`): whom such a client reached without us it is to reach through us.
 """
 
 import re
@@ -14,7 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
+from .variables import TABLE, Holds
+
 NAMED_BY = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+ADDED_BY = (
+    *(row.name for row in TABLE if row.holds in (Holds.BUNDLE, Holds.CERTIFICATE)),
+    "SSL_CERT_DIR",
+)
 
 # Where distributions keep one file with all roots. An interpreter that was built elsewhere knows only its
 # builder's places. Source: Go crypto/x509, root_linux.go and root_bsd.go.
@@ -48,14 +57,18 @@ def roots_in_force(environ: Mapping[str, str], ours: Path) -> list[bytes]:
     ours: folder of our public files; a variable that points into it was set by us and says nothing.
     Files that cannot be read count as absent, as they do for OpenSSL.
     """
-    named = [Path(environ[name]) for name in NAMED_BY if environ.get(name)]
-    theirs = [path for path in named if not _stands_in(path, ours)]
-    if found := merge(*(_read(path) for path in dict.fromkeys(theirs))):
-        return found
-    for path in _system_places():
-        if found := merge(_read(path)):
-            return found
-    return []
+    return merge(
+        _named(NAMED_BY, environ, ours) or _system_roots(), _named(ADDED_BY, environ, ours)
+    )
+
+
+def _named(names: Iterable[str], environ: Mapping[str, str], ours: Path) -> list[bytes]:
+    paths = dict.fromkeys(Path(environ[name]) for name in names if environ.get(name))
+    return merge(*(_read(path) for path in paths if not _stands_in(path, ours)))
+
+
+def _system_roots() -> list[bytes]:
+    return next(filter(None, (merge(_read(path)) for path in _system_places())), [])
 
 
 def _stands_in(path: Path, folder: Path) -> bool:

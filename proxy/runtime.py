@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..addons.sessions import Processes, Sessions, name_after
@@ -22,6 +23,7 @@ from .control.server import ControlServer
 from .engine import Engine
 from .private import open_redaction_key
 from .processes import group_alive
+from .recall import recall_run
 from .stores import open_store
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class Runtime:
                 Processes(finder.find, group_alive),
                 sole=self._sole,
                 refresh=self._poll,
+                recall=partial(recall_run, self.store),
             )
             engine = Engine(
                 self.sessions,

@@ -8,6 +8,7 @@ from ..config import Config, ConfigError, Watcher
 from .engine.loop import new_event_loop
 from .runtime import Runtime
 from .say import say
+from .trust import publish
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
     runtime = Runtime(config, watcher=watcher)
     runtime.on_config = _tell
     async with runtime:
+        publish(config.public_ca_dir)
         address = await runtime.listen(config.listen)
         print(
             f"playhead: {config.mode.value} on http://{address} "

@@ -7,6 +7,7 @@ systems, gVisor): callers then fall back to psutil.
 """
 
 import ipaddress
+import os
 import socket
 import struct
 import sys
@@ -28,6 +29,23 @@ _CLOSED, _LISTEN = 7, 10  # linux/tcp_states.h
 _CONNECTED = 0xFFF & ~(1 << _CLOSED | 1 << _LISTEN)
 """States a socket with a peer may be in; an unconnected UDP socket counts as closed."""
 _PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
+
+
+_UNIX_QUESTION = struct.Struct("=BBxxIII8x")
+_UNIX_ANSWER = struct.Struct("=BBBxI8x")
+_SHOW_NAME_AND_PLACE = 0x1 | 0x2
+_NAME, _PLACE = 0, 1
+
+
+class Listening(NamedTuple):
+    """A Unix socket with a path at which somebody listens, or takes datagrams."""
+
+    path: str
+    """As it was bound: it may lead from the folder that its program was in, and have been moved since."""
+    file_number: int
+    """The lower 32 bits of what its file is numbered."""
+    inode: int
+    """As in `/proc/PID/fd`."""
 
 
 class Socket(NamedTuple):
@@ -58,6 +76,28 @@ def list_sockets() -> Iterator[Socket]:
             body = _QUESTION.pack(family, number, 0, _CONNECTED) + bytes(48)
             for message in _ask(_REQUEST | _DUMP, body):
                 yield _read(protocol, message)
+
+
+def list_listening() -> Iterator[Listening]:
+    """List the Unix sockets with a path that somebody can connect to, or send datagrams to.
+
+    Raises: OSError.
+    """
+    body = _UNIX_QUESTION.pack(socket.AF_UNIX, 0, 0xFFFFFFFF, 0, _SHOW_NAME_AND_PLACE)
+    for message in _ask(_REQUEST | _DUMP, body):
+        _, kind, state, inode = _UNIX_ANSWER.unpack_from(message)
+        rows = dict(_attributes(message[_UNIX_ANSWER.size :]))
+        if _PLACE in rows and (state == _LISTEN or kind == socket.SOCK_DGRAM):
+            path = os.fsdecode(rows.get(_NAME, b"").rstrip(b"\0"))
+            yield Listening(path, struct.unpack_from("=I", rows[_PLACE])[0], inode)
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Take apart what stands behind an answer. Source: netlink(7), `struct nlattr`."""
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        yield kind & 0x3FFF, data[4:length]
+        data = data[max(4, length + 3 & ~3) :]
 
 
 def find_socket(local: tuple[str, int], remote: tuple[str, int]) -> Socket | None:

@@ -1,15 +1,6 @@
 """The environment that makes a child use the proxy and trust its certificates.
 
-Every client has its own variables; which one reaches which was measured with 57 clients (HTTP, WebSocket and
-gRPC libraries of Python, Node, Deno, Bun, Java, Go, and the usual command line tools). The rules that came of it:
-
-1. Both cases of the proxy variables; WebSockets of aiohttp follow only theirs.
-2. `NO_PROXY` is set and empty: an inherited `localhost` would hide local tool servers.
-3. Trust variables that replace a client's roots get the bundle; those that add to them our certificate alone.
-4. Never `NODE_OPTIONS=--use-env-proxy`: Node 20 refuses to start with it.
-5. wget and Java read files, which are written beside the bundle.
-
-Out of reach for any variable: Go to loopback, code with a TLS context of its own or `trust_env=False`, pinning.
+Which variables those are stands in `variables`; here they get their values, and the files that some of them name.
 """
 
 import contextlib
@@ -32,37 +23,13 @@ from .ca import BUNDLE_FILE, CERTIFICATE_FILE
 from .errors import EngineError
 from .files import write_public
 from .roots import certificates_in
+from .variables import OUTRANKING, TABLE, Holds, names, rows
 
 WGETRC_FILE = "playhead-wgetrc"
 TRUST_STORE_FILE = "playhead-ca-bundle.p12"
 
-_PROXY = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "GRPC_PROXY")
-_NO_PROXY = ("NO_PROXY", "NO_GRPC_PROXY")
-_BUNDLE = (
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "AWS_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-    "DENO_CERT",
-    "PIP_CERT",
-    "CARGO_HTTP_CAINFO",
-    "HTTPLIB2_CA_CERTS",
-    "WEBSOCKET_CLIENT_CA_BUNDLE",
-)
-_BUNDLE_WHERE_SET = ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "NIX_SSL_CERT_FILE")
-"""Rank above SSL_CERT_FILE with the tools that read them, and mean nothing to others."""
-_OTHER_PROXIES = frozenset(
-    (
-        "pip_proxy",
-        "cargo_http_proxy",
-        "npm_config_proxy",
-        "npm_config_https_proxy",
-        "npm_config_noproxy",
-    )
-)
-"""Rank above the proxy variables and would lead past us; left out, in whatever case they are written."""
+_LEADING = (Holds.PROXY, Holds.YES)
+"""Tell where the proxy is, or to go there; others are about trust."""
 _WGET_OURS = frozenset(("cacertificate", "httpproxy", "httpsproxy", "noproxy", "useproxy"))
 
 
@@ -83,32 +50,92 @@ def proxy_url(host: str, port: int, *, run: str = "", token: str = "") -> str:
     return f"http://{credentials}{host}:{port}"
 
 
-def environment(base: Mapping[str, str], *, proxy_url: str, public_dir: Path) -> dict[str, str]:
+def environment(
+    base: Mapping[str, str], *, proxy_url: str | None, public_dir: Path
+) -> dict[str, str]:
     """Make the environment for a child out of `base`, and write the files it names.
 
-    proxy_url: as `proxy_url` writes it. Java takes host and port only: its clients cannot send credentials.
+    proxy_url, public_dir: as for `variables`.
+    Raises: EngineError, when a file cannot be read or written.
+    """
+    ours = variables(base, proxy_url=proxy_url, public_dir=public_dir)
+    # The key of the store is none of the agent's business.
+    theirs = {
+        name: value for name, value in base.items() if not _outranks(name) and name != VARIABLE
+    }
+    if proxy_url is None:
+        led = {name for row in TABLE if row.holds in _LEADING for name in names(row)}
+        theirs = {name: value for name, value in theirs.items() if name not in led}
+    return theirs | ours
+
+
+def variables(
+    base: Mapping[str, str],
+    *,
+    proxy_url: str | None,
+    public_dir: Path,
+    seen_at: Path | None = None,
+) -> dict[str, str]:
+    """Make the variables of ours alone, and write the files that they name.
+
+    base: what the child would have; options for Java and settings for wget are kept.
+    proxy_url: as `proxy_url` writes it; None makes the child trust the proxy and leads it nowhere. Java takes host
+        and port only: its clients cannot send credentials.
     public_dir: where `open_ca` left certificate and bundle; wget's and Java's files are written there.
+    seen_at: where the child finds that folder, for one with a file system of its own; the names of its files are
+        public then, and hold nothing of the person's.
     Raises: EngineError, when a file cannot be read or written.
     """
     public_dir = public_dir.resolve()
-    bundle = public_dir / BUNDLE_FILE
-    made = {name: value for name, value in base.items() if name.lower() not in _OTHER_PROXIES}
-    made.pop(VARIABLE, None)  # the key of the store is none of the agent's business
-    for name in _PROXY:
-        made[name] = made[name.lower()] = proxy_url
-    for name in _NO_PROXY:
-        made[name] = made[name.lower()] = ""
-    for name in (*_BUNDLE, *(name for name in _BUNDLE_WHERE_SET if name in base)):
-        made[name] = str(bundle)
-    made["NODE_EXTRA_CA_CERTS"] = str(public_dir / CERTIFICATE_FILE)
-    made["NODE_USE_ENV_PROXY"] = "1"
-    made["WGETRC"] = str(_write_wgetrc(base, public_dir, bundle))
-    made["JAVA_TOOL_OPTIONS"] = _java_options(base, proxy_url, _write_trust_store(bundle))
+    place = seen_at or public_dir
+    made: dict[str, str] = {}
+    for row in rows(base):
+        if proxy_url is None and row.holds in _LEADING:
+            continue
+        match row.holds:
+            case Holds.PROXY:
+                value = proxy_url or ""
+            case Holds.NOTHING:
+                value = ""
+            case Holds.BUNDLE:
+                value = str(place / BUNDLE_FILE)
+            case Holds.CERTIFICATE:
+                value = str(place / CERTIFICATE_FILE)
+            case Holds.YES:
+                value = "1"
+            case Holds.WGETRC:
+                value = str(place / _write_wgetrc(base, public_dir, seen_at))
+            case Holds.JAVA:
+                store = place / _write_trust_store(public_dir / BUNDLE_FILE)
+                value = _java_options(base, proxy_url, store)
+        made |= dict.fromkeys(names(row), value)
     return made
 
 
-def _write_wgetrc(base: Mapping[str, str], public_dir: Path, bundle: Path) -> Path:
-    """Write the person's own settings for wget with ours after them."""
+def publish(public_dir: Path) -> None:
+    """Write the files that variables name, for agents that are told of them by hand.
+
+    Raises: EngineError, when they cannot be written.
+    """
+    variables({}, proxy_url=None, public_dir=public_dir, seen_at=public_dir.resolve())
+
+
+def removed(base: Mapping[str, str]) -> list[str]:
+    """Name what a child must not have: what outranks ours, as it is written usually and here."""
+    usual = {case for name in OUTRANKING for case in (name, name.upper())}
+    return sorted(usual | {name for name in base if _outranks(name)})
+
+
+def _outranks(name: str) -> bool:
+    return name.lower() in OUTRANKING
+
+
+def _write_wgetrc(base: Mapping[str, str], public_dir: Path, seen_at: Path | None) -> str:
+    """Write settings for wget, on this machine the person's own with ours after them; give the file's name."""
+    if seen_at is not None:
+        name = f"{WGETRC_FILE}-{seen_at.name}"  # not the one that names files of this machine
+        write_public(public_dir / name, f"ca_certificate = {seen_at / BUNDLE_FILE}\n".encode())
+        return name
     ours = public_dir / WGETRC_FILE
     candidates = [Path(base["WGETRC"])] if base.get("WGETRC") else []
     candidates += [Path(base["HOME"]) / ".wgetrc"] if base.get("HOME") else []
@@ -119,10 +146,10 @@ def _write_wgetrc(base: Mapping[str, str], public_dir: Path, bundle: Path) -> Pa
         with contextlib.suppress(OSError):
             lines = theirs.read_text(errors="surrogateescape").splitlines()
     kept = [line for line in lines if _wget_command(line) not in _WGET_OURS]
-    text = "\n".join([*kept, f"ca_certificate = {bundle}", ""])
+    text = "\n".join([*kept, f"ca_certificate = {public_dir / BUNDLE_FILE}", ""])
     # 0600, because the person's own lines may hold a password.
     write_public(ours, text.encode(errors="surrogateescape"), mode=0o600)
-    return ours
+    return WGETRC_FILE
 
 
 def _wget_command(line: str) -> str:
@@ -130,8 +157,8 @@ def _wget_command(line: str) -> str:
     return re.sub(r"[-_\s]", "", line.partition("=")[0]).lower()
 
 
-def _write_trust_store(bundle: Path) -> Path:
-    """Write the bundle as Java reads it.
+def _write_trust_store(bundle: Path) -> str:
+    """Write the bundle as Java reads it; give the file's name.
 
     Without a password or digest: it holds nothing secret, and every Java reads such a store whatever password
     it was told, while the stronger schemes are unknown to older ones.
@@ -148,7 +175,7 @@ def _write_trust_store(bundle: Path) -> Path:
     name = f"playhead-{hashlib.sha256(content).hexdigest()[:32]}"
     with contextlib.suppress(FileNotFoundError):
         if name.encode("utf-16-be") in store.read_bytes():
-            return store
+            return TRUST_STORE_FILE
     certificates = []
     with warnings.catch_warnings():
         # Some system's roots have serial number 0, which is deprecated here and no concern of ours.
@@ -162,14 +189,18 @@ def _write_trust_store(bundle: Path) -> Path:
         for number, certificate in enumerate(certificates)
     ]
     write_public(store, pkcs12.serialize_java_truststore(named, serialization.NoEncryption()))
-    return store
+    return TRUST_STORE_FILE
 
 
-def _java_options(base: Mapping[str, str], proxy_url: str, store: Path) -> str:
-    parts = urlsplit(proxy_url)
-    options = [f"-D{scheme}.proxyHost={parts.hostname}" for scheme in ("http", "https")]
-    options += [f"-D{scheme}.proxyPort={parts.port}" for scheme in ("http", "https")]
-    options += ["-Dhttp.nonProxyHosts=", f"-Djavax.net.ssl.trustStore={store}"]
-    options += ["-Djavax.net.ssl.trustStoreType=PKCS12"]
-    theirs = [base["JAVA_TOOL_OPTIONS"]] if base.get("JAVA_TOOL_OPTIONS") else []
-    return " ".join([*theirs, *map(shlex.quote, options)])
+def _java_options(base: Mapping[str, str], proxy_url: str | None, store: Path) -> str:
+    """Write what Java is to be told after what the person tells it; it takes the last of each."""
+    options = []
+    if proxy_url is not None:
+        parts = urlsplit(proxy_url)
+        options += [f"-D{scheme}.proxyHost={parts.hostname}" for scheme in ("http", "https")]
+        options += [f"-D{scheme}.proxyPort={parts.port}" for scheme in ("http", "https")]
+        options += ["-Dhttp.nonProxyHosts="]
+    options += [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=PKCS12"]
+    ours = " ".join(map(shlex.quote, options))
+    theirs = base.get("JAVA_TOOL_OPTIONS", "").removesuffix(ours).rstrip()  # set by us before
+    return f"{theirs} {ours}" if theirs else ours

@@ -1,8 +1,14 @@
 """`playhead verify`: whether a store still holds what it held, and whether it holds what it must not."""
 
+import time
+
 from ..config import Config
 from ..store import RunInfo, Store
-from ..timeline.integrity import Verified, verify_run
+from ..store.pages import check_pages
+from ..tape.canonical import compile_rules
+from ..tape.index import Entry, index_digest, index_entry, reclassify
+from ..tape.model import Exchange
+from ..timeline.integrity import Find, Verified, verify_run
 from ..timeline.secrets import Finding, find_secrets, open_detectors
 from .progress import ProgressBar
 from .recall import bring_back
@@ -12,15 +18,30 @@ from .tapes import redactor_of
 
 
 def verify_runs(config: Config, run: str | None) -> list[Verified]:
-    """Check the log, the exchanges and the bodies of a run, or of all.
+    """Check the log, the exchanges and the bodies of a run, or of all; before that the pages of the file they lie in.
 
-    Raises: UnknownRun, LogCorrupt for the list of runs itself.
+    Raises: StoreError for a damaged file; UnknownRun, LogCorrupt for the list of runs itself.
     """
+    if unread := check_pages(config.store):
+        say(f"playhead: the file's pages are not looked at: {unread}")
     if run is not None:
         bring_back(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
         runs = _chosen(store, run)
-        return [verify_run(store, one, progress) for one in runs]
+        find, digest = _keys(config)
+        return [
+            verify_run(store, one, progress, find if one.rules == digest else None) for one in runs
+        ]
+
+
+def _keys(config: Config) -> tuple[Find, bytes]:
+    """Give what finds the keys of an exchange under the rules of now, and which rules these are."""
+    rules, redactor = compile_rules(config.ignore, time.thread_time), redactor_of(config)
+
+    def find(exchange: Exchange) -> Entry:
+        return index_entry(reclassify(exchange, config.classes), rules, redactor)
+
+    return find, index_digest(rules, config)
 
 
 def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]:

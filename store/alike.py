@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _STEP_BYTES = 4096
-_MOST_STEP_BYTES = 64 * 1024
+_MOST_STEP_BYTES = 256 * 1024
 _EXACT_BYTES = 32
 """Where a difference begins is known to this."""
-_SAMPLE_BYTES = 40
+SAMPLE_BYTES = 40
+"""Long enough to stand in one conversation alone."""
 _SAMPLES = (1, 3, 5)
 """Places of the samples, in sixths of what was brought."""
 _MOST_MISSING = 1
@@ -69,20 +70,20 @@ def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
     missing, at, end = 0, ends.start, new.size - ends.end
     for sixths in _SAMPLES:
         middle = brought.start + (brought.end - brought.start) * sixths // 6
-        start = max(0, min(middle, brought.end - _SAMPLE_BYTES))
+        start = max(0, min(middle, brought.end - SAMPLE_BYTES))
         place = _find(old, start, new, ends)
         if place is None:
             missing += 1
             if missing > _MOST_MISSING:
                 return None
         elif place < end:
-            at = max(at, min(place + _SAMPLE_BYTES, end))
+            at = max(at, min(place + SAMPLE_BYTES, end))
     return Span(at, end)
 
 
 def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
     """Find a sample of the old body in the new one."""
-    end = start + _SAMPLE_BYTES
+    end = start + SAMPLE_BYTES
     if end <= ends.start:
         return start
     if start >= old.size - ends.end:
@@ -97,17 +98,21 @@ def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
 
 
 def _common_start(old: Body, new: Body, most: int) -> int:
+    view = memoryview(new.value)
+
     def same(at: int, size: int) -> bool:
         begin = new.at + at
-        return old.value.startswith(new.value[begin : begin + size], old.at + at)
+        return old.value.startswith(view[begin : begin + size], old.at + at)
 
     return _follow(same, most)
 
 
 def _common_end(old: bytes, new: bytes, most: int) -> int:
+    view = memoryview(new)
+
     def same(at: int, size: int) -> bool:
         end = len(new) - at
-        return old.endswith(new[end - size : end], 0, len(old) - at)
+        return old.endswith(view[end - size : end], 0, len(old) - at)
 
     return _follow(same, most)
 

@@ -51,6 +51,7 @@ class ArchivedRuns:
             self._mark(transaction, place, go)
 
         self._database.writer.call(operation)
+        self._database.sync()
 
     def unneeded(self) -> list[tuple[str, str]]:
         """List the goes whose files nobody needs, each with its place.
@@ -106,24 +107,30 @@ class ArchivedRuns:
         made: list[RunInfo] = self._database.writer.call(operation)
         return made
 
-    def rewritten(self, place: str, old: str, new: str | None, gone: Iterable[int]) -> None:
-        """Say that a go took the place of another, without some of its runs, which are no more.
+    def rewritten(
+        self, place: str, old: str, new: str | None, gone: Iterable[int], freed: Iterable[int] = ()
+    ) -> None:
+        """Say that a go took the place of another, without some of its runs.
 
         new: None where nothing is left.
         gone: numbers of the runs that are deleted with it.
+        freed: of those that the store holds a copy of, which is all there is of them from now on.
         """
-        left_out = set(gone)
+        left_out, let_go = set(gone), set(freed)
 
         def operation(transaction: lmdb.Transaction) -> None:
             with transaction.cursor(self._database.tables["runs"]) as cursor:
                 numbers = [int.from_bytes(key, "big") for key, _ in cursor]
-            for number in numbers:
-                info = self._runs.load(transaction, number)
+            # All are read before anything is written: what cannot be read stops it whole.
+            for info in [self._runs.load(transaction, number) for number in numbers]:
                 if info is None or info.archived is None or info.archived.go != old:
                     continue
-                if number in left_out:
+                if info.number in left_out:
                     self._take_out(transaction, [info])
                     self._runs.remove(transaction, info)
+                elif info.number in let_go:
+                    assert not info.is_away
+                    self._runs.put(transaction, replace(info, archived=None))
                 else:
                     assert new is not None
                     moved = replace(info, archived=replace(info.archived, go=new))
@@ -133,6 +140,8 @@ class ArchivedRuns:
             self._mark(transaction, place, old)
 
         self._database.writer.call(operation)
+        # The files of the old one go next: should this be forgotten by then, the runs would be, too.
+        self._database.sync()
 
     def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
         """Take the copies of archived runs out again; give which: one that was written to since, or is played, stays."""
@@ -144,7 +153,7 @@ class ArchivedRuns:
                 now = self._runs.load(transaction, told.number)
                 if now is None or now.archived is None or now.is_away or now.number in played:
                     continue
-                if now.index or self._events(transaction, now) != now.archived.events:
+                if self._changed(transaction, now, now.archived):
                     continue
                 self._runs.put(
                     transaction, replace(now, archived=replace(now.archived, recalled_ns=0))
@@ -155,6 +164,16 @@ class ArchivedRuns:
 
         made: list[RunInfo] = self._database.writer.call(operation)
         return made
+
+    def was_changed(self, info: RunInfo) -> bool:
+        """Say whether the store holds a copy of an archived run that was written to since it was recalled."""
+        if info.archived is None or info.is_away:
+            return False
+        with self._database.reading() as transaction:
+            return self._changed(transaction, info, info.archived)
+
+    def _changed(self, transaction: lmdb.Transaction, info: RunInfo, archived: Archived) -> bool:
+        return bool(info.index) or self._events(transaction, info) != archived.events
 
     def _take_out(self, transaction: lmdb.Transaction, runs: Collection[RunInfo]) -> None:
         # Also what others share with them: they can be erased for good while they are away.

@@ -49,7 +49,7 @@ _WRITING: dict[int, int] = {
     zstd.CompressionParameter.compression_level: _LEVEL,
     zstd.CompressionParameter.dict_id_flag: 0,
 }
-MAX_BYTES = 1 << 32
+MAX_BYTES = 1 << 28
 """Largest value that is unpacked; a frame that states more is refused unread."""
 MAX_HOPS = 39
 """Most bases below a record: what a reader has to unpack first."""
@@ -77,26 +77,31 @@ def digest(value: bytes) -> bytes:
     return blake3(value).digest(SUM_BYTES)
 
 
-def pack(value: bytes) -> bytes:
-    """Pack a value that stands alone. May be called from any thread."""
+def pack(value: bytes, check: bytes = b"") -> bytes:
+    """Pack a value that stands alone. May be called from any thread.
+
+    check: its digest, where that is known.
+    """
+    check = check or digest(value)
     if len(value) < _SMALL_BYTES:
-        return b"".join((_RAW, digest(value), value))
-    return b"".join((_ALONE, digest(value), _compress(value, None)))
+        return b"".join((_RAW, check, value))
+    return b"".join((_ALONE, check, _compress(value, None)))
 
 
-def pack_on(value: bytes, base: Base, base_value: bytes, hops: int) -> bytes:
+def pack_on(value: bytes, base: Base, base_value: bytes, hops: int, check: bytes = b"") -> bytes:
     """Pack a value on a similar one. May be called from any thread.
 
     base: a seq of the same run, at most MAX_SEQ, or the name of an opening.
     base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
     hops: those of the base and one.
+    check: the value's digest, where that is known.
     """
     assert 1 <= hops <= MAX_HOPS
     if isinstance(base, int):
         head = _ON_SEQ + _SEQ.pack(hops, base)
     else:
         head = _ON_OPENING + _OPENING.pack(hops, base)
-    return b"".join((head, digest(value), _compress(value, base_value)))
+    return b"".join((head, check or digest(value), _compress(value, base_value)))
 
 
 def parse(data: bytes | memoryview) -> Packed:

@@ -11,6 +11,7 @@ bodies are one file.
 import contextlib
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from .vault import Vault
 PIECE_BATCH = 1024
 """Pieces of a list that are written or read at a time."""
 _READ_BYTES = 256 * 1024
+_NAME = re.compile(r"[0-9a-f]{64}")
 
 _numbers = itertools.count(1)
 
@@ -57,8 +59,14 @@ class BodyFiles:
         return self.vault.open_file(self.path(digest))
 
     def kept(self) -> list[Path]:
-        """List all kept files, by name."""
-        return sorted(self.folder.glob("??/*"))
+        """List all kept files, by name; whatever else somebody put there is none of ours."""
+        return sorted(
+            path
+            for path in self.folder.glob("??/*")
+            if _NAME.fullmatch(path.name)
+            and path.name.startswith(path.parent.name)
+            and not (path.is_symlink() or path.parent.is_symlink())
+        )
 
     def read(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece, in the pieces it came in where they were listed.
@@ -195,7 +203,7 @@ class Partial:
         self._finished: tuple[bytes, bytes] | None = None
         self._path = folder / f"partial-{files.owner}-{next(_numbers)}"
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
+            make_folder(folder)
             descriptor = os.open(
                 self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
             )
@@ -257,6 +265,14 @@ class Partial:
             self._file.close()
             self._file = None
             self._path.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are not there; their names are durable."""
+    made = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for one in made:
+        sync_folder(one.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from ..tape.codec import BadRecord
-from .errors import LogCorrupt, StoreError
+from .errors import LogCorrupt, StoreError, StoreUnwritable
 from .layout import number_key
 from .lock import StoreLock
 from .owners import OwnerFile
@@ -211,6 +211,16 @@ class Database:
         """Clear the slots of readers that died: each would keep pages from being used again."""
         with contextlib.suppress(lmdb.Error):
             self.environment.reader_check()
+
+    def sync(self) -> None:
+        """Have all that was committed outlast a power cut, whatever the setting: before files are removed for it.
+
+        Raises: StoreUnwritable.
+        """
+        try:
+            self.environment.sync(True)
+        except lmdb.Error as error:
+            raise StoreUnwritable(f"cannot write the store at {self.path}: {error}") from error
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""

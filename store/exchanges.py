@@ -8,9 +8,10 @@ from typing import NamedTuple
 import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event, vouched
+from ..tape.events import Event, content_hash, vouched
 from ..tape.model import Exchange, Seq
 from . import bodies
+from .blocks import Blocks, Lifted
 from .database import Database, Row
 from .errors import LogCorrupt
 from .file_uses import files_row
@@ -45,6 +46,10 @@ class _Prepared(NamedTuple):
     run: int
     record: Record
     place: Place
+    whole: bytes
+    """Itself."""
+    lifted: Lifted
+    """The same as it is packed."""
     value: bytes
     """Its record on disk."""
     opening: bytes | None
@@ -65,6 +70,7 @@ class Exchanges:
         self._origins = origins
         self._messages = messages
         self._values = Values(database)
+        self._blocks = Blocks(database)
         self._lanes = Lanes()
         self._openings = Openings(database, self._values)
         self._passing: set[tuple[int, int]] = set()
@@ -74,6 +80,7 @@ class Exchanges:
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
         self._lanes.drop(run)
+        self._blocks.forget(run)
         self._passing -= {key for key in self._passing if key[0] == run}
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
@@ -94,14 +101,18 @@ class Exchanges:
     def _prepare(self, run: int, record: Record, *, final: bool = False) -> Operation:
         exchange = record.exchange
         encoded = encode_exchange(exchange)
+        written = content_hash(encoded)
         if record.outcome is not None:
             final = True
             said = b""
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
-            record = replace(record, outcome=vouched(record.outcome, encoded, said))
+            record = replace(record, outcome=vouched(record.outcome, written, said))
+        lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
+        check = b"" if lifted.names else written[: bodies.SUM_BYTES]
+        stored = Stored(exchange.seq, lifted.value, lifted.body_at)
         find = self._openings.find
-        place = self._lanes.place(run, exchange.seq, exchange.request, encoded, find, final=final)
+        place = self._lanes.place(run, stored, exchange.request, find, final=final)
         if place.opens:
             assert place.on is not None
             self._openings.keep(place.on)
@@ -113,8 +124,10 @@ class Exchanges:
             run,
             record,
             place,
-            _pack(place),
-            bodies.pack(encoded) if place.opens else None,
+            encoded,
+            lifted,
+            _pack(place, check),
+            bodies.pack(lifted.value, check) if place.opens else None,
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
@@ -147,8 +160,9 @@ class Exchanges:
         value = prepared.value
         if place.on is not None and not self._stands(transaction, prepared, place.on):
             value = bodies.pack(place.stored.value)
-        self._values.put(transaction, *key, value)
-        place.stored.written = True
+        whole = self._blocks.put(transaction, run, prepared.lifted)
+        self._values.put(transaction, *key, value if whole else bodies.pack(prepared.whole))
+        place.stored.written = whole
 
     def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
         """Say whether the base is there that an exchange is to stand on."""
@@ -158,7 +172,11 @@ class Exchanges:
 
     def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
         """Let what stands on an exchange stand alone, before that is written anew."""
-        for other, value in self._values.standing_on(transaction, run, seq):
+        try:
+            before = self._values.find(transaction, run, seq)
+        except BadRecord:  # what stood on it is lost with it
+            return
+        for other, value in self._values.standing_on(transaction, run, seq, before):
             self._values.put(transaction, run, other, bodies.pack(value))
 
     def find(self, info: RunInfo, seq: int) -> Exchange | None:
@@ -169,6 +187,8 @@ class Exchanges:
         try:
             with self._database.reading() as transaction:
                 value = self._values.find(transaction, info.number, seq)
+                if value is not None:
+                    value = self._blocks.whole(transaction, info.number, value)
             return decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
@@ -197,8 +217,8 @@ class Exchanges:
         return [Seq(int.from_bytes(number, "big")) for number in numbers]
 
 
-def _pack(place: Place) -> bytes:
+def _pack(place: Place, check: bytes) -> bytes:
     stored, on, _ = place
     if on is None:
-        return bodies.pack(stored.value)
-    return bodies.pack_on(stored.value, on.base, on.value, stored.hops)
+        return bodies.pack(stored.value, check)
+    return bodies.pack_on(stored.value, on.base, on.value, stored.hops, check)

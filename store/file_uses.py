@@ -13,8 +13,11 @@ from .layout import FILES_ROW, pair_key
 
 def files_row(database: Database, run: int, exchange: Exchange) -> Row:
     """Make the row that tells which files an exchange needs."""
-    digests = b"".join(digest for spilled in exchange.spilled for digest in spilled.files)
-    return database.row("files", pair_key(run, exchange.seq), digests)
+    return database.row("files", pair_key(run, exchange.seq), _digests(exchange))
+
+
+def _digests(exchange: Exchange) -> bytes:
+    return b"".join(digest for spilled in exchange.spilled for digest in spilled.files)
 
 
 class FileUses:
@@ -39,6 +42,15 @@ class FileUses:
             transaction.put(FILES_ROW, b"1", db=self._database.tables["meta"])
 
         self._database.writer.call(operation)
+
+    def has(self, run: int, exchange: Exchange) -> bool:
+        """Say whether it tells the files of an exchange.
+
+        Raises: LogCorrupt.
+        """
+        key = pair_key(run, exchange.seq)
+        with self._database.reading() as transaction:
+            return (self._database.find(transaction, "files", key) or b"") == _digests(exchange)
 
     def needed(self) -> set[bytes]:
         """Give the digests of all files that some exchange needs.

@@ -60,8 +60,12 @@ class Indexes:
 
     def fingerprints(self, info: RunInfo) -> dict[Seq, Fingerprint]:
         """Read a run's index: the fingerprint of each exchange."""
+        return dict(self.rows(info))
+
+    def rows(self, info: RunInfo) -> list[tuple[Seq, Fingerprint]]:
+        """Read a run's index row by row: should it be damaged, an exchange may stand there twice."""
         with self._database.reading() as transaction:
-            return dict(self._entries(transaction, info))
+            return list(self._entries(transaction, info))
 
     def _entries(
         self, transaction: lmdb.Transaction, info: RunInfo

@@ -177,6 +177,9 @@ class Intake:
             number = self._runs.allot(transaction) if known is None else known
             key = _MARK + number_key(number)
             transaction.put(key, owner, db=self._database.tables["meta"])
+            # Of a go that failed before, rows are gone that nothing may stand on.
+            for forget in self._runs.ended:
+                forget(number)
             return number
 
         number: int = self._database.writer.call(operation)

@@ -17,15 +17,16 @@ ever recovered: after a restart lanes begin anew. Belongs to the writer's thread
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from blake3 import blake3
 
 from ..tape.model import Request
-from .alike import Body, Ends, Span, common_ends, find_fresh
+from .alike import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_fresh
 from .bodies import MAX_HOPS, MAX_SEQ, OPENING_BYTES, Base
 
-LANES = 8
+LANES = 16
 EVERY = 32
 DEEP = MAX_HOPS - EVERY + 1
 """Most hops of a keyframe."""
@@ -142,22 +143,22 @@ class Lanes:
     def place(
         self,
         run: int,
-        seq: int,
+        stored: Stored,
         request: Request,
-        value: bytes,
         find_opening: FindOpening,
         *,
         final: bool,
     ) -> Place:
-        """Find a base for a value.
+        """Find a base for the value of an exchange.
 
-        value: ends with the request's body.
         final: others may be stored on it; not where it is going to be written again.
         """
+        seq = stored.base
+        assert isinstance(seq, int)
         self._forget(run, seq)
-        stored = Stored(seq, value, len(value) - len(request.body))
         talks = len(request.body) >= _TALK_BYTES
-        if len(value) > (MOST_VALUE_BYTES if talks else _LIGHT_BYTES) or seq > MAX_SEQ:
+        most = MOST_VALUE_BYTES if talks else _LIGHT_BYTES
+        if len(stored.value) > most or seq > MAX_SEQ:
             return Place(stored, None)
         known = self._runs.pop(run, None) or _Run()
         self._runs[run] = known
@@ -216,7 +217,10 @@ def _talk(
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Lane]] = []
-    for lane in reversed(lanes):
+    recent = lanes[::-1]
+    # Comparing two bodies takes the longer the more they share, as all agents of a run may.
+    recent.sort(key=partial(_is_unlikely, stored.body))
+    for lane in recent:
         ends = common_ends(lane.last.body, stored.body)
         nearly_all = ends.size > _NEARLY_ALL * lane.last.body.size
         if nearly_all and (brought := _brought(lane, stored, ends)) is not None:
@@ -230,6 +234,18 @@ def _talk(
     lane = _Lane((request.host, request.path), stored, stored)
     lane.brought = Span(ends.start, stored.body.size - ends.end)
     return place, lane, None
+
+
+def _is_unlikely(body: Body, lane: _Lane) -> bool:
+    """Say whether what a lane's last step brought does not stand in a body where it stood, seen from either end."""
+    old, (start, end) = lane.last.body, lane.brought
+    at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
+    sample = old.value[at : at + SAMPLE_BYTES]
+    near = body.at + at - old.at
+    far = max(body.at, len(body.value) - len(old.value) + at)
+    return len(sample) < SAMPLE_BYTES or not (
+        body.value.startswith(sample, near) or body.value.startswith(sample, far)
+    )
 
 
 def _brought(lane: _Lane, stored: Stored, ends: Ends) -> Span | None:

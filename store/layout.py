@@ -10,6 +10,7 @@
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
                   run, seq, 1 byte -> what follows of it  of records that are put in parts (`values`)
+    blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`blocks`)
     openings      name -> body codec + exchange           what conversations begin with, for all runs; in parts too
     users         opening, run -> b"1" if it came from that run
     uses          run, opening -> b""
@@ -24,8 +25,9 @@ Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints`
 index: its own number, or the one that a later index was given.
 """
 
-FORMAT = 3
-"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted."""
+FORMAT = 4
+"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted;
+3 sealed short values as it does large ones, and kept base64 where it stands."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -35,6 +37,7 @@ TABLES = (
     "open",
     "events",
     "exchanges",
+    "blocks",
     "openings",
     "users",
     "uses",
@@ -58,7 +61,7 @@ ERASED_ROW = b"erased"
 """Of `meta`: a run was erased, and its bytes may still be in the files."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
 """Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
-BLOCK_AT = {"fingerprints": 8, "raws": 8, "openings": 0, "users": 0, "uses": 8}
+BLOCK_AT = {"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8}
 """Where the 16 bytes of a hash begin in the keys of a table."""
 TEXT_FROM = {"names": 0, "origins": 8}
 """From where on the keys of a table are text."""

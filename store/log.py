@@ -7,9 +7,9 @@ from typing import NamedTuple
 import lmdb
 
 from ..tape.codec import BadRecord
-from ..tape.events import CHAIN_START, Event, check_link, decode_event, encode_event
+from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
 from .database import Database, Row
-from .errors import LogCorrupt
+from .errors import LogCorrupt, StoreUnwritable
 from .layout import number_key, pair_key
 from .runs import RunInfo
 from .writer import Operation
@@ -26,6 +26,16 @@ class Linked(NamedTuple):
     next: int
     """Number of the event after it."""
     link: bytes
+
+
+class Kept(NamedTuple):
+    """A row of the log as it lies there."""
+
+    number: int
+    value: bytes
+    """Chain hash, then the event."""
+    problem: str
+    """What is wrong with it, or empty."""
 
 
 class EventLog:
@@ -77,8 +87,17 @@ class EventLog:
         self.put_linked(transaction, run, self.link(transaction, run, event))
 
     def link(self, transaction: lmdb.Transaction, run: int, event: Event) -> Linked:
-        """Put an event behind the last one; raises what it raises before anything is written."""
+        """Put an event behind the last one; raises what it raises before anything is written.
+
+        Raises: StoreUnwritable, where the run has no log, since it was deleted or archived meanwhile: what comes late
+            would lie there for nobody.
+        """
         number, before = self._chain(transaction, run)
+        if number == 1 and event.kind is not EventKind.OPENED:
+            raise StoreUnwritable(
+                f"run number {run} holds nothing any more: it was deleted or archived meanwhile",
+                "nothing was written",
+            )
         value, link = encode_event(event, before)
         row = self._database.row("events", pair_key(run, number), value)
         return Linked(event, row, number + 1, link)
@@ -123,34 +142,39 @@ class EventLog:
             yield from page
             after = page[-1].number
 
-    def raw(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[bytes]:
+    def kept(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Kept]:
+        """Read all rows of a run's log as they are kept, each held against the one before; see `log`."""
+        before, after = CHAIN_START, 0
+        while page := self._kept_page(info, after, page_events):
+            for number, value, problem in page:
+                if not problem and check_link(value, before) is None:
+                    problem = "it does not follow the one before"
+                before, after = value[: len(CHAIN_START)], number
+                yield Kept(number, value, problem)
+
+    def raw(self, info: RunInfo) -> Iterator[bytes]:
         """Read all events of a run as they are kept: chain hash, then the event.
 
         Raises: LogCorrupt, where one does not follow the one before.
         """
-        before, after = CHAIN_START, 0
-        while page := self._raw_page(info, after, page_events):
-            for value in page:
-                after += 1
-                link = check_link(value, before)
-                if link is None:
-                    raise LogCorrupt(f"run {info.id}: event {after} does not follow the one before")
-                before = link
-                yield value
+        for row in self.kept(info):
+            if row.problem:
+                raise LogCorrupt(f"run {info.id}, event {row.number}: {row.problem}")
+            yield row.value
 
-    def _raw_page(self, info: RunInfo, after: int, limit: int) -> list[bytes]:
+    def _kept_page(self, info: RunInfo, after: int, limit: int) -> list[Kept]:
         with (
             self._database.reading() as transaction,
             transaction.cursor(self._database.tables["events"]) as cursor,
         ):
-            page: list[bytes] = []
+            page: list[Kept] = []
             more = cursor.set_range(pair_key(info.number, after + 1))
             while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
+                number = int.from_bytes(cursor.key()[8:], "big")
                 try:
-                    page.append(self._opened(cursor))
+                    page.append(Kept(number, self._opened(cursor), ""))
                 except BadRecord as error:
-                    number = after + len(page) + 1
-                    raise LogCorrupt(f"run {info.id}, event {number}: {error}") from error
+                    page.append(Kept(number, b"", str(error)))
                 more = cursor.next()
             return page
 
@@ -178,20 +202,5 @@ class EventLog:
                 more = cursor.next()
 
     def find_broken_link(self, info: RunInfo) -> int | None:
-        """Find the first event of a run that does not follow the one before it."""
-        before = CHAIN_START
-        with (
-            self._database.reading() as transaction,
-            transaction.cursor(self._database.tables["events"]) as cursor,
-        ):
-            more = cursor.set_range(pair_key(info.number, 1))
-            while more and cursor.key()[:8] == number_key(info.number):
-                try:
-                    link = check_link(self._opened(cursor), before)
-                except BadRecord:
-                    link = None
-                if link is None:
-                    return int.from_bytes(cursor.key()[8:], "big")
-                before = link
-                more = cursor.next()
-        return None
+        """Find the first event of a run that cannot be read or does not follow the one before it."""
+        return next((row.number for row in self.kept(info) if row.problem), None)

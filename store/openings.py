@@ -12,6 +12,7 @@ import lmdb
 
 from ..tape.codec import BadRecord, decode_exchange
 from . import bodies
+from .blocks import body_place, is_lifted
 from .bodies import OPENING_BYTES
 from .database import Database
 from .lanes import Stored
@@ -44,10 +45,10 @@ class Openings:
                 value = self._values.find(transaction, 0, name)
             if value is None:
                 return None
-            body = decode_exchange(value).request.body
+            body_at = _body_at(value)
         except BadRecord:  # nothing new is put on a damaged one
             return None
-        found = Stored(name, value, len(value) - len(body))
+        found = Stored(name, value, body_at)
         self.keep(found)
         return found
 
@@ -79,6 +80,12 @@ class Openings:
         return True
 
 
+def _body_at(value: bytes) -> int:
+    if is_lifted(value):  # the blocks are those of the run that it came from
+        return body_place(value)
+    return len(value) - len(decode_exchange(value).request.body)
+
+
 def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:
     """Remove the openings of a run that is deleted which no other run uses. Inside a write transaction."""
     values = Values(database)
@@ -108,22 +115,21 @@ def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[in
 def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
     values = Values(database)
     runs = list(_users(database, transaction, name))
-    left = [
-        (run, seq, value)
-        for run in runs
-        for seq, value in values.standing_on(transaction, run, name)
-    ]
-    for run in runs:
-        _delete_use(database, transaction, run, name)
+    try:
+        before = values.find(transaction, 0, name)
+    except BadRecord:  # what stood on it is lost with it
+        before = None
     values.delete_opening(transaction, name)
     opening: bytes | None = None
-    for run, seq, value in left:
-        author = b""
-        if opening is None:
-            opening, author = value, _AUTHOR
-            values.put_opening(transaction, name, bodies.pack(value))
-        _put_use(database, transaction, run, name, author)
-        values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
+    for run in runs:
+        _delete_use(database, transaction, run, name)
+        for seq, value in values.standing_on(transaction, run, name, before):
+            author = b""
+            if opening is None:
+                opening, author = value, _AUTHOR
+                values.put_opening(transaction, name, bodies.pack(value))
+            _put_use(database, transaction, run, name, author)
+            values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
 
 
 def _put_use(

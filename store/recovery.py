@@ -7,7 +7,7 @@ import lmdb
 
 from ..tape.events import EventKind
 from ..tape.model import Seq
-from .errors import LogCorrupt
+from .errors import LogCorrupt, StoreError
 from .log import EventLog
 from .run_list import DIED, RunList
 from .runs import RunStatus
@@ -36,4 +36,7 @@ def recover(transaction: lmdb.Transaction, runs: RunList, log: EventLog) -> None
         except LogCorrupt as error:
             reason += f"; {error}"
         data = {"unknown": sorted(unknown)}
-        runs.end(transaction, info, RunStatus.RECOVERED, reason, time.time_ns(), data)
+        try:
+            runs.end(transaction, info, RunStatus.RECOVERED, reason, time.time_ns(), data)
+        except StoreError as error:  # nothing can be put behind its last row
+            logger.error("run %s cannot be ended: %s", info.id, error)

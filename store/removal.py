@@ -7,7 +7,7 @@ import lmdb
 from .database import Database
 from .openings import release
 
-BY_RUN = ("events", "exchanges", "messages", "files", "origins", "mail")
+BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail")
 BY_INDEX = ("fingerprints", "raws")
 
 

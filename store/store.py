@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lmdb
 
-from ..tape.model import Chunk, Spilled
+from ..tape.model import Chunk, Exchange, Spilled
 from ..tape.redact_stream import Stream
 from .archived import ArchivedRuns
 from .body_files import BodyFiles
@@ -83,6 +83,7 @@ class Store:
         self.events = log.events
         self.log = log.log
         self.raw_log = log.raw
+        self.kept_log = log.kept
         self.find_broken_link = log.find_broken_link
 
         self.save = exchanges.save
@@ -99,6 +100,7 @@ class Store:
         self.next_use = index.next_use
         self.indexed = index.indexed
         self.fingerprints = index.fingerprints
+        self.index_rows = index.rows
         self.replace_index = index.replace_index
 
         self.find_alpn = origins.find_alpn
@@ -208,6 +210,13 @@ class Store:
         self._runs.remove(transaction, info)
         return count
 
+    def tells_files(self, info: RunInfo, exchange: Exchange) -> bool:
+        """Say whether what tells the files that are needed from the others knows those of an exchange.
+
+        Raises: LogCorrupt.
+        """
+        return not self._files.complete or self._files.has(info.number, exchange)
+
     def remove_unneeded_files(self, before_s: float) -> int:
         """Remove body files that no exchange needs any more; give how many bytes that were. Blocks.
 
@@ -222,7 +231,9 @@ class Store:
                 for exchange in self.exchanges(run)
                 if exchange.spilled
             )
-        return self._bodies.remove_unneeded(self._files.needed(), before_s)
+        needed = self._files.needed()
+        self._database.sync()  # else a run whose deletion a power cut undoes would lack them
+        return self._bodies.remove_unneeded(needed, before_s)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""

@@ -84,12 +84,15 @@ class Values:
         return value
 
     def standing_on(
-        self, transaction: lmdb.Transaction, run: int, base: Base
+        self, transaction: lmdb.Transaction, run: int, base: Base, base_value: bytes | None
     ) -> Iterator[tuple[int, bytes]]:
         """Read what stands on a base directly: seq and value. Looks at every record of the run.
 
+        base_value: the base's, which need not be in the store any more; None where that was lost.
         What is damaged is left out: it is lost, with its base or without.
         """
+        if base_value is None:
+            return
         for place in list(self._database.places(transaction, "exchanges", run)):
             if len(place) != KEY_BYTES:
                 continue
@@ -97,9 +100,7 @@ class Values:
             with contextlib.suppress(BadRecord):
                 record = self._find_record(transaction, run, seq)
                 if record is not None and record.base == base:
-                    value = self.find(transaction, run, seq)
-                    assert value is not None
-                    yield seq, value
+                    yield seq, bodies.restore([record], base_value)
 
     def _find_record(self, transaction: lmdb.Transaction, run: int, base: Base) -> Packed | None:
         if isinstance(base, int):

@@ -41,6 +41,9 @@ from .model import (
 
 EXCHANGE_VERSION = 1
 MESSAGE_VERSION = 1
+_FOUR = b"\x94"
+"""Begins an array of four in msgpack."""
+_BIN_8, _BIN_16, _BIN_32 = (struct.Struct(form) for form in (">BB", ">BH", ">BI"))
 _PIECE = struct.Struct(">QIQQ")
 PIECE_BYTES = _PIECE.size
 DIGEST_BYTES = 32
@@ -116,9 +119,11 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["withheld"] = exchange.withheld
     if exchange.tunnel.number:
         meta["tunnel"] = exchange.tunnel
-    return _pack(
-        [EXCHANGE_VERSION, meta, response.body if response else b"", exchange.request.body]
-    )
+    body = response.body if response else b""
+    asked = exchange.request.body
+    # Put together here: a packer copies what is in a body twice.
+    head = _pack([EXCHANGE_VERSION, meta])[1:]
+    return b"".join((_FOUR, head, _bin_head(len(body)), body, _bin_head(len(asked)), asked))
 
 
 def decode_exchange(data: bytes | memoryview) -> Exchange:
@@ -285,6 +290,13 @@ def unpack(data: bytes | memoryview) -> Any:
         )
     except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException) as error:
         raise BadRecord(f"not a msgpack value: {error}") from error
+
+
+def _bin_head(size: int) -> bytes:
+    """Give what msgpack puts before so many bytes."""
+    if size < 1 << 8:
+        return _BIN_8.pack(0xC4, size)
+    return _BIN_16.pack(0xC5, size) if size < 1 << 16 else _BIN_32.pack(0xC6, size)
 
 
 def _pack(value: Any) -> bytes:

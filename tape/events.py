@@ -147,9 +147,10 @@ def content_hash(value: bytes) -> bytes:
 def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
     """Give the event that closes an exchange with the hash of what was written of it.
 
+    written: its `content_hash`.
     said: hash over the messages of a conversation.
     """
-    told = {"hash": content_hash(written)}
+    told = {"hash": written}
     if said:
         told["said"] = said
     return replace(outcome, data={**outcome.data, **told})

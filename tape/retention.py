@@ -26,6 +26,8 @@ class Listed(NamedTuple):
     labels: tuple[str, ...] = ()
     pinned: bool = False
     archived: bool = False
+    changed_ns: int = 0
+    """Of one that was archived and written to since: when it was recalled; else 0."""
 
 
 class Sentence(NamedTuple):
@@ -71,14 +73,15 @@ def judge_hot(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sen
 
 
 def _hot(run: Listed, rules: Retention, now_ns: int) -> Sentence:
-    if run.archived:
+    if run.archived and not run.changed_ns:
         return Sentence(run, False, "it is archived")
     if not run.ended_ns:
         return Sentence(run, False, "it has not ended")
     if run.pinned:
         return Sentence(run, False, "it is pinned")
-    age_s = (now_ns - run.ended_ns) / 1e9
-    text = f"ended {_days(age_s)} ago, retention.hot is {_days(rules.hot_s)}"
+    age_s = (now_ns - (run.changed_ns or run.ended_ns)) / 1e9
+    since = "written to since it was recalled" if run.changed_ns else "ended"
+    text = f"{since} {_days(age_s)} ago, retention.hot is {_days(rules.hot_s)}"
     return Sentence(run, age_s > rules.hot_s, text)
 
 

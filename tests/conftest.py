@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from playhead.proxy.roots import ADDED_BY, NAMED_BY
 from playhead.tape.divergence import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.divergences import DIVERGENCES
@@ -18,11 +19,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A hundred and fifty roots cost every client 25 ms each time it reads them, and every store more. One stands for
 # them, unless everything is counted; its key is gone. What is done with the system's own: proxy/test_roots.py.
-_ROOTS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO")
 if not os.environ.get("PLAYHEAD_FULL"):
-    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "one_root.pem")
-    for name in _ROOTS:
+    for name in (*NAMED_BY, *ADDED_BY):
         os.environ.pop(name, None)
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "one_root.pem")
 
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
 settings.register_profile("reduced", max_examples=10, deadline=None)

@@ -239,7 +239,7 @@ def test_every_preload_is_shipped() -> None:
     patterns = project["tool"]["setuptools"]["package-data"]["playhead.proxy.determinism"]
     folder = ROOT / PRELOADS.parent
     shipped = {path for pattern in patterns for path in folder.glob(pattern)}
-    folders = (PRELOADS, PRELOADS.with_name("node"))
+    folders = (PRELOADS, PRELOADS.with_name("node"), PRELOADS.with_name("libc"))
     kept = {ROOT / path for path in tracked() if any(folder in path.parents for folder in folders)}
     assert kept
     assert kept <= shipped
@@ -323,10 +323,10 @@ def test_the_version_stands_in_one_place() -> None:
 
 
 def test_tests_stand_beside_what_they_test() -> None:
-    """`tests/store/` tests `store/`; journeys go through all of it."""
+    """`tests/store/` tests `store/`; journeys go through all of it, docker through all of it in containers."""
     folders = {path.parts[1] for path in sources("tests") if path.name.startswith("test_")}
     parts = {name for name in folders if (ROOT / "tests" / name).is_dir()}
-    assert parts <= {*ORDER, "examples", "journeys"}
+    assert parts <= {*ORDER, "examples", "journeys", "docker"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "store").glob("*.py")), ids=lambda path: path.name)

@@ -20,13 +20,14 @@ import playhead
 from playhead import PlayheadError
 from playhead.addons import tally
 from playhead.addons.gates import CannotRule
-from playhead.config import Config, Mode, loads
+from playhead.config import Config, loads
 from playhead.proxy import cli, doctor, errors
 from playhead.proxy.commands import common
 from playhead.proxy.control import openapi
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.table import make_table
 from playhead.proxy.determinism.report import Report
+from playhead.proxy.sandbox.files import Files
 from playhead.proxy.sandbox.listeners import Service
 from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
@@ -191,7 +192,8 @@ def test_every_state_of_a_client_and_a_run_is_documented() -> None:
     known = code(COMMANDS)
     assert {status.value for status in doctor.Status} <= known
     assert {status.value for status in RunStatus} <= known
-    assert {field.name for field in fields(doctor.Finding)} <= known
+    assert {field.name for field in (*fields(doctor.Finding), *fields(doctor.Cell))} <= known
+    assert {answer.value for answer in doctor.Answer} <= known
 
 
 # ---- JSON --------------------------------------------------------------------------------------------
@@ -274,6 +276,8 @@ def _receipt() -> Receipt:
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
     made.sandbox = {
         "strict": False,
+        "files": asdict(Files((), (), (), "/")),
+        "image": "",
         "counters": dict.fromkeys(
             ("packets_out", "packets_inside", "tcp_opened", "tcp_failed", "udp_sent"), 0
         ),
@@ -285,7 +289,13 @@ def _receipt() -> Receipt:
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
     }
-    made.determinism = {"level": "full", **Report().to_json()}
+    made.determinism = {
+        "level": "full",
+        "missing": "",
+        "libc": "",
+        "sleeps": "real",
+        **Report().to_json(),
+    }
     return made
 
 
@@ -602,48 +612,57 @@ def _compose() -> Any:
     return yaml.safe_load(FILES["compose.yaml"])
 
 
-def test_compose_has_a_pair_for_each_profile() -> None:
-    """Playhead and an agent that waits until it is ready."""
+PROFILES = {"record": "record", "replay": "replay", "live": "replay"}
+"""What Playhead does in each profile of compose.yaml."""
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_compose_has_all_that_a_profile_needs(profile: str) -> None:
+    """The network, Playhead, an agent that waits until it is ready, and what says how it ended."""
     services = _compose()["services"]
-    for profile, mode in (("record", Mode.RECORD), ("replay", Mode.PLAYBACK)):
-        ours, agent = services[f"playhead-{profile}"], services[f"agent-{profile}"]
-        assert ours["profiles"] == agent["profiles"] == [profile]
-        given = _command(ours["command"])
-        assert (given["name"], given["mode"]) == ("serve", mode.value)
-        assert agent["depends_on"] == {f"playhead-{profile}": {"condition": "service_healthy"}}
-        for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
-            assert agent["environment"][name].endswith(":8080")
-        assert agent["environment"]["NO_PROXY"] == ""
-    assert len(services) == 4
+    network, ours, agent, verdict = (
+        services[name]
+        for name in (f"network-{profile}", profile, f"agent-{profile}", f"verdict-{profile}")
+    )
+    assert [one["profiles"] for one in (network, ours, agent, verdict)] == [[profile]] * 4
+    assert _command(network["command"])["name"] == "inlets"
+    given = _command(ours["command"])
+    assert (given["name"], given["verb"]) == ("beside", PROFILES[profile])
+    assert agent["depends_on"] == {profile: {"condition": "service_healthy"}}
+    assert verdict["depends_on"] == {profile: {"condition": "service_completed_successfully"}}
+    assert len(services) == 4 * len(PROFILES)
 
 
-def test_the_agent_in_compose_reaches_playhead_alone() -> None:
-    """Recording: one internal network without the host. Replaying: no network at all."""
-    compose = _compose()
-    services, networks = compose["services"], compose["networks"]
-    assert services["agent-record"]["networks"] == ["sandbox"]
-    assert networks["sandbox"]["internal"] is True
-    assert networks["sandbox"]["driver_opts"]
-    assert services["agent-record"]["dns"] == ["127.0.0.1"]
-    assert services["playhead-replay"]["network_mode"] == "none"
-    assert services["agent-replay"]["network_mode"] == "service:playhead-replay"
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_agent_in_compose_is_on_no_network(profile: str) -> None:
+    """In its namespace there is loopback; Playhead's own network is another, and none in a replay."""
+    services = _compose()["services"]
+    assert services[f"network-{profile}"]["network_mode"] == "none"
+    assert services[f"agent-{profile}"]["network_mode"] == f"service:network-{profile}"
+    assert "networks" not in services[f"agent-{profile}"]
+    assert services["replay"]["network_mode"] == "none"
 
 
 def test_no_agent_in_compose_sees_a_private_key() -> None:
-    """The store is Playhead's; the agent has the public files, read only, and no right of root."""
+    """The store is Playhead's; the agent has a folder with the public files, and no right of root."""
     for name, service in _compose()["services"].items():
         assert service["cap_drop"] == ["ALL"]
-        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["security_opt"][0] == "no-new-privileges:true"
+        assert set(service.get("cap_add", ())) <= {"NET_ADMIN", "NET_RAW"}
         if name.startswith("agent-"):
-            assert service["volumes"] == ["ca:/ca:ro"]
-            assert service["user"] != "10001:10001"
+            assert service["volumes"] == ["agent:/agent"]
+            assert service["security_opt"][1] == "seccomp=proxy/docker/seccomp.json"
+            assert service["user"] == "10002:10002"
+            assert "cap_add" not in service
+        else:
+            assert service["read_only"] is True
 
 
-def test_the_configuration_that_compose_asks_for_loads() -> None:
-    """The one line in its head, with the addresses of both profiles laid over it."""
-    line = re.search(r"echo '(runs: .+)' > playhead\.yaml", FILES["compose.yaml"])
-    assert line is not None
-    assert loads(line[1]).runs.tokens == {"*": "SOME-LONG-RANDOM-TEXT"}
+def test_variables_of_compose_are_documented() -> None:
+    """Each that it reads, and no other."""
+    asked = set(re.findall(r"\$\{([A-Z_]+):?-", FILES["compose.yaml"]))
+    told = {name for name in code(PAGES["docs/docker.md"]) if re.fullmatch(r"[A-Z]+_[A-Z]+", name)}
+    assert asked == told - {"DOCKER_HOST", "NET_ADMIN", "NET_RAW"}
 
 
 # ---- the control API ---------------------------------------------------------------------------------

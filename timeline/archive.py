@@ -15,8 +15,8 @@ from ..store.archive.place import Place
 from ..store.archive.reading import FOLDERS, Go
 from ..store.archive.schema import STEPS
 from ..store.archive.writing import GoWriter
-from ..tape.codec import BadRecord
-from ..tape.events import EventKind, decode_event
+from ..tape.codec import BadRecord, encode_exchange
+from ..tape.events import EventKind, content_hash, decode_event
 from ..tape.model import Exchange
 from ..tape.tape_file import Record
 from .contract_row import ContractRow
@@ -80,6 +80,8 @@ def archive_runs(
                 done += run.exchanges
                 progress(done, total)
             written = writer.finish() if taken else []
+        if taken:
+            _check_whole(place, go)
         where = [Archived(place.name, go, one.archive_id, one.events) for one in written]
         made = store.archive.moved(go, list(zip(taken, where, strict=True)))
         moved.runs.extend(made)
@@ -89,6 +91,41 @@ def archive_runs(
         if made and changed:
             _rewrite(store, place, go, (), host, clock)
     return moved
+
+
+def _check_whole(place: Place, go: str) -> None:
+    """Raise StoreError unless the files of a go are there, as long as they were written: what they hold is dropped."""
+    with Go(place, go):
+        pass
+
+
+def release_changed(
+    store: Store,
+    runs: Iterable[RunInfo],
+    open_place: Open,
+    host: str,
+    clock: Callable[[], int],
+) -> list[tuple[RunInfo, str]]:
+    """Let archived runs whose copies were written to be runs of the store alone again, to be archived as any other.
+
+    Give those that stay as they are, since their archive cannot be reached, and why.
+    """
+    refused: list[tuple[RunInfo, str]] = []
+    for (name, go), freed in _by_go(runs).items():
+        try:
+            _rewrite(store, open_place(name), go, (), host, clock, [run.number for run in freed])
+        except StoreError as error:
+            refused.extend((run, str(error)) for run in freed)
+    return refused
+
+
+def _by_go(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
+    """Give archived runs by place and go, in order."""
+    found: dict[tuple[str, str], list[RunInfo]] = {}
+    for run in runs:
+        assert run.archived is not None
+        found.setdefault((run.archived.place, run.archived.go), []).append(run)
+    return dict(sorted(found.items()))
 
 
 def _put_run(writer: GoWriter, run: RunInfo, archive_id: str, records: Iterator[Record]) -> None:
@@ -144,11 +181,21 @@ def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
         exchange = go.find_step(where.id, seq)
         if exchange is None or exchange.conversation is not None:
             return None
-        rows = []
+        rows: list[ContractRow] = []
+        hashed = None
         for number, value in enumerate(go.events(where.id), 1):
             event = decode_event(value, number)
-            if event.kind is EventKind.CONTRACT and event.seq == seq:
+            if event.seq != seq:
+                continue
+            if event.kind is EventKind.CONTRACT:
                 rows.append(ContractRow.from_event(event.data))
+            elif event.kind is EventKind.OUTCOME and "hash" in event.data:
+                hashed = event.data["hash"]
+        if hashed not in (None, content_hash(encode_exchange(exchange))):
+            raise StoreError(
+                f"exchange {seq} in {where.go} of the archive {place.name} does not fit the hash in its log",
+                "put back a copy of its files",
+            )
         return ArchivedStep(exchange, rows)
 
 
@@ -164,11 +211,8 @@ def remove_archived(
 
     Raises: StoreError; what was deleted before is.
     """
-    by_go: dict[tuple[str, str], list[RunInfo]] = {}
-    for run in runs:
-        assert run.archived is not None
-        by_go.setdefault((run.archived.place, run.archived.go), []).append(run)
-    for done, ((name, go), gone) in enumerate(sorted(by_go.items()), 1):
+    by_go = _by_go(runs)
+    for done, ((name, go), gone) in enumerate(by_go.items(), 1):
         _rewrite(store, open_place(name), go, [run.number for run in gone], host, clock)
         progress(done, len(by_go))
     remove_unneeded(store, open_place)
@@ -181,12 +225,17 @@ def _rewrite(
     gone: Collection[int],
     host: str,
     clock: Callable[[], int],
+    freed: Collection[int] = (),
 ) -> None:
-    """Put a go in the place of another, of those of its runs that lie in it and are not gone, if there are any."""
+    """Put a go in the place of another, of those of its runs that lie in it and stay, if there are any.
+
+    gone: numbers of runs that are deleted with it.
+    freed: of those that the store holds whole, and the archive no longer.
+    """
     kept = [
         run.archived
         for run in store.runs()
-        if run.archived is not None and run.archived.go == old and run.number not in gone
+        if run.archived is not None and run.archived.go == old and run.number not in {*gone, *freed}
     ]
     new = None
     if kept:
@@ -201,7 +250,8 @@ def _rewrite(
                 for record in records:
                     writer.put(record)
             writer.finish()
-    store.archive.rewritten(place.name, old, new, gone)
+        _check_whole(place, new)
+    store.archive.rewritten(place.name, old, new, gone, freed)
 
 
 def remove_unneeded(store: Store, open_place: Open) -> int:

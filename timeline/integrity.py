@@ -1,7 +1,8 @@
 """Whether a store still holds what it held: the log's chain, and each exchange against the hash that the log has of it.
 
 The log vouches for an exchange from its outcome on. Recordings of versions before that hash are *unproven*, as is
-what was under way when its process died: their chain is checked, and that all can be read.
+what was under way when its process died: their chain is checked, and that all can be read. The index has no hash: each
+row of it is held against what its exchange says, or, where `reindex` made it, against what the rules of now make of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +12,16 @@ from typing import Any, NamedTuple
 from blake3 import blake3
 
 from ..store import LogCorrupt, RunInfo, RunStatus, Store
-from ..tape.codec import encode_exchange, encode_message
-from ..tape.events import HASH_BYTES, Event, EventKind, content_hash
-from ..tape.model import Exchange, Seq
+from ..tape.canonical import raw_key
+from ..tape.codec import BadRecord, encode_exchange, encode_message
+from ..tape.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
+from ..tape.index import Entry
+from ..tape.model import Exchange, Fingerprint, Seq
 from .render import plain
 
 _LISTED = 10
+Find = Callable[[Exchange], Entry]
+"""Gives the keys that an exchange has under some rules."""
 _CLOSING = {RunStatus.SEALED: EventKind.SEALED, RunStatus.RECOVERED: EventKind.RECOVERED}
 
 
@@ -67,26 +72,37 @@ class _Told:
 
 
 def verify_run(
-    store: Store, run: RunInfo, progress: Callable[[int, int], None] = lambda _done, _of: None
+    store: Store,
+    run: RunInfo,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    find: Find | None = None,
 ) -> Verified:
-    """Check a run: every event, every exchange, every body. Reads all of it; blocks."""
+    """Check a run: every event, every exchange, every body, its index. Reads all of it; blocks.
+
+    find: of a run that was indexed anew, gives the keys under the rules that this was done under; None where those are
+        not known: then its index is only held against what there is.
+    """
     told = _Told()
     problems = list(_check_log(store, run, told))
     whole = not problems
     if whole and run.status in _CLOSING:
         problems += _check_closing(store, run, told)
     held = store.seqs(run)
-    index = store.fingerprints(run)
+    index = _Index(store, run, find if run.index else _own_entry)
     unproven = 0
     for seq in held:
-        problems += _check_exchange(store, run, seq, told, whole=whole)
+        problems += _check_exchange(store, run, seq, told, index, whole=whole)
         unproven += seq not in told.hashes
-        if seq not in index:
-            problems.append(Problem(seq, 0, "the index does not lead to it"))
         progress(seq, run.exchanges)
     lost = told.ended.difference(held)
     problems += [
         Problem(seq, 0, "it is missing: the log tells of its outcome") for seq in sorted(lost)
+    ]
+    # One of a run that is being recorded may have come since.
+    problems += [
+        Problem(seq, 0, "the index leads to it, and it is not there")
+        for seq in sorted(index.rows.keys() - set(held) - lost)
+        if not store.holds(run, seq)
     ]
     return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)))
 
@@ -96,15 +112,18 @@ def _place(problem: Problem) -> tuple[bool, int, int]:
 
 
 def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
-    broken = store.find_broken_link(run)
-    try:
-        for event in store.log(run):
-            if event.number == broken:
-                text = f"event {broken} ({event.kind.value}) does not follow the one before: the log was changed"
-                yield Problem(event.seq, broken, text)
-            _note(event, told)
-    except LogCorrupt as error:
-        yield Problem(0, broken or 0, str(error))
+    broken = False
+    for number, value, problem in store.kept_log(run):
+        try:
+            event = decode_event(value, number)
+        except BadRecord as error:
+            yield Problem(0, number, f"event {number}: {problem or error}")
+            return
+        if problem and not broken:
+            broken = True
+            text = f"event {number} ({event.kind.value}) does not follow the one before: the log was changed"
+            yield Problem(event.seq, number, text)
+        _note(event, told)
 
 
 def _note(event: Event, told: _Told) -> None:
@@ -137,8 +156,41 @@ def _check_closing(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]
         yield Problem(0, 0, "its name leads elsewhere")
 
 
+class _Index:
+    """The index of a run, to be held against its exchanges."""
+
+    def __init__(self, store: Store, run: RunInfo, find: Find | None) -> None:
+        self._store, self._run, self._find = store, run, find
+        self.rows: dict[Seq, list[Fingerprint]] = {}
+        for seq, fingerprint in store.index_rows(run):
+            self.rows.setdefault(seq, []).append(fingerprint)
+
+    def check(self, exchange: Exchange) -> Iterator[Problem]:
+        """Find what leads elsewhere than to an exchange, or from elsewhere to it.
+
+        Raises: LogCorrupt.
+        """
+        seq = exchange.seq
+        found = self.rows.get(seq)
+        if found is None:
+            yield Problem(seq, 0, "the index does not lead to it")
+        if self._find is None:
+            return
+        entry = self._find(exchange)
+        if found is not None and found != [entry.fingerprint]:
+            yield Problem(seq, 0, "the index has it under what another request would be found by")
+        known = self._store.find_fingerprint(self._run, entry.raw)
+        if known not in (None, entry.fingerprint):
+            yield Problem(seq, 0, "the index leads elsewhere from its bytes")
+
+
+def _own_entry(exchange: Exchange) -> Entry:
+    raw = raw_key(exchange.request, exchange.request_class)
+    return Entry(exchange.seq, exchange.fingerprint, raw)
+
+
 def _check_exchange(
-    store: Store, run: RunInfo, seq: Seq, told: _Told, *, whole: bool
+    store: Store, run: RunInfo, seq: Seq, told: _Told, index: _Index, *, whole: bool
 ) -> Iterator[Problem]:
     try:
         exchange = store.find_exchange(run, seq)
@@ -147,10 +199,14 @@ def _check_exchange(
             return
         if exchange.seq != seq:
             yield Problem(seq, 0, f"in its place stands exchange {exchange.seq}")
-        elif seq in told.hashes and content_hash(encode_exchange(exchange)) != told.hashes[seq]:
+            return
+        if seq in told.hashes and content_hash(encode_exchange(exchange)) != told.hashes[seq]:
             yield Problem(seq, 0, "it does not fit the hash that the log has of it")
         elif whole and seq not in told.asked:
             yield Problem(seq, 0, "the log does not tell of it")
+        yield from index.check(exchange)
+        if not store.tells_files(run, exchange):
+            yield Problem(seq, 0, "its large bodies are not among those that `gc` leaves")
         for spilled in exchange.spilled:
             for _ in store.read_body(spilled):
                 pass

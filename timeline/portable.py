@@ -10,6 +10,7 @@ from typing import Any
 
 from ..store import Intake, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ..store import Record as StoredRecord
+from ..tape.bounded import check_values
 from ..tape.canonical import raw_key
 from ..tape.codec import (
     BadRecord,
@@ -20,13 +21,16 @@ from ..tape.codec import (
     pack_map,
     unpack,
 )
-from ..tape.events import EventKind, content_hash
+from ..tape.event_shape import check_event
+from ..tape.events import CHAIN_START, EventKind, content_hash
 from ..tape.model import Exchange
 from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16
 _FINGERPRINT_BYTES = 16
+_VALUE_AT = {Kind.EVENT: len(CHAIN_START), Kind.MESSAGE: _KEY_BYTES}
+"""Where the packed value of a record begins."""
 Progress = Callable[[int, int], None]
 
 
@@ -145,8 +149,9 @@ class Taking:
 
     def take(self, record: Record) -> None:
         """Take a record that is no body."""
+        check_values(record.data, _VALUE_AT.get(record.kind, 0))
         if record.kind is Kind.RUN:
-            self._end_exchange()
+            self._end_run()
             self._begin(record.data)
             return
         if not self._runs:
@@ -154,6 +159,7 @@ class Taking:
         run = self._runs[-1].number
         if record.kind is Kind.EVENT:
             event = self._intake.put_event(run, record.data)
+            check_event(event)
             self._events += 1
             if event.kind is EventKind.OUTCOME and "hash" in event.data:
                 self._hashes[event.seq] = event.data["hash"]
@@ -167,7 +173,7 @@ class Taking:
 
     def publish(self) -> list[RunInfo]:
         """Put the runs onto the store's list."""
-        self._end_exchange()
+        self._end_run()
         if not self._runs:
             raise BadRecord("it holds no run")
         return self._intake.publish(self._runs)
@@ -177,13 +183,11 @@ class Taking:
 
         Raises: BadRecord, where it is another, or not all of it.
         """
-        self._end_exchange()
+        self._end_run()
         if [run.number for run in self._runs] != [info.number]:
             raise BadRecord(f"it is not the run {info.id!r}")
         if info.archived is None or self._events != info.archived.events:
             raise BadRecord(f"it has {self._events} events, which are not those that were archived")
-        if self._hashes:
-            raise BadRecord(f"exchange {min(self._hashes)} is missing, which its log tells of")
         self._intake.publish_again(info, at_ns)
 
     def _begin(self, data: bytes) -> None:
@@ -198,7 +202,6 @@ class Taking:
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
         self._seq = 0
-        self._hashes = {}
 
     def _take_exchange(self, run: int, data: bytes) -> None:
         exchange = decode_exchange(data)
@@ -229,6 +232,11 @@ class Taking:
         self._lacking -= 1
         self._next += 1
 
+    def _end_run(self) -> None:
+        self._end_exchange()
+        if self._hashes:
+            raise BadRecord(f"exchange {min(self._hashes)} is missing, which its log tells of")
+
     def _end_exchange(self) -> None:
         if self._lacking:
             raise BadRecord(f"exchange {self._seq} lacks {self._lacking} of its messages")
@@ -258,8 +266,8 @@ def read_row(data: bytes) -> RunInfo:
     if type(told) is not dict:
         raise BadRecord(f"a run that is no map: {told!r:.60}")
     for name, kinds in _ROW.items():
-        if not isinstance(told.get(name), kinds):
-            raise BadRecord(f"a run whose {name!r} is {told.get(name)!r:.60}")
+        if name not in told or not isinstance(told[name], kinds):
+            raise BadRecord(f"a run whose {name!r} is {told.get(name, 'missing')!r:.60}")
     row = {name: told[name] for name in _ROW}
     try:
         status = RunStatus(row.pop("status"))

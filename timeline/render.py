@@ -429,10 +429,23 @@ def _determinism(told: Mapping[str, Any] | None) -> list[str]:
     if told is None:
         return []
     count = f"{told['preloaded']} of {_times(told['processes'], 'process', 'es')}"
-    lines = [f"determinism {told['level']}: {count} with the preload"]
+    missing = told.get("missing", "")
+    if told["level"] == "off":
+        return [plain(f"determinism off: {missing}", 2 * _WIDTH)]
+    lines = [f"determinism {told['level']}: {count} with the preload{_short(told)}"]
+    lines += _rows("determinism is not whole", [missing] if missing else [])
     lines += _rows("without the preload", told["uncovered"])
     lines += _rows("looked at the clock more often than recorded", told["exhausted"])
+    lines += _rows(
+        "drew randomness of their own, as they may speak TLS", told.get("kernel_randomness", ())
+    )
+    if told.get("libc") and told["uncovered"]:
+        lines += _rows("programs other than Python and Node are not covered", [told["libc"]])
     return lines + _rows("failed in the preload", told["problems"])
+
+
+def _short(told: Mapping[str, Any]) -> str:
+    return ", their sleeps kept short" if told.get("sleeps") == "short" else ""
 
 
 def _containment(receipt: Receipt) -> str:
@@ -440,6 +453,7 @@ def _containment(receipt: Receipt) -> str:
     if not receipt.contained or told is None:
         return "not contained (no sandbox)"
     kind = "contained, strict" if told["strict"] else "contained"
+    kind += ", files too" if told.get("files") else ""
     count = _times(told["counters"]["packets_out"], "packet")
     return f"{kind}: {count} left the machine"
 

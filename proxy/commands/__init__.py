@@ -6,7 +6,7 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import carry, keep, look, retain, rule, run, setup
+from . import carry, docker, keep, look, retain, rule, run, setup
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
@@ -24,6 +24,7 @@ COMMANDS: tuple[click.Command, ...] = (
     *(keep.verify, keep.note, keep.rekey),
     *(carry.export, carry.import_),
     *(retain.label, retain.pin, retain.archive, retain.gc, retain.erase),
-    *(setup.ca, setup.doctor),
+    *(setup.ca, setup.env, setup.doctor),
+    *(docker.inlets, docker.beside),
 )
 """In the order of a day's work."""

@@ -48,6 +48,11 @@ def options(*names: str) -> Callable[[_F], _F]:
             metavar="LEVEL",
             help="Of the command's randomness and clock: off, seed or full.",
         ),
+        "sleeps": click.option(
+            "--sleeps",
+            metavar="WORD",
+            help="real, or short: on the recorded clock, a thousandth of what is asked for.",
+        ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         "receipt": click.option(
             "--receipt",

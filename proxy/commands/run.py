@@ -1,12 +1,23 @@
 """Start something: the long-running proxy, a recording, a replay, the demo; end a run."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ... import PlayheadError
 from ...config import Config, Mode, override
 from .common import UNTESTABLE, complain, options, reading, settings
+
+if TYPE_CHECKING:
+    from ..docker.box import InImage, Wanted
+_SANDBOX_FILES = click.option(
+    "--sandbox-files",
+    flag_value="true",
+    default=None,
+    help="In the sandbox show the working folder and the system alone (bubblewrap).",
+)
 
 
 @click.command()
@@ -23,6 +34,54 @@ def serve(config_file: Path | None, **flags: object) -> int:
     return run_serve(config, watcher)
 
 
+def _in_docker[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of --sandbox docker."""
+    for option in (
+        click.option(
+            "--volume",
+            "volumes",
+            metavar="HOST:THERE[:ro]",
+            multiple=True,
+            help="A folder for the container, as docker run takes it; may be repeated.",
+        ),
+        click.option(
+            "--env",
+            "variables",
+            metavar="NAME[=VALUE]",
+            multiple=True,
+            help="A variable for the container; may be repeated.",
+        ),
+        click.option(
+            "--image", metavar="IMAGE", help="With --sandbox docker: what COMMAND is run in."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _wanted(
+    sandbox: str | None, image: str | None, variables: tuple[str, ...], volumes: tuple[str, ...]
+) -> "tuple[Wanted | None, str | None]":
+    """Read what is wanted of Docker, and of a sandbox of our own."""
+    if sandbox != "docker":
+        if image or variables or volumes:
+            raise click.UsageError("--image, --env and --volume go with --sandbox docker")
+        return None, sandbox
+    if image is None:
+        raise click.UsageError("--sandbox docker needs --image, the image of the agent")
+    from ..docker.box import Wanted
+
+    return Wanted(image, variables, volumes), None
+
+
+def _elsewhere(wanted: "Wanted | None") -> "InImage | None":
+    if wanted is None:
+        return None
+    from ..docker.box import InImage
+
+    return InImage(wanted)
+
+
 @click.command()
 @options(
     "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
@@ -32,6 +91,9 @@ def serve(config_file: Path | None, **flags: object) -> int:
     is_flag=True,
     help="Run the command in a sandbox, and record what ignores the proxy too.",
 )
+@click.option("--sandbox", metavar="WORD", help="contained, strict, none (the default) or docker.")
+@_in_docker
+@_SANDBOX_FILES
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
@@ -40,10 +102,15 @@ def record(
     receipt_file: Path | None,
     quiet: bool,
     capture: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
-    config, _ = settings(config_file, flags)
+    wanted, sandbox = _wanted(sandbox, image, variables, volumes)
+    config, _ = settings(config_file, {**flags, "capture": sandbox})
     if capture and config.sandbox.record == "none":
         config = override(config, {"capture": "contained"})
     from ..launcher import Output
@@ -52,7 +119,8 @@ def record(
 
     named = config.runs.default
     run = named if named != "per-process" else default_run_name(command[0])
-    return run_record(config, run, command, Output(as_json, receipt_file, quiet))
+    output = Output(as_json, receipt_file, quiet)
+    return run_record(config, run, command, output, _elsewhere(wanted))
 
 
 @click.command()
@@ -63,6 +131,7 @@ def record(
     "upstream_ca",
     "allow_model_drift",
     "determinism",
+    "sleeps",
     "json",
     "receipt",
     "quiet",
@@ -70,11 +139,13 @@ def record(
 @click.option(
     "--sandbox",
     metavar="WORD",
-    help="contained (the default), strict (no Unix sockets either) or none.",
+    help="contained (the default), strict (no Unix sockets either), none, or docker.",
 )
+@_SANDBOX_FILES
 @click.option(
     "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )
+@_in_docker
 @click.argument("run")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def replay(
@@ -85,18 +156,23 @@ def replay(
     receipt_file: Path | None,
     quiet: bool,
     no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    if no_sandbox:
-        flags["sandbox"] = "none"
+    wanted, sandbox = _wanted("none" if no_sandbox else sandbox, image, variables, volumes)
+    flags["sandbox"] = sandbox
     try:
         config, _ = settings(config_file, flags)
         _bring_back(config, run)  # before a mistyped store is made
         from ..launcher import Output
         from ..launcher import replay as run_replay
 
-        return run_replay(config, run, command, Output(as_json, receipt_file, quiet))
+        output = Output(as_json, receipt_file, quiet)
+        return run_replay(config, run, command, output, _elsewhere(wanted))
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE

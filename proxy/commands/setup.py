@@ -1,10 +1,12 @@
 """What an agent and its machine need."""
 
+import os
+import sys
 from pathlib import Path
 
 import click
 
-from ...config import override
+from ...config import Config, override
 from .common import options, reading
 
 
@@ -21,6 +23,96 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     click.echo(f"name         {authority.name}")
     click.echo(f"SHA-256      {authority.fingerprint}")
     return 0
+
+
+@click.command()
+@options("config", "store", "ca_dir")
+@click.option(
+    "--format",
+    "form",
+    metavar="WORD",
+    default="sh",
+    help="sh (the default), fish, dotenv, docker or github.",
+)
+@click.option(
+    "--proxy",
+    "address",
+    metavar="HOST:PORT",
+    help="Where the agent finds the proxy; by default where the configuration has it listen.",
+)
+@click.option("--run", metavar="ID", help="Name of the run; in playback, of the tape.")
+@click.option("--token", metavar="TEXT", help="Its token, if it is not in the configuration.")
+@click.option(
+    "--seen-at",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where the agent finds the folder of the CA's public files; for containers.",
+)
+def env(
+    config_file: Path | None,
+    store: str | None,
+    ca_dir: str | None,
+    form: str,
+    address: str | None,
+    run: str | None,
+    token: str | None,
+    seen_at: Path | None,
+) -> int:
+    """Print the variables that lead an agent to `serve` and make it trust that."""
+    from ..ca import open_ca
+    from ..exports import Form, export
+    from ..trust import removed, variables
+
+    known = [known.value for known in Form]
+    if form not in known:
+        raise click.UsageError(f"--format {form!r} is none of {', '.join(known)}")
+    if form == Form.DOCKER and seen_at is None:
+        raise click.UsageError("--format docker needs --seen-at: where the CA's folder is mounted")
+    if seen_at is not None and not seen_at.is_absolute():
+        raise click.UsageError(f"--seen-at {str(seen_at)!r} is not absolute")
+    config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
+    url = _proxy_url(config, address, run, token)
+    open_ca(config.store, config.public_ca_dir)
+    # What this machine's person has set is nothing to a container.
+    base = os.environ if seen_at is None else {}
+    made = variables(base, proxy_url=url, public_dir=config.public_ca_dir, seen_at=seen_at)
+    text = export(made, removed(base), Form(form))
+    # As the names of files are, which need not be UTF-8.
+    sys.stdout.buffer.write(os.fsencode(text))
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _proxy_url(config: Config, address: str | None, run: str | None, token: str | None) -> str:
+    """Give the proxy's address with the credentials of a run. Raises: click.UsageError."""
+    from fnmatch import fnmatchcase
+
+    from ...config import parse_listen, parse_run_name
+    from ..trust import proxy_url
+
+    try:
+        place = config.listen if address is None else parse_listen(address)
+    except ValueError as error:
+        raise click.UsageError(f"--proxy {error}") from None
+    if not place.port:
+        raise click.UsageError("port 0 is taken anew by each start; name the one with --proxy")
+    tokens = config.runs.tokens
+    if run is None:
+        if token is not None:
+            raise click.UsageError("--token is that of a run: name it with --run")
+        if tokens:
+            raise click.UsageError("runs.tokens asks for credentials: name the run with --run")
+        return proxy_url(place.host, place.port)
+    try:
+        parse_run_name(run)
+    except ValueError as error:
+        raise click.UsageError(f"--run {error}") from None
+    fitting = (value for pattern, value in tokens.items() if fnmatchcase(run, pattern))
+    # Any will do where none is asked for; without one some clients send no name either.
+    token = token or next(fitting, None if tokens else "any")
+    if token is None:
+        raise click.UsageError(f"runs.tokens has none for run {run!r}; give --token")
+    return proxy_url(place.host, place.port, run=run, token=token)
 
 
 @click.command()

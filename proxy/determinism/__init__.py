@@ -3,6 +3,7 @@
 `python/` and `node/` run in the program, under its own interpreter; the rest runs here.
 """
 
-from .kit import Kit, events
+from .keeper import keeping
+from .kit import Kit, events, lacking
 
-__all__ = ["Kit", "events"]
+__all__ = ["Kit", "events", "keeping", "lacking"]

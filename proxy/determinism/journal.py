@@ -1,17 +1,19 @@
 """The journal of looks at the clock: as preloads write it, as the store keeps it, as preloads read it.
 
 Written: a file of records for each process, in the order of its looks; what its lanes are called is among its notes.
-Kept and read: for each process its looks lane by lane. `python/playhead_preload/clock.py` says how both are laid out.
+Kept: for each process its looks lane by lane, in one or more parts that are compressed each for itself.
+Read: the parts of a process, a lane after the other. `python/playhead_preload/clock.py` says how it is laid out.
 """
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct
 from typing import Any
 
 from ...tape.codec import BadRecord
+from .told import read_told
 
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")
@@ -19,30 +21,93 @@ _VALUE = Struct("<Q")
 _PROCESS = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 _PIECE_BYTES = 256 << 10
 """Of one event."""
+_PART_BYTES = _RECORD.size << 18
+"""Of what is read of a process at once: it is sorted in memory."""
 _MOST_BYTES = 64 << 20
-"""Of the journal of one process, unpacked."""
+"""Of the journal of one process, written or unpacked; preloads end before."""
+_MOST_IN_ALL_BYTES = 512 << 20
+"""Of the journals of a recording, unpacked."""
+
+
+class Intake:
+    """Reads what the processes of a command write down, each record once."""
+
+    def __init__(self, folder: Path, lanes: Callable[[str], Mapping[int, str]]) -> None:
+        """Nothing is read yet.
+
+        folder: where preloads write.
+        lanes: gives the lanes of a process by their number, as far as they were told.
+        """
+        self._folder = folder
+        self._lanes = lanes
+        self._taken: dict[str, int] = {}
+        self._ripe: dict[str, int] = {}
+
+    def take(self) -> Iterator[dict[str, Any]]:
+        """Yield what was written since the last time, while the command may still run.
+
+        A record is taken a call after it was seen first: it may have been half written then. Blocks.
+        """
+        for path, process in self._files():
+            begin, ripe = self._taken.get(process, 0), self._ripe.get(process, 0)
+            if not any(_read(path, begin, _RECORD.size)):
+                continue  # nothing new: there may be many processes, and most have ended
+            records = _read(path, begin)
+            self._ripe[process] = begin + _written(records)
+            if ripe > begin:
+                yield from self._cut(process, records[: ripe - begin])
+
+    def take_rest(self) -> Iterator[dict[str, Any]]:
+        """Yield all that is left, once the command has ended. Blocks."""
+        for path, process in self._files():
+            while records := _read(path, self._taken.get(process, 0)):
+                yield from self._cut(process, records)
+
+    def _files(self) -> list[tuple[Path, str]]:
+        return [
+            (path, path.name.removesuffix(".looks"))
+            for path in sorted(self._folder.glob("*.looks"))
+        ]
+
+    def _cut(self, process: str, records: bytes) -> Iterator[dict[str, Any]]:
+        self._taken[process] = self._taken.get(process, 0) + len(records)
+        yield from cut(process, sort_looks(records, self._lanes(process)))
+
+
+def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
+    """Read whole records of a process."""
+    found = read_told(path, min(most, _MOST_BYTES - _MOST_BYTES % _RECORD.size - begin), begin)
+    return found[: len(found) - len(found) % _RECORD.size]
+
+
+def _written(records: bytes) -> int:
+    """Give how many bytes stand before the first record that was not written yet."""
+    for number, (lane, _) in enumerate(_RECORD.iter_unpack(records)):
+        if not lane:
+            return number * _RECORD.size
+    return len(records)
 
 
 def sort_looks(records: bytes, lanes: Mapping[int, str]) -> bytes:
     """Give what a process wrote down, lane by lane. A lane without a name was never finished, and is left out."""
     looks: dict[int, list[int]] = {}
-    whole = records[: len(records) - len(records) % _RECORD.size]
-    for lane, at_ns in _RECORD.iter_unpack(whole):
+    for lane, at_ns in _RECORD.iter_unpack(records):
         if lane:  # the rest of the file was never written
             looks.setdefault(lane, []).append(at_ns)
-    made = bytearray()
-    for lane, values in looks.items():
-        if lane in lanes:
-            text = lanes[lane].encode("utf-8", "surrogatepass")
-            made += _HEAD.pack(len(text), len(values)) + text
-            for value in values:
-                made += _VALUE.pack(value)
-    return bytes(made)
+    return b"".join(
+        _lane(lanes[lane].encode("utf-8", "surrogatepass"), b"".join(map(_VALUE.pack, values)))
+        for lane, values in looks.items()
+        if lane in lanes
+    )
+
+
+def _lane(name: bytes, values: bytes | bytearray) -> bytes:
+    return _HEAD.pack(len(name), len(values) // _VALUE.size) + name + values
 
 
 def cut(process: str, looks: bytes) -> Iterator[dict[str, Any]]:
-    """Give the data of the events that keep the looks of a process."""
-    packed = zlib.compress(looks, 6)
+    """Give the data of the events that keep a part of the looks of a process; nothing of none."""
+    packed = zlib.compress(looks, 6) if looks else b""
     for begin in range(0, len(packed), _PIECE_BYTES):
         yield {"process": process, "looks": packed[begin : begin + _PIECE_BYTES]}
 
@@ -51,7 +116,7 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
     """Lay out the journals of a recording for the preloads of a replay, a file for each process.
 
     rows: what `cut` gave, in order.
-    Raises: BadRecord; OSError.
+    Raises: BadRecord, before anything is written; OSError.
     """
     packed: dict[str, bytearray] = {}
     for row in rows:
@@ -63,12 +128,46 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
         ):
             raise BadRecord("not a piece of a journal")
         packed.setdefault(process, bytearray()).extend(looks)
+    journals, left = {}, _MOST_IN_ALL_BYTES
     for process, data in packed.items():
+        try:
+            journals[process] = _merge(data, min(left, _MOST_BYTES))
+        except BadRecord as error:
+            raise BadRecord(f"the journal of process {process!r} {error}") from error
+        left -= len(journals[process])
+    for process, journal in journals.items():
+        (folder / f"{process}.journal").write_bytes(journal)
+
+
+def _merge(packed: bytes | bytearray, most: int) -> bytes:
+    """Give the parts of a journal as one. Raises: BadRecord."""
+    lanes: dict[bytes, bytearray] = {}
+    while packed:
         unpacker = zlib.decompressobj()
         try:
-            looks = unpacker.decompress(data, _MOST_BYTES)
+            part = unpacker.decompress(packed, most + 1)
         except zlib.error as error:
-            raise BadRecord(f"the journal of process {process!r} cannot be unpacked") from error
+            raise BadRecord("cannot be unpacked") from error
+        if len(part) > most:
+            raise BadRecord(f"is longer than {most} bytes")
         if not unpacker.eof:
-            raise BadRecord(f"the journal of process {process!r} is cut off")
-        (folder / f"{process}.journal").write_bytes(looks)
+            raise BadRecord("is cut off")
+        most -= len(part)
+        packed = unpacker.unused_data
+        for name, values in _lanes(part):
+            lanes.setdefault(name, bytearray()).extend(values)
+    return b"".join(_lane(name, values) for name, values in lanes.items())
+
+
+def _lanes(part: bytes) -> Iterator[tuple[bytes, bytes]]:
+    place = 0
+    while place < len(part):
+        if len(part) - place < _HEAD.size:
+            raise BadRecord("is no journal")
+        length, number = _HEAD.unpack_from(part, place)
+        begin = place + _HEAD.size + length
+        end = begin + number * _VALUE.size
+        if end > len(part) or not number:
+            raise BadRecord("is no journal")
+        yield part[begin - length : begin], part[begin:end]
+        place = end

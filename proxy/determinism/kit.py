@@ -1,7 +1,7 @@
 """What a command is given so that a replay repeats its clock and its randomness, and what is kept of it.
 
 The command writes into a folder of ours while it runs. When it has ended the journal goes into the log of its run,
-and the folder away; a recording that never came to its end has no journal, and is replayed without one.
+and the folder away. Some of it goes there before (`keeper.py`): a recording that never came to its end has that much.
 """
 
 import os
@@ -11,22 +11,24 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...store import RunInfo, Store
+from ...store import RunInfo, RunStatus, Store
 from ...tape.codec import BadRecord
 from ...tape.events import Event, EventKind
 from ..errors import EngineError
-from .journal import cut, sort_looks, write_journals
-from .report import Report, read_report
+from .journal import Intake, write_journals
+from .library import NoLibrary, get_library
+from .report import Report, read_lanes, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
 _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
-_MOST_RECORDS = 64 << 20
-"""Bytes of what one process wrote down; preloads end before."""
+_LESS = "{} was asked for, but the tape was recorded with {}"
+_NO_END = "the recording did not come to its end: its journal may lack the last looks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,44 @@ class Basis:
     hash_seed: str
     """Of Python, decimal."""
     start_ns: int
+    libc: bool = False
+    """Whether programs that are linked with a C library are covered."""
 
 
 class Kit:
     """A folder, and the variables that make preloads use it. Close it in the end."""
 
-    def __init__(self, basis: Basis, *, recorded: bool) -> None:
+    def __init__(self, basis: Basis, *, recorded: bool, short_sleeps: bool = False) -> None:
         """Make the folder.
 
         recorded: whether the clock is to be that of a recording.
         """
         self.basis = basis
+        self.short_sleeps = short_sleeps
+        self.missing = ""
+        """What was asked for and is not there; a text for people."""
+        self.no_library = ""
+        """Why programs that are linked with a C library are not covered; a text for people, empty where they are."""
+        self._library = self._find_library(recorded)
         self._recorded = recorded
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
         self._notes = self.folder / "notes"
         self._tape = self.folder / "tape"
         self._notes.mkdir()
         self._tape.mkdir()
+        self._intake = Intake(self._notes, partial(read_lanes, self._notes))
+
+    def _find_library(self, recorded: bool) -> Path | None:
+        if recorded and not self.basis.libc:
+            self.no_library = "the recording was made without"
+            return None
+        try:
+            found = get_library()
+        except NoLibrary as error:
+            self.no_library = str(error)
+            return None
+        self.basis = replace(self.basis, libc=True)
+        return found
 
     @classmethod
     def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
@@ -76,20 +99,32 @@ class Kit:
             ) from error
 
     @classmethod
-    def for_replay(cls, level: str | None, store: Store, tape: RunInfo) -> "Kit | None":
+    def for_replay(
+        cls, level: str | None, store: Store, tape: RunInfo, *, short_sleeps: bool = False
+    ) -> "Kit | None":
         """Give what a replay is made with, as its recording was; None where that was made without.
 
         level: the most that is wanted; None for all there is.
-        Raises: EngineError, where the journal cannot be laid out; LogCorrupt.
+        Raises: EngineError, where the journal cannot be laid out, or short sleeps have no clock; LogCorrupt.
         """
-        if level == OFF:
-            return None
         kit = None
         try:
-            basis, journal = _read(store, tape)
+            basis, journal = _read(store, tape) if level != OFF else (None, [])
+            recorded = OFF if basis is None else basis.level
+            if basis is not None and level == SEED:
+                basis = replace(basis, level=SEED)
+            if short_sleeps and (basis is None or basis.level != FULL):
+                raise EngineError(
+                    f"sleeps are kept short on a recorded clock only, and this replay of run {str(tape.id)!r} has none",
+                    "record with --determinism full, or replay without --sleeps and playback.sleeps",
+                )
             if basis is None:
                 return None
-            kit = cls(basis if level != SEED else replace(basis, level=SEED), recorded=True)
+            kit = cls(basis, recorded=True, short_sleeps=short_sleeps)
+            if level == FULL and recorded == SEED:
+                kit.missing = _LESS.format(level, recorded)
+            elif kit.basis.level == FULL and tape.status is RunStatus.RECOVERED:
+                kit.missing = _NO_END
             if kit.basis.level == FULL:
                 write_journals(journal, kit._tape)
         except (BadRecord, OSError) as error:
@@ -114,27 +149,37 @@ class Kit:
             "PLAYHEAD_LANE": "0",
             "PYTHONHASHSEED": self.basis.hash_seed,
         }
+        if self.short_sleeps:
+            made["PLAYHEAD_SLEEPS"] = "short"
         paths = [str(_PYTHON), *filter(None, [environ.get("PYTHONPATH")])]
         made["PYTHONPATH"] = os.pathsep.join(paths)
         require = f'--require "{_NODE}"'
         made["NODE_OPTIONS"] = " ".join([*filter(None, [environ.get("NODE_OPTIONS")]), require])
+        if self._library is not None:
+            made["PLAYHEAD_LIBRARY"] = str(self._library)
+            preloads = [made["PLAYHEAD_LIBRARY"], *filter(None, [environ.get("LD_PRELOAD")])]
+            made["LD_PRELOAD"] = ":".join(preloads)
         # For children that are given other variables.
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
+
+    def open_to_others(self) -> None:
+        """Let a command that runs as somebody else use it. Who may enter is up to whoever hands the folder on."""
+        self.folder.chmod(0o755)
+        self._notes.chmod(0o777)
+        for path in (self._tape, *self._tape.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
     def report(self, command: Sequence[str]) -> Report:
         """Read what was told, once the command has ended."""
         return read_report(self._notes, os.path.basename(command[0]))
 
-    def looks(self, report: Report) -> Iterator[dict[str, Any]]:
-        """Give the journal as data of events; nothing unless it was written."""
-        if self._recorded:
-            return
-        for path in sorted(self._notes.glob("*.looks")):
-            process = path.name.removesuffix(".looks")
-            with open(path, "rb") as file:
-                records = file.read(_MOST_RECORDS)
-            yield from cut(process, sort_looks(records, report.lanes.get(process, {})))
+    def looks(self, *, ended: bool = True) -> Iterator[dict[str, Any]]:
+        """Give what was not given yet of the journal, as data of events. Blocks.
+
+        ended: whether the command has.
+        """
+        return self._intake.take_rest() if ended else self._intake.take()
 
     def close(self) -> None:
         """Remove the folder."""
@@ -162,16 +207,47 @@ def _basis(row: Any) -> Basis:
             "hash_seed": str(hash_seed),
             "start_ns": int(start_ns),
         }:
-            return Basis(level, seed, hash_seed, start_ns)
+            return Basis(level, seed, hash_seed, start_ns, row.get("libc") is True)
     raise BadRecord("not what a recording was made with")
 
 
-def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
-    """Yield what the log of a run keeps of its clock and randomness. Once the command has ended; blocks."""
+def begun(kit: Kit) -> Event:
+    """Give what the log of a recording has of it from the start, for the case that it has no end."""
+    return _noted(kit, Report(), _NO_END)
+
+
+def lacking(level: str) -> Event:
+    """Give what the log of a replay has where this level was asked for, and nothing of it was recorded."""
+    told = _told(OFF, _LESS.format(level, OFF), "real", Report())
+    return Event(EventKind.NOTED, time.time_ns(), {"determinism": told})
+
+
+def journal(kit: Kit, *, ended: bool) -> Iterator[Event]:
+    """Yield what the log has not got yet of the journal; nothing in a replay. Blocks."""
     at_ns = time.time_ns()
-    report = kit.report(command)
-    for row in kit.looks(report):
+    for row in kit.looks(ended=ended):
         yield Event(EventKind.JOURNAL, at_ns, row)
-    told = {"level": kit.basis.level, **report.to_json()}
-    noted: dict[str, Any] = {"determinism": told, "basis": asdict(kit.basis)}
-    yield Event(EventKind.NOTED, at_ns, noted)
+
+
+def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
+    """Yield what the log of a run keeps in the end of its clock and randomness. Once the command has ended; blocks."""
+    yield from journal(kit, ended=True)
+    yield _noted(kit, kit.report(command), kit.missing)
+
+
+def _noted(kit: Kit, report: Report, missing: str) -> Event:
+    sleeps = "short" if kit.short_sleeps else "real"
+    told = _told(kit.basis.level, missing, sleeps, report) | {"libc": kit.no_library}
+    data: dict[str, Any] = {"determinism": told, "basis": asdict(kit.basis)}
+    return Event(EventKind.NOTED, time.time_ns(), data)
+
+
+def _told(level: str, missing: str, sleeps: str, report: Report) -> dict[str, Any]:
+    """Give it as receipts have it."""
+    return {
+        "level": level,
+        "missing": missing,
+        "sleeps": sleeps,
+        "libc": "",
+        **report.to_json(),
+    }

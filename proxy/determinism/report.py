@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .told import read_told
+
 _MOST_BYTES = 8 << 20
 """Of the notes of one process."""
 _MOST_ROWS = 1000
@@ -16,12 +18,14 @@ class Report:
 
     processes: dict[str, str] = field(default_factory=dict)
     """Those that ran with a preload, by lane: what they are."""
+    others: dict[str, str] = field(default_factory=dict)
+    """Those that ran with the library for C, and no preload of an interpreter, by lane: the name of the program."""
     started: dict[str, str] = field(default_factory=dict)
     """Those that these started, by lane: the name of the program."""
-    lanes: dict[str, dict[int, str]] = field(default_factory=dict)
-    """By process: its lanes by their number."""
     exhausted: list[str] = field(default_factory=list)
     """Lanes that looked at the clock more often than was recorded."""
+    kernel_randomness: set[str] = field(default_factory=set)
+    """What asked for randomness and got the kernel's, as it may speak TLS: program, and library of it."""
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -30,17 +34,18 @@ class Report:
         return sorted(
             program
             for lane, program in self.started.items()
-            if lane not in self.processes and program != "fork"
+            if lane not in self.processes and lane not in self.others and program != "fork"
         )
 
     def to_json(self) -> dict[str, Any]:
         """Give it as receipts have it."""
         return {
-            "processes": len(self.processes) + len(self.uncovered),
-            "preloaded": len(self.processes),
-            "runtimes": sorted(set(self.processes.values())),
+            "processes": len(self.processes) + len(self.others) + len(self.uncovered),
+            "preloaded": len(self.processes) + len(self.others),
+            "runtimes": sorted({*self.processes.values(), *self.others.values()})[:_MOST_ROWS],
             "uncovered": self.uncovered[:_MOST_ROWS],
             "exhausted": self.exhausted[:_MOST_ROWS],
+            "kernel_randomness": sorted(self.kernel_randomness)[:_MOST_ROWS],
             "problems": self.problems[:_MOST_ROWS],
         }
 
@@ -51,27 +56,50 @@ def read_report(folder: Path, program: str) -> Report:
     program: name of the command's program, which is the first process.
     """
     report = Report(started={"0": program})
+    hosted = set()
     for path in sorted(folder.glob("*.notes")):
         lane = path.name.removesuffix(".notes")
         for word, *told in _lines(path):
             match word, told:
+                case "process", ["libc", name]:
+                    report.others[_program_lane(lane)] = name
+                case "kernel", [name]:
+                    program_name = report.others.get(_program_lane(lane), "")
+                    report.kernel_randomness.add(
+                        program_name if name == "exe" else f"{program_name}: {name}"
+                    )
+                case "hosted", _:
+                    hosted.add(_program_lane(lane))
                 case "process", [runtime, version]:
                     report.processes[lane] = f"{runtime} {version}"
                 case "child", [child, name]:
                     report.started[child] = name
-                case "lane", [number, text] if number.isdecimal():
-                    report.lanes.setdefault(lane, {})[int(number)] = text
                 case "exhausted", [text]:
                     report.exhausted.append(f"{lane}|{text}")
                 case "problem", [text]:
                     report.problems.append(f"process {lane}: {text}")
+    for lane in hosted:
+        report.others.pop(lane, None)
     return report
 
 
+def _program_lane(name: str) -> str:
+    """Give the lane of a process by the name of its files: the library for C has its own beside a preload's."""
+    return name.replace(".c+", "+").removesuffix(".c")
+
+
+def read_lanes(folder: Path, process: str) -> dict[int, str]:
+    """Read the lanes of a process by their number, as far as it has told them."""
+    lanes = {}
+    for line in _lines(folder / f"{process}.notes"):
+        match line:
+            case ["lane", number, text] if number.isascii() and number.isdecimal():
+                lanes[int(number)] = text
+    return lanes
+
+
 def _lines(path: Path) -> Iterator[list[str]]:
-    with open(path, "rb") as file:
-        data = file.read(_MOST_BYTES)
-    for line in data.splitlines():
+    for line in read_told(path, _MOST_BYTES).splitlines():
         try:
             yield [word.decode("unicode_escape") for word in line.split(b"\t")]
         except UnicodeDecodeError:  # cut off by the end of its process

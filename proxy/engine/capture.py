@@ -13,7 +13,11 @@ tests/proxy/engine/test_capture.py.
 """
 
 import asyncio
+import contextlib
 import ipaddress
+import select
+import socket
+from collections import Counter
 from collections.abc import Callable
 
 from mitmproxy import connection, ctx, http, tls
@@ -23,7 +27,13 @@ from mitmproxy.proxy import mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
 from ...addons.sessions import Rejected, Sessions
+from ...config import Mode
+from ...tape.events import EventKind
+from .hooks import Stray
 
+_SETTLE_S = 2.0
+"""Longest wait for connections whose clients are gone."""
+_MOST_TURNS = 10_000
 _MODE = mode_specs.ProxyMode.parse("transparent")
 
 
@@ -38,6 +48,13 @@ class Capture:
         """Clients of which only an address is known."""
         self.find_name: Callable[[str], str | None] = lambda _: None
         """Gives the name that an address was made up for."""
+        self.listening: list[socket.socket] = []
+        """What connections are accepted on."""
+        self._quiet: dict[str, tuple[tuple[str, int], asyncio.Task[None]]] = {}
+        """Clients that have neither asked nor greeted yet: where they went to, and who handles them."""
+        self._asked: set[tuple[str, int]] = set()
+        """Where somebody asked or greeted."""
+        self._unasked: Counter[tuple[str, int]] = Counter()
 
     async def handle_stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -50,20 +67,52 @@ class Capture:
         client: connection.Client = context.client
         address, port = client.sockname[:2]
         name = self.find_name(address)
-        context.server.address = (name or _plain(address), port)
+        target = (name or _plain(address), port)
+        context.server.address = target
         handler.layer = modes.TransparentProxy(context)
         if name is None:
             self._unnamed.add(client.id)
+        task = asyncio.current_task()
+        assert task is not None
+        self._quiet[client.id] = (target, task)
         # Before its first byte: what its TLS greeting decides needs the run.
         if isinstance(await self._sessions.assign(client, None), Rejected):
             writer.close()
             return
-        with self._proxyserver.register_connection(client.id, handler):
-            await handler.handle_client()
+        try:
+            with self._proxyserver.register_connection(client.id, handler):
+                await handler.handle_client()
+        finally:
+            if self._quiet.pop(client.id, None) is not None and not _is_loopback(target[0]):
+                self._unasked[target] += 1
+
+    @property
+    def unasked(self) -> dict[tuple[str, int], int]:
+        """Where clients connected to, how often, and nobody asked for anything: what was said there was no HTTP."""
+        return {
+            target: count for target, count in self._unasked.items() if target not in self._asked
+        }
+
+    async def settle(self) -> None:
+        """Wait until what has been connected is handled, as far as nothing was asked on it.
+
+        Once whoever may connect is gone.
+        """
+        for _ in range(_MOST_TURNS):
+            if not _has_come(self.listening):
+                break
+            await asyncio.sleep(0)
+        if waiting := [task for _, task in self._quiet.values()]:
+            await asyncio.wait(waiting, timeout=_SETTLE_S)
+
+    def _spoke(self, client: connection.Client) -> None:
+        if quiet := self._quiet.pop(client.id, None):
+            self._asked.add(quiet[0])
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Take the name that a client greets."""
         context = data.context
+        self._spoke(context.client)
         if context.client.id in self._unnamed and data.client_hello.sni:
             assert context.server.address is not None
             context.server.address = (data.client_hello.sni, context.server.address[1])
@@ -71,8 +120,21 @@ class Capture:
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Take the name that a plain request is for."""
+        self._spoke(flow.client_conn)
         if flow.client_conn.id in self._unnamed and (name := _host_name(flow.request)):
             flow.request.data.host = name
+
+    def playhead_stray(self, stray: Stray) -> None:
+        """Note that a client would have said something else than HTTP to somebody outside."""
+        self._quiet.pop(stray.client.id, None)
+        session, address = self._sessions.of(stray.client), stray.server.address
+        if session is not None and session.mode is Mode.PLAYBACK and address is not None:
+            session.note(
+                EventKind.EGRESS,
+                target=f"{address[0]}:{address[1]}",
+                by="proxy",
+                reason=f"no request of HTTP, but {stray.said}",
+            )
 
     def client_disconnected(self, client: connection.Client) -> None:
         """Forget a client."""
@@ -95,3 +157,19 @@ def _plain(address: str) -> str:
     parsed = ipaddress.ip_address(address.partition("%")[0])
     mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
     return str(mapped or parsed)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_come(listening: list[socket.socket]) -> bool:
+    """Say whether a connection waits to be accepted."""
+    poll = select.poll()
+    for sock in listening:
+        with contextlib.suppress(ValueError):  # it is closed
+            poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

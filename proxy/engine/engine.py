@@ -165,6 +165,10 @@ class Engine:
         host, port = self._took(server)
         return Listen(host, port)
 
+    def watch(self, onlooker: object) -> None:
+        """Have an addon look on, after all others."""
+        self._master.addons.add(onlooker)
+
     @property
     def listening(self) -> bool:
         """Whether requests are taken."""
@@ -199,6 +203,7 @@ class Engine:
         for ready in captured:
             served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
             self._inside.append(served)
+            self.capture.listening.append(ready)
 
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""

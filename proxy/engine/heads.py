@@ -26,6 +26,7 @@ from mitmproxy.proxy.layers.http import (
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
+from .hooks import PlayheadStrayHook, Stray
 from .messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
 MAX_AHEAD_BYTES = 1024 * 1024
@@ -70,10 +71,17 @@ class PlayheadServer(MessagesMixin, Http1Server):
         if not _TOKEN.match(start):
             # SOCKS or noise: no answer of ours would be understood.
             self.log(f"no request of HTTP, but {_named(start)}")
+            yield from self._tell(start)
             yield commands.CloseConnection(self.conn)
             self.state = self.done
         elif b"\n" in start and not _REQUEST_LINE.match(start):
+            yield from self._tell(start)
             yield from self._end(400, f"no request of HTTP, but {_named(start)}")
+
+    def _tell(self, start: bytes) -> Any:
+        if self._mode is HTTPMode.transparent:
+            context = self.context
+            yield PlayheadStrayHook(Stray(context.client, context.server, _named(start)))
 
     def wait(self, event: events.Event) -> Any:
         """Wait for the answer, and keep what the client asks meanwhile, up to a limit."""

@@ -5,9 +5,9 @@ errand is run by the connection's handler and ends with a wake-up: the stream go
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from mitmproxy.connection import Client, Connection
+from mitmproxy.connection import Client, Connection, Server
 from mitmproxy.proxy import commands
 
 from ...addons.flight import Flight
@@ -56,6 +56,21 @@ class PlayheadTunnelHook(commands.StartHook):
     """The upstream of a tunnel could not be reached."""
 
     data: "Attempt"
+
+
+class Stray(NamedTuple):
+    """What was said in a tunnel, and is no request."""
+
+    client: Client
+    server: Server
+    said: str
+
+
+@dataclass
+class PlayheadStrayHook(commands.StartHook):
+    """A client does not speak HTTP to whom it has a tunnel to."""
+
+    data: Stray
 
 
 @dataclass

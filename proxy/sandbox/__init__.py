@@ -4,6 +4,7 @@ What runs outside, in the proxy's process, and what runs inside have little in c
 
     outside   box.py         starts a sandbox, takes its listeners, runs the command in it
               hiding.py      what of the file system is hidden from the command
+              files.py       what it sees of it at all, with bubblewrap
               preflight.py   why a sandbox cannot be made here, in words
               names.py       answers to DNS, and whose address is whose
               tap.py         what was tried and refused, read from packets
@@ -13,6 +14,7 @@ What runs outside, in the proxy's process, and what runs inside have little in c
               namespaces.py  user, network, mount, process, IPC and host name namespaces
               netlink.py     every address is this machine's
               listeners.py   sockets made inside, for the proxy outside
+              mountinfo.py   what is mounted where
               mounts.py      hidden folders, resolver, hosts, roots, /proc
               seccomp.py     which system calls are refused
               kernel.py      system calls that Python does not have

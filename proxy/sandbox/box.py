@@ -6,23 +6,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ... import __path__ as package_path
+from ...store.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
-from .channel import Channel, Message, pair
+from .channel import Channel, Message, pair, write_variables
 from .hiding import Plan
+from .inside import START
 from .listeners import Service
 from .preflight import explain, require_system
 
 _SETUP_S = 20.0
 """Longest wait for a sandbox to be there."""
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1]);"
-    "from playhead.proxy.sandbox.inside import main; sys.exit(main(sys.argv[2:]))"
-)
-"""Run with the folder that the package stands in, then what `inside.main` takes."""
 
 
 @dataclass(slots=True)
@@ -34,13 +31,15 @@ class Inlets:
     dns: list[socket.socket] = field(default_factory=list)
     service: list[socket.socket] = field(default_factory=list)
     """In the order of the services."""
-    tap: list[socket.socket] = field(default_factory=list)
-    """Gets the packets of what was refused; empty where the kernel has no such thing."""
+    leaving: list[socket.socket] = field(default_factory=list)
+    """Gets the packets of what was to leave; empty where the kernel has no such thing."""
+    refused: list[socket.socket] = field(default_factory=list)
+    """Of what was refused on loopback."""
 
     def close(self) -> None:
         """Close what nobody took."""
-        for name in ("proxy", "captured", "dns", "service", "tap"):
-            for sock in getattr(self, name):
+        for one in fields(self):
+            for sock in getattr(self, one.name):
                 sock.close()
 
 
@@ -55,10 +54,12 @@ class Box:
         *,
         strict: bool = False,
         services: Sequence[Service] = (),
+        files: Sequence[str] = (),
     ) -> None:
         """Prepare; nothing is started yet.
 
         strict: no socket of the command can be a Unix socket.
+        files: the command line of bubblewrap, where that is to make the file system.
         """
         self.plan = plan
         self.pid: int | None = None
@@ -73,6 +74,8 @@ class Box:
         self._environ = dict(environ)
         self._strict = strict
         self._services = tuple(services)
+        self._files = tuple(files)
+        self._running = False
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
 
@@ -84,7 +87,11 @@ class Box:
         require_system()
         ours = self._spawn()
         ours.send(
-            launcher=os.getpid(), strict=self._strict, services=self._services, **asdict(self.plan)
+            launcher=os.getpid(),
+            strict=self._strict,
+            services=self._services,
+            wrapper=self._files,
+            **asdict(self.plan),
         )
         ours.socket.setblocking(False)
         message = await self._next(_SETUP_S)
@@ -98,16 +105,20 @@ class Box:
         """Start the helper; give our end of what is said."""
         ours, theirs = pair()
         self._channel = ours
-        descriptor = theirs.socket.fileno()
-        # Variables of the command's (PYTHONPATH) are not for this interpreter.
-        flags = [sys.executable, "-E", "-P", "-s", "-c", _START]
-        self._process = subprocess.Popen(
-            [*flags, str(Path(package_path[0]).parent), str(descriptor), *self._command],
-            env=self._environ,
-            pass_fds=(descriptor,),
-            process_group=0,
-        )
-        theirs.close()
+        # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
+        held = write_variables(self._environ)
+        passed = (theirs.socket.fileno(), held)
+        flags = [sys.executable, "-E", "-P", "-s", "-c", START]
+        try:
+            self._process = subprocess.Popen(
+                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
+                pass_fds=passed,
+                process_group=0,
+            )
+        finally:
+            os.close(held)
+            theirs.close()
         return ours
 
     async def start(self) -> int:
@@ -119,6 +130,7 @@ class Box:
         self._channel.send(go=True)
         self.pid = (await self._next(_SETUP_S)).pid
         await self._next(_SETUP_S)
+        self._running = True
         return self.pid
 
     async def wait(self) -> int | None:
@@ -139,6 +151,11 @@ class Box:
         await asyncio.to_thread(self._process.wait)
         return int(message.data["ended"])
 
+    def signal(self, number: int) -> None:
+        """Send the command's process group a signal. Raises: ProcessLookupError."""
+        if self.pid is not None:
+            os.killpg(self.pid, number)
+
     def close(self) -> None:
         """End whatever is left of it."""
         if self._channel is not None:
@@ -152,8 +169,9 @@ class Box:
 
         Raises: EngineError, where it says that it cannot, or nothing.
         """
+        assert self._channel is not None
         try:
-            message = await asyncio.wait_for(self._receive(), patience_s)
+            message = await asyncio.wait_for(hear(self._channel), patience_s)
         except TimeoutError:
             message = None
         if message is None:
@@ -162,6 +180,11 @@ class Box:
                 "it was killed, or the machine ran out of memory; run it again",
             )
         data = message.data
+        if "ended" in data and not self._running:
+            raise EngineError(
+                "the sandbox's file system cannot be made: bubblewrap ended before the command began",
+                "what it said stands above; or leave out --sandbox-files",
+            )
         if "failed" in data:
             raise explain(data["failed"], data["errno"], data["text"])
         if "unknown" in data:
@@ -171,20 +194,21 @@ class Box:
             )
         return message
 
-    async def _receive(self) -> Message | None:
-        assert self._channel is not None
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        descriptor = self._channel.socket.fileno()
-        loop.add_reader(descriptor, ready.set)
-        try:
-            while True:
-                try:
-                    return self._channel.receive()
-                except BlockingIOError:
-                    await ready.wait()
-                    ready.clear()
-                except ConnectionResetError:
-                    return None
-        finally:
-            loop.remove_reader(descriptor)
+
+async def hear(channel: Channel) -> Message | None:
+    """Wait for one message; None when the other end is gone. On a socket that does not block."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    descriptor = channel.socket.fileno()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        while True:
+            try:
+                return channel.receive()
+            except BlockingIOError:
+                await ready.wait()
+                ready.clear()
+            except ConnectionResetError:
+                return None
+    finally:
+        loop.remove_reader(descriptor)

@@ -2,11 +2,16 @@
 
 A network namespace does not cover sockets that are reached by a path: behind `/run/docker.sock` there is a program
 with a network. What is known to hold such sockets is hidden: `/run`, the user's runtime folder, the SSH and GPG
-agents, Docker, D-Bus, X11, tmux and editors, which run what they are told. A folder that the command needs for other things (it holds the working folder, the home
-folder, the program) stays, and the sockets that stand in it are hidden one by one.
+agents, Docker, D-Bus, X11, tmux and editors, which run what they are told. So is shared memory, which programs
+outside may read, and the store: a tape that a command can write to proves nothing. A folder that the command needs
+for other things (it holds the working folder, the home folder, the program) stays, and the sockets that stand in it
+are hidden one by one. What is mounted at several places is hidden at all of them.
+
+Devices that lead to a disk, a modem or another machine are nothing: as root one may open them.
 """
 
 import contextlib
+import glob
 import os
 import re
 import shutil
@@ -18,10 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from .mountinfo import find_again, read_mounts
+from .mounts import SHARED_MEMORY
+
 RESOLVER = "127.0.0.53"
 """Any address would do: all lead to the proxy's answers."""
 _RESOLV_CONF = f"nameserver {RESOLVER}\noptions timeout:2 attempts:2\n"
-_ROOTS = (
+ROOTS = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -30,7 +38,22 @@ _ROOTS = (
     "/usr/lib/ssl/cert.pem",
 )
 """Where systems keep their roots, for clients that read no variable."""
-_FOLDERS = ("/run", "/var/run", "/tmp/.X11-unix")
+_FOLDERS = ("/run", "/var/run", "/tmp/.X11-unix", SHARED_MEMORY)
+_OF_A_USER = ("/tmp/ssh-*", "/tmp/tmux-{uid}", "/tmp/emacs{uid}", "/tmp/nvim.*")
+"""Folders that hold nothing but sockets; those of other users stay, and cannot be entered."""
+_OF_A_HOME = (".ssh", ".ssh/agent", ".docker", ".docker/*", ".colima/*", ".rd", ".lima/*/sock")
+"""Folders with sockets among other things; SSH keeps those of open connections to other machines there."""
+_OF_CONTAINERS = (
+    *("/var/lib/docker.sock", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket"),
+    "/var/snap/lxd/common/lxd/unix.socket",
+)
+_DEVICES = re.compile(
+    r"/dev/(?:mem|kmem|port|kmsg|nvram|snapshot|uinput|uhid|loop-control|btrfs-control|ppp|net/tun"
+    r"|vhost-.*|sg\d+|bsg/.*|nvme.*|ng\d.*|hidraw.*|input/.*|bus/usb/.*|usb/.*"
+    r"|tty(?:S|USB|ACM|AMA).*|rfcomm.*|cdc-wdm.*|wwan.*|lp\d+|mapper/.*)"
+)
+"""Besides all disks."""
+_DEEPEST = 3
 _PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE")
 """Variables that hold a path, some with more behind it."""
 _URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
@@ -45,10 +68,12 @@ class Plan:
 
     hidden: tuple[str, ...]
     """Folders to be empty, each before what is in it."""
+    shown: tuple[str, ...]
+    """Folders in those, or elsewhere, that are seen as they are, and cannot be written to."""
     made: tuple[str, ...]
     """Folders in those that are there nevertheless, and empty."""
     masked: tuple[str, ...]
-    """Sockets to be nothing."""
+    """Sockets and devices to be nothing."""
     bound: tuple[tuple[str, str], ...]
     """Files of ours, and those in whose place they stand."""
     files: Mapping[str, str]
@@ -56,31 +81,31 @@ class Plan:
 
 
 def make_plan(
-    environ: Mapping[str, str], command: str, *, bundle: Path, private: Path, needed: Iterable[Path]
+    environ: Mapping[str, str], command: str, *, bundle: Path, store: Path, public: Path
 ) -> Plan:
     """Decide what to hide from a command that is run with these variables.
 
     bundle: roots with ours among them, in place of the system's.
-    private: folder of the store that is Playhead's own.
-    needed: paths that have to stay.
+    public: folder of the CA's public files, in the store or elsewhere.
     """
-    used = [Path(path) for path in (*needed, bundle, *_used(environ, command))]
+    used = [public, bundle, *_used(environ, command)]
     kept = {*used, *(path.resolve() for path in used)}
     hidden: list[Path] = []
     masked: list[Path] = []
-    folders = [*map(Path, (*_FOLDERS, f"/tmp/tmux-{os.getuid()}")), *_runtime_folders(environ)]
-    for folder in sorted({path.resolve() for path in folders if path.is_dir()}):
+    for folder in _everywhere(_folders(environ)):
         if any(folder == one or folder in one.parents for one in kept):
             masked += _sockets_in(folder)
-        elif not any(one in folder.parents for one in hidden):
+        elif not _below(folder, hidden):
             hidden.append(folder)
-    private = private.resolve()
-    if private.is_dir():
-        hidden.append(private)
-    masked += [path.resolve() for path in _socket_paths(environ)]
+    masked += _everywhere(_socket_paths(environ))
+    masked += _everywhere(_devices())
+    hidden += [
+        folder for folder in _everywhere(_store(store, public, kept)) if not _below(folder, hidden)
+    ]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
     return Plan(
         hidden=tuple(map(str, hidden)),
+        shown=(str(public.resolve()),) if public.is_dir() else (),
         made=tuple(str(path) for path in runtime if _below(path, hidden)),
         masked=tuple(
             str(path)
@@ -90,6 +115,59 @@ def make_plan(
         bound=tuple((str(bundle.resolve()), target) for target in _system_roots(hidden)),
         files=dict(_files(hidden)),
     )
+
+
+def _folders(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders that hold sockets and nothing that is needed."""
+    yield from map(Path, _FOLDERS)
+    yield from _runtime_folders(environ)
+    for pattern in _OF_A_USER:
+        for found in glob.iglob(pattern.format(uid=os.getuid())):
+            if os.access(found, os.X_OK):
+                yield Path(found)
+
+
+def _everywhere(paths: Iterable[Path]) -> list[Path]:
+    """Give what there is of these, and wherever it is mounted again; what holds others first."""
+    mounts = read_mounts()
+    found: set[str] = set()
+    for path in {path.resolve() for path in paths if path.exists()}:
+        places = [str(path)]
+        # File systems in memory that stand in it, which are mounted again on their own.
+        places += [m.point for m in mounts if m.kind == "tmpfs" and path in Path(m.point).parents]
+        found.add(str(path))
+        for place in places:
+            found.update(find_again(place, mounts))
+    return sorted(path for path in map(Path, found) if path.exists())
+
+
+def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
+    """Give what of the store is to be hidden: all of it, where the command needs nothing else of it."""
+    store, public = store.resolve(), public.resolve()
+    needed = {one for one in kept if one != public and public not in one.parents}
+    if not any(store == one or store in one.parents for one in needed):
+        return [store]
+    return [
+        path
+        for path in store.glob("*/")
+        if path.name in ("private", "log.lmdb") or path.name.startswith("bodies")
+    ]
+
+
+def _devices() -> Iterator[Path]:
+    """Yield the devices that this user may open, and an agent has no business with."""
+    for place, folders, names in os.walk("/dev"):
+        if place.count("/") > _DEEPEST:
+            folders.clear()
+        for name in names:
+            path = Path(place, name)
+            with contextlib.suppress(OSError):
+                mode = path.lstat().st_mode
+                dangerous = stat.S_ISBLK(mode) or (
+                    stat.S_ISCHR(mode) and _DEVICES.fullmatch(str(path))
+                )
+                if dangerous and (os.access(path, os.R_OK) or os.access(path, os.W_OK)):
+                    yield path
 
 
 def _below(path: Path, folders: Iterable[Path]) -> bool:
@@ -130,8 +208,13 @@ def _socket_paths(environ: Mapping[str, str]) -> Iterator[Path]:
         path = address.partition("path=")[2].partition(",")[0]
         if path:
             yield Path(path)
-    gnupg = Path(environ.get("GNUPGHOME") or Path(environ.get("HOME") or "/root", ".gnupg"))
-    yield from _sockets_in(gnupg, deep=False)
+    yield from map(Path, _OF_CONTAINERS)
+    home = environ.get("HOME") or "/root"
+    folders = [environ.get("GNUPGHOME") or f"{home}/.gnupg"]
+    for pattern in _OF_A_HOME:
+        folders += glob.glob(pattern, root_dir=home)
+    for folder in folders:
+        yield from _sockets_in(Path(home, folder), deep=False)
 
 
 def _sockets_in(folder: Path, *, deep: bool = True) -> list[Path]:
@@ -155,7 +238,7 @@ def _sockets_in(folder: Path, *, deep: bool = True) -> list[Path]:
 
 
 def _system_roots(hidden: list[Path]) -> list[str]:
-    real = (Path(path).resolve() for path in _ROOTS if Path(path).is_file())
+    real = (Path(path).resolve() for path in ROOTS if Path(path).is_file())
     return list(dict.fromkeys(str(path) for path in real if not _below(path, hidden)))
 
 

@@ -11,27 +11,45 @@ Messages to the launcher: `listeners` with sockets; `command` from the command's
 seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
-import contextlib
 import os
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import kernel, listeners, mounts, namespaces, netlink, seccomp
-from .channel import Channel
+from .channel import Channel, read_variables
 from .counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
+_WITHIN, _WITHIN_STRICT = "within", "within-strict"
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    "from playhead.proxy.sandbox.inside import main; sys.exit(main(sys.argv))"
+)
+"""What an interpreter is to run, with the folder that the package stands in, then what `main` takes."""
+
+
+class Command(NamedTuple):
+    """What is to be run."""
+
+    words: tuple[str, ...]
+    variables: int
+    """Descriptor of its variables, as `channel.write_variables` gave it."""
 
 
 def main(arguments: list[str]) -> int:
     """Become a sandbox and run a command in it; give its exit code as a shell would.
 
-    arguments: the channel's descriptor, then the command.
+    arguments: `-c`, the folder of the package, descriptors of the channel and of the command's variables, then the
+    command; where bubblewrap has made the file system, before the descriptors `within`, or `within-strict`.
     """
-    channel = Channel(socket.socket(fileno=int(arguments[0])))
+    if arguments[2].startswith(_WITHIN):
+        _be_first_within(arguments)
+    command = Command(tuple(arguments[4:]), int(arguments[3]))
+    channel = Channel(socket.socket(fileno=int(arguments[2])))
     os.set_inheritable(channel.socket.fileno(), False)
+    os.set_inheritable(command.variables, False)
     given = channel.receive()
     if given is None:
         return _SETUP_FAILED
@@ -51,7 +69,7 @@ def main(arguments: list[str]) -> int:
         sock.close()
     if channel.receive() is None:
         return _SETUP_FAILED
-    return _run(channel, given.data, arguments[1:])
+    return _run(channel, given.data, command)
 
 
 def _die_with(launcher: int) -> None:
@@ -65,7 +83,7 @@ def _fail(channel: Channel, step: str, error: OSError) -> int:
     return _SETUP_FAILED
 
 
-def _run(channel: Channel, plan: dict[str, Any], command: list[str]) -> int:
+def _run(channel: Channel, plan: dict[str, Any], command: Command) -> int:
     # The first process mounts another /proc, in which this one is not.
     counted = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     alive, ours = os.pipe()  # closed when this process ends, however it ends
@@ -80,7 +98,7 @@ def _run(channel: Channel, plan: dict[str, Any], command: list[str]) -> int:
     return code
 
 
-def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive: int) -> NoReturn:
+def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: int) -> NoReturn:
     """Be the first process: set up, start the command, reap, end with its code."""
     try:
         kernel.die_with_parent(signal.SIGKILL)
@@ -91,15 +109,53 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
         except BlockingIOError:
             pass
         mounts.rearrange(plan)
+        if plan["wrapper"]:
+            _wrap(channel, plan, command)
         # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
-        with contextlib.suppress(FileNotFoundError):  # it was removed
+        try:
             os.chdir(os.getcwd())
-        kernel.forbid_new_privileges()
-        kernel.drop_capabilities()
-        kernel.close_to_others()
-        seccomp.install(strict=plan["strict"])
+        except FileNotFoundError:  # it was removed, and what is above it may be hidden
+            os.chdir("/")
+        _give_up_rights(strict=plan["strict"])
     except OSError as error:
         os._exit(_fail(channel, "the sandbox", error))
+    _run_and_reap(channel, command)
+
+
+def _wrap(channel: Channel, plan: dict[str, Any], command: Command) -> NoReturn:
+    """Become bubblewrap, which makes the file system and has `_be_first_within` go on in it."""
+    for descriptor in (channel.socket.fileno(), command.variables):
+        os.set_inheritable(descriptor, True)
+    within = _WITHIN_STRICT if plan["strict"] else _WITHIN
+    passed = (sys.argv[1], within, str(channel.socket.fileno()), str(command.variables))
+    start = [sys.executable, "-E", "-P", "-s", "-c", START, *passed]
+    os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
+
+
+def _be_first_within(arguments: list[str]) -> NoReturn:
+    """Be the first process in the file system that bubblewrap has made."""
+    command = Command(tuple(arguments[5:]), int(arguments[4]))
+    channel = Channel(socket.socket(fileno=int(arguments[3])))
+    os.set_inheritable(channel.socket.fileno(), False)
+    os.set_inheritable(command.variables, False)
+    try:
+        _give_up_rights(strict=arguments[2] == _WITHIN_STRICT)
+    except OSError as error:
+        os._exit(_fail(channel, "the sandbox", error))
+    _run_and_reap(channel, command)
+
+
+def _give_up_rights(*, strict: bool) -> None:
+    # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    kernel.forbid_new_privileges()
+    kernel.drop_capabilities()
+    kernel.close_to_others()
+    seccomp.install(strict=strict)
+
+
+def _run_and_reap(channel: Channel, command: Command) -> NoReturn:
     started, failing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -112,7 +168,7 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: list[str], alive:
     os._exit(_reap(channel, child))
 
 
-def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
+def _execute(channel: Channel, command: Command, failing: int) -> NoReturn:
     try:
         # A group of its own: one whose leader is outside has number 0 in here.
         os.setpgid(0, 0)
@@ -120,10 +176,12 @@ def _execute(channel: Channel, command: list[str], failing: int) -> NoReturn:
         # Python ignores them, programs do not expect that.
         for ignored in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(signal.Signals[ignored], signal.SIG_DFL)
-        os.execvp(command[0], command)
+        os.execvpe(command.words[0], command.words, read_variables(command.variables))
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None) or 0
-        channel.send(unknown=command[0], errno=number, text=getattr(error, "strerror", str(error)))
+        channel.send(
+            unknown=command.words[0], errno=number, text=getattr(error, "strerror", str(error))
+        )
         os.write(failing, b"1")
     os._exit(127)
 
@@ -167,7 +225,3 @@ def _find_sole_name(command: int) -> str:
 def _shell_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -12,11 +12,10 @@ MS_NOATIME, MS_NODIRATIME, MS_RELATIME = 0x400, 0x800, 0x200000
 MS_BIND, MS_REMOUNT, MS_REC, MS_PRIVATE = 0x1000, 0x20, 0x4000, 0x40000
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 4, 22
-_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
 _MOST_CAPABILITIES = 64
-_EINVAL = 22
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -57,10 +56,16 @@ def forbid_new_privileges() -> None:
 def drop_capabilities() -> None:
     """Give up every capability, and the means to have one again by executing a program as root."""
     for number in range(_MOST_CAPABILITIES):
-        if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
-            if ctypes.get_errno() != _EINVAL:  # the kernel knows no further one
-                _check(-1, "PR_CAPBSET_DROP")
+        has = _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0)
+        if has < 0:  # the kernel knows no further one
             break
+        if has:  # bubblewrap has dropped them, and the right to drop any
+            _check(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "PR_CAPBSET_DROP")
+    drop_capabilities_in_force()
+
+
+def drop_capabilities_in_force() -> None:
+    """Give up every capability, without the right to lower what a program executed by root may have again."""
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     _check(_libc.capset(header, struct.pack("=6I", 0, 0, 0, 0, 0, 0)), "capset")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .bpf import (
-    ANY_BIT,
+    AND,
     EQUAL,
     HEADER_LENGTH,
     LOAD,
@@ -21,6 +21,7 @@ from .bpf import (
     Op,
     assemble,
 )
+from .netlink import OWN
 
 PROXY_PORT = 1023
 """Of the proxy on loopback: below 1024, so that nothing in a sandbox can want it for itself."""
@@ -30,17 +31,18 @@ DNS_PORT = 53
 
 _BACKLOG = 512
 _IPV6_RECVPKTINFO = 49
-_SO_ATTACH_FILTER = 26
+_SO_ATTACH_FILTER, _SO_RCVBUFFORCE = 26, 33
 _EVERY_PROTOCOL = 0x0003
 _SNAP_BYTES = 128
+_TAP_BYTES = 4 << 20
+"""Of packets that wait to be read; the kernel counts 768 bytes and more for each."""
 
 _KIND_OF_PACKET, _PROTOCOL = 0xFFFFF004, 0xFFFFF000
 """Places at which a filter finds what the kernel knows of a packet."""
 _OUTGOING = 4
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _ICMP, _TCP, _UDP, _ICMPV6, _OPTIONS = 1, 6, 17, 58, 0
-_ACK = 0x10
-_RESET = 0x04
+_ACK, _RESET, _SYN = 0x10, 0x04, 0x02
 
 
 class Service(NamedTuple):
@@ -53,7 +55,7 @@ class Service(NamedTuple):
 def listen(
     families: Iterable[socket.AddressFamily], services: Iterable[Service]
 ) -> list[tuple[str, socket.socket]]:
-    """Open all sockets of a sandbox, each with its role: `proxy`, `captured`, `dns`, `service`, `tap`.
+    """Open all sockets of a sandbox, each with its role: `proxy`, `captured`, `dns`, `service`, `leaving`, `refused`.
 
     Those of services come in the order of the services.
     Raises: OSError, also for two services with one address.
@@ -68,7 +70,8 @@ def listen(
         made.append(("service", _tcp(family, *service)))
     # A kernel may do without; then what is refused is counted, but not told by its address.
     with contextlib.suppress(OSError):
-        made.append(("tap", _tap()))
+        taps = (("leaving", leaving_program()), ("refused", refused_program()))
+        made += [(role, _tap(program)) for role, program in taps]
     return made
 
 
@@ -101,70 +104,132 @@ def _dns(family: socket.AddressFamily, host: str) -> socket.socket:
     return made
 
 
-def _tap() -> socket.socket:
-    """Open a socket that gets the packets of what was refused."""
+def _tap(program: list[Op | str]) -> socket.socket:
+    """Open a socket that gets the packets that a filter lets through."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)  # none yet: first the filter
     # The kernel wants the program's address; the buffer lives until it has copied it.
     import ctypes
 
-    code = assemble(tap_program())
+    code = assemble(program)
     buffer = ctypes.create_string_buffer(code, len(code))
     made.setsockopt(
         socket.SOL_SOCKET,
         _SO_ATTACH_FILTER,
         struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)),
     )
+    with contextlib.suppress(OSError):  # what overflows is counted
+        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _TAP_BYTES)
     made.bind(("lo", _EVERY_PROTOCOL))
     return made
 
 
-def tap_program() -> list[Op | str]:
-    """Write the filter: resets that answer a first packet of TCP, UDP but for DNS, and what is neither nor ICMP.
+def leaving_program() -> list[Op | str]:
+    """Write the filter of what would have left the machine: first packets of TCP, UDP, and what is neither nor ICMP.
 
-    Each packet of loopback is seen as it leaves, and only then.
+    Not what the proxy answers: TCP to its ports, DNS. Each packet of loopback is seen as it leaves, and only then.
+    What is answered by a server of the command's own (every address leads to it) was to leave nevertheless.
     """
     return [
-        Op(LOAD, _KIND_OF_PACKET),
-        Op(EQUAL, _OUTGOING, None, "drop"),
-        Op(LOAD, _PROTOCOL),
-        Op(EQUAL, _IPV6, "ipv6"),
-        Op(EQUAL, _IPV4, None, "drop"),
+        *_split(16, 24, own=("drop", "drop"), other=("next4", "next6")),
+        "next4",
         Op(LOAD_BYTE, 9),
         Op(EQUAL, _TCP, "tcp4"),
         Op(EQUAL, _UDP, "udp4"),
         Op(EQUAL, _ICMP, "drop", "keep"),
         "tcp4",
         Op(HEADER_LENGTH, 0),
-        Op(LOAD_AT, 4),
-        Op(EQUAL, 0, None, "drop"),  # it has a sequence number: a connection that was made ends
         Op(LOAD_BYTE_AT, 13),
-        Op(ANY_BIT, _RESET, None, "drop"),
-        Op(ANY_BIT, _ACK, "keep", "drop"),
+        Op(AND, _SYN | _ACK),
+        Op(EQUAL, _SYN, None, "drop"),
+        Op(LOAD_HALF_AT, 2),
+        *[Op(EQUAL, port, "drop") for port in CAPTURED],
+        Op(RETURN, _SNAP_BYTES),
         "udp4",
         Op(HEADER_LENGTH, 0),
         Op(LOAD_HALF_AT, 0),
         Op(EQUAL, DNS_PORT, "drop"),
         Op(LOAD_HALF_AT, 2),
         Op(EQUAL, DNS_PORT, "drop", "keep"),
-        "ipv6",
+        "next6",
         Op(LOAD_BYTE, 6),
         Op(EQUAL, _TCP, "tcp6"),
         Op(EQUAL, _UDP, "udp6"),
         Op(EQUAL, _ICMPV6, "drop"),
         Op(EQUAL, _OPTIONS, "drop", "keep"),  # who listens to groups, which nobody asked for
         "tcp6",
-        Op(LOAD, 44),
-        Op(EQUAL, 0, None, "drop"),
         Op(LOAD_BYTE, 53),
-        Op(ANY_BIT, _RESET, None, "drop"),
-        Op(ANY_BIT, _ACK, "keep", "drop"),
+        Op(AND, _SYN | _ACK),
+        Op(EQUAL, _SYN, None, "drop"),
+        Op(LOAD_HALF, 42),
+        *[Op(EQUAL, port, "drop") for port in CAPTURED],
+        Op(RETURN, _SNAP_BYTES),
         "udp6",
         Op(LOAD_HALF, 40),
         Op(EQUAL, DNS_PORT, "drop"),
         Op(LOAD_HALF, 42),
         Op(EQUAL, DNS_PORT, "drop", "keep"),
-        "keep",
-        Op(RETURN, _SNAP_BYTES),
-        "drop",
-        Op(RETURN, 0),
+        *_END,
     ]
+
+
+def refused_program() -> list[Op | str]:
+    """Write the filter of what was refused on the sandbox's own addresses: resets that answer a first packet of TCP."""
+    return [
+        *_split(12, 8, own=("next4", "next6"), other=("drop", "drop")),
+        "next4",
+        Op(LOAD_BYTE, 9),
+        Op(EQUAL, _TCP, None, "drop"),
+        Op(HEADER_LENGTH, 0),
+        Op(LOAD_AT, 4),
+        Op(EQUAL, 0, None, "drop"),  # it has a sequence number: a connection that was made ends
+        Op(LOAD_BYTE_AT, 13),
+        Op(AND, _RESET | _ACK),
+        Op(EQUAL, _RESET | _ACK, "keep", "drop"),
+        "next6",
+        Op(LOAD_BYTE, 6),
+        Op(EQUAL, _TCP, None, "drop"),
+        Op(LOAD, 44),
+        Op(EQUAL, 0, None, "drop"),
+        Op(LOAD_BYTE, 53),
+        Op(AND, _RESET | _ACK),
+        Op(EQUAL, _RESET | _ACK, "keep", "drop"),
+        *_END,
+    ]
+
+
+def _split(at4: int, at6: int, *, own: tuple[str, str], other: tuple[str, str]) -> list[Op | str]:
+    """Begin a filter: outgoing packets only, and go by an address of theirs, which is the sandbox's own or another.
+
+    at4, at6: where the address is. own, other: labels to go to, of both versions.
+    """
+    own4 = int.from_bytes(socket.inet_pton(socket.AF_INET, OWN[socket.AF_INET][0]))
+    own6 = struct.unpack("!4I", socket.inet_pton(socket.AF_INET6, OWN[socket.AF_INET6][0]))
+    assert own6[2:] == (0, 1), "it ends as ::1 does"
+    return [
+        Op(LOAD, _KIND_OF_PACKET),
+        Op(EQUAL, _OUTGOING, None, "drop"),
+        Op(LOAD, _PROTOCOL),
+        Op(EQUAL, _IPV6, "ipv6"),
+        Op(EQUAL, _IPV4, None, "drop"),
+        Op(LOAD, at4),
+        Op(EQUAL, own4, own[0]),
+        Op(AND, 0xFF000000),
+        Op(EQUAL, 0x7F000000, own[0], other[0]),
+        "ipv6",
+        Op(LOAD, at6),
+        Op(EQUAL, 0, "zeros"),
+        Op(EQUAL, own6[0], None, other[1]),
+        Op(LOAD, at6 + 4),
+        Op(EQUAL, own6[1], "end", other[1]),
+        "zeros",
+        Op(LOAD, at6 + 4),
+        Op(EQUAL, 0, None, other[1]),
+        "end",
+        Op(LOAD, at6 + 8),
+        Op(EQUAL, 0, None, other[1]),
+        Op(LOAD, at6 + 12),
+        Op(EQUAL, 1, own[1], other[1]),
+    ]
+
+
+_END: list[Op | str] = ["keep", Op(RETURN, _SNAP_BYTES), "drop", Op(RETURN, 0)]

@@ -3,13 +3,15 @@
 1. What is mounted here stays here.
 2. Folders with sockets of programs outside are empty; single sockets are nothing.
 3. The resolver asks us, the machine's own names are loopback, and the system's roots hold our certificate too.
-4. `/proc` shows the processes of the sandbox alone.
-5. The kernel's settings can be read only: a file of root's may be written by root without any capability, and what
-   stands in `core_pattern` is run outside.
+4. `/proc` shows the processes of the sandbox alone; any other is empty.
+5. The kernel's settings can be read only, wherever they are mounted: a file of root's may be written by root without
+   any capability, and what stands in `core_pattern` is run outside.
+6. Message queues are those of the sandbox, wherever they are mounted.
 
 Files stay as they are: what may be written outside may be written here.
 """
 
+import contextlib
 import os
 from typing import Any
 
@@ -28,13 +30,22 @@ from .kernel import (
     mount,
     unmount,
 )
+from .mountinfo import Mount, read_mounts
 
+SHARED_MEMORY = "/dev/shm"
 _STAGE = "/proc"
 """Where files of ours are written before they are put in the places of others: there on every machine, and hidden
 by the new one afterwards."""
 _PLAIN = MS_NOSUID | MS_NODEV
-_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
+SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 """Of `/proc`; what there is of them."""
+_OF_THE_KERNEL = frozenset(
+    (
+        *("sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "configfs", "bpf"),
+        *("efivarfs", "pstore", "binfmt_misc", "fusectl", "selinuxfs", "smackfs", "nfsd"),
+    )
+)
+"""Kinds of file systems that hold settings of the kernel's."""
 _KEPT = (
     # of statvfs, of mount: what a mount from outside has, it cannot lose in here
     (os.ST_NOSUID, MS_NOSUID),
@@ -53,23 +64,40 @@ def rearrange(plan: dict[str, Any]) -> None:
     Raises: OSError.
     """
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    for source, target in plan["bound"]:
+        mount(source, target, flags=MS_BIND)
+        _lock(target)
+    shown = [(os.open(folder, os.O_PATH), folder) for folder in plan["shown"]]
     for folder in plan["hidden"]:
-        mount("tmpfs", folder, "tmpfs", _PLAIN, "size=64m,mode=755")
+        shared = folder == SHARED_MEMORY
+        mount(
+            "tmpfs",
+            folder,
+            "tmpfs",
+            _PLAIN,
+            "size=50%,mode=1777" if shared else "size=64m,mode=755",
+        )
     for folder in plan["made"]:
         os.makedirs(folder, 0o700, exist_ok=True)
     for path in plan["masked"]:
         mount("/dev/null", path, flags=MS_BIND)
-    for source, target in plan["bound"]:
-        mount(source, target, flags=MS_BIND)
-        _lock(target)
+    for held, folder in shown:
+        os.makedirs(folder, 0o755, exist_ok=True)
+        mount(f"/proc/self/fd/{held}", folder, flags=MS_BIND)
+        _lock(folder)
+        os.close(held)
     _write_files(plan["files"])
     mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC)
-    for path in (f"/proc/{name}" for name in _SETTINGS):
-        if os.path.exists(path):
-            mount(path, path, flags=MS_BIND)
-            _lock(path)
-    for path in _mounted_below("/sys"):
-        _lock(path)
+    if not plan[
+        "wrapper"
+    ]:  # it has its own, which the kernel allows where nothing is hidden in this one
+        for path in (f"/proc/{name}" for name in SETTINGS):
+            if os.path.exists(path):
+                mount(path, path, flags=MS_BIND)
+                _lock(path)
+    for mounted in read_mounts():
+        with contextlib.suppress(FileNotFoundError):  # it is below a folder that is hidden
+            _defuse(mounted)
 
 
 def _write_files(files: dict[str, str]) -> None:
@@ -101,10 +129,11 @@ def _lock(target: str) -> None:
     mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
 
 
-def _mounted_below(folder: str) -> list[str]:
-    """List the mounts at a folder and below it, as far as they can be seen."""
-    with open("/proc/self/mountinfo") as file:
-        points = [line.split()[4] for line in file]
-    # Blanks and such are written as octal numbers. Source: proc_pid_mountinfo(5).
-    names = (point.encode().decode("unicode_escape") for point in points)
-    return [name for name in names if name == folder or name.startswith(f"{folder}/")]
+def _defuse(mounted: Mount) -> None:
+    """Have a mount of the machine's lead to nobody outside."""
+    if mounted.kind == "mqueue":
+        mount("mqueue", mounted.point, "mqueue", _PLAIN | MS_NOEXEC)
+    elif mounted.kind == "proc" and not f"{mounted.point}/".startswith("/proc/"):
+        mount("tmpfs", mounted.point, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=755")
+    elif mounted.kind in _OF_THE_KERNEL or f"{mounted.point}/".startswith("/sys/"):
+        _lock(mounted.point)

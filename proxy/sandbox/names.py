@@ -40,6 +40,8 @@ class Names:
         self._names: list[str] = []
         self.asked: Counter[tuple[str, str]] = Counter()
         """How often each name was asked for, by name and type."""
+        self.questions = 0
+        """All of them."""
         self.omitted = 0
         """Questions that found no place in that."""
 
@@ -78,6 +80,7 @@ class Names:
         return head + asked + row + address
 
     def _count(self, name: str, kind: int) -> None:
+        self.questions += 1
         key = (name, _KINDS.get(kind, f"TYPE{kind}"))
         if key in self.asked or len(self.asked) < MOST_LISTED:
             self.asked[key] += 1

@@ -11,11 +11,14 @@ import struct
 _NEWLINK, _NEWADDR, _NEWROUTE = 16, 20, 24
 _REQUEST, _ACK, _CREATE, _EXCL = 0x1, 0x4, 0x400, 0x200
 _LOOPBACK, _UP = 1, 1
-_IFA_ADDRESS, _IFA_LOCAL, _RTA_OIF = 1, 2, 4
+_IFA_ADDRESS, _IFA_LOCAL, _RTA_OIF, _RTA_PREFSRC = 1, 2, 4, 7
+_NODAD = 0x02
+"""Of an address: use it at once, without asking whether somebody else has it."""
 _TABLE_LOCAL, _PROTO_STATIC, _SCOPE_HOST, _TYPE_LOCAL = 255, 4, 254, 2
 
 OWN = {socket.AF_INET: ("198.18.0.1", 32), socket.AF_INET6: ("fd70:6c61:7968::1", 128)}
-"""Addresses beside loopback: resolvers leave out what a machine without any could not reach."""
+"""Addresses beside loopback: resolvers leave out what a machine without any could not reach. Who asks for the
+machine's own address, as by connecting a UDP socket to somewhere, is told these."""
 
 
 def make_all_local() -> tuple[socket.AddressFamily, ...]:
@@ -35,7 +38,7 @@ def make_all_local() -> tuple[socket.AddressFamily, ...]:
 def _claim(family: socket.AddressFamily) -> None:
     address, bits = OWN[family]
     packed = socket.inet_pton(family, address)
-    body = struct.pack("=BBBBI", family, bits, 0, 0, _LOOPBACK)
+    body = struct.pack("=BBBBI", family, bits, _NODAD, 0, _LOOPBACK)
     _ask(
         _NEWADDR,
         _CREATE | _EXCL,
@@ -43,7 +46,8 @@ def _claim(family: socket.AddressFamily) -> None:
     )
     route = (family, 0, 0, 0, _TABLE_LOCAL, _PROTO_STATIC, _SCOPE_HOST, _TYPE_LOCAL, 0)
     body = struct.pack("=BBBBBBBBI", *route)
-    _ask(_NEWROUTE, _CREATE, body + _attribute(_RTA_OIF, struct.pack("=I", _LOOPBACK)))
+    device = _attribute(_RTA_OIF, struct.pack("=I", _LOOPBACK))
+    _ask(_NEWROUTE, _CREATE, body + device + _attribute(_RTA_PREFSRC, packed))
 
 
 def _attribute(kind: int, value: bytes) -> bytes:

@@ -47,6 +47,7 @@ CALLS: dict[str, tuple[int, int]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -56,22 +57,24 @@ CALLS: dict[str, tuple[int, int]] = {
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
 }
-_NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
+NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 """Answered as by a kernel that does not have them, so that programs do without."""
-_REFUSED = (
+REFUSED = (
     *("setns", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "mount_setattr"),
+    "open_tree_attr",
     *("fsopen", "fsconfig", "fsmount", "fspick"),
     *("add_key", "request_key", "keyctl", "bpf", "perf_event_open"),
 )
 
-_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+FAMILIES = (_INET, _INET6, _NETLINK, UNIX)
 _STREAM, _SEQPACKET = 1, 5
 _TYPE_BITS = 0xF
-_NEW_NAMESPACE = 0x7E020000
+NEW_NAMESPACE = 0x7E020000
 """CLONE_NEW* of users, networks, mounts, processes, IPC, host names and control groups."""
-_NEW_TIME = 0x80
+NEW_TIME = 0x80
 """CLONE_NEWTIME; clone has a signal's number there."""
-_TYPING = (0x5412, 0x541C)
+TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX."""
 
 
@@ -82,7 +85,7 @@ def program(machine: str, *, strict: bool) -> list[Op | str]:
     """
     column = tuple(MACHINES).index(machine)
     number = {name: numbers[column] for name, numbers in CALLS.items()}
-    families = (_INET, _INET6, _NETLINK) if strict else (_INET, _INET6, _NETLINK, _UNIX)
+    families = [one for one in FAMILIES if one != UNIX or not strict]
     written: list[Op | str] = [
         Op(LOAD, MACHINE_AT),
         Op(EQUAL, MACHINES[machine], None, "foreign"),
@@ -91,13 +94,13 @@ def program(machine: str, *, strict: bool) -> list[Op | str]:
     if machine == "x86_64":
         written.append(Op(AT_LEAST, _FIRST_X32, "foreign"))
     written += [Op(EQUAL, number[name], name) for name in _INSPECTED]
-    written += [Op(EQUAL, number[name], "not there") for name in _NOT_THERE]
-    written += [Op(EQUAL, number[name], "refused") for name in _REFUSED]
+    written += [Op(EQUAL, number[name], "not there") for name in NOT_THERE]
+    written += [Op(EQUAL, number[name], "refused") for name in REFUSED]
     written += [Op(RETURN, ALLOW)]
     written += ["socket", _argument(0)]
     written += [Op(EQUAL, family, "allowed") for family in families]
     written += ["no family", Op(RETURN, ERROR | errno.EAFNOSUPPORT)]
-    written += ["socketpair", _argument(0), Op(EQUAL, _UNIX, None, "no pair")]
+    written += ["socketpair", _argument(0), Op(EQUAL, UNIX, None, "no pair")]
     if strict:
         written += [_argument(1), Op(AND, _TYPE_BITS)]
         written += [Op(EQUAL, kind, "allowed") for kind in (_STREAM, _SEQPACKET)]
@@ -106,10 +109,10 @@ def program(machine: str, *, strict: bool) -> list[Op | str]:
         written += [Op(RETURN, ALLOW)]
     written += ["no pair", Op(RETURN, ERROR | errno.EAFNOSUPPORT)]
     written += ["ioctl", _argument(1)]
-    written += [Op(EQUAL, request, "refused") for request in _TYPING]
+    written += [Op(EQUAL, request, "refused") for request in TYPING]
     written += [Op(RETURN, ALLOW)]
-    written += ["clone", _argument(0), Op(ANY_BIT, _NEW_NAMESPACE, "refused"), Op(RETURN, ALLOW)]
-    written += ["unshare", _argument(0), Op(ANY_BIT, _NEW_NAMESPACE | _NEW_TIME, "refused")]
+    written += ["clone", _argument(0), Op(ANY_BIT, NEW_NAMESPACE, "refused"), Op(RETURN, ALLOW)]
+    written += ["unshare", _argument(0), Op(ANY_BIT, NEW_NAMESPACE | NEW_TIME, "refused")]
     written += ["allowed", Op(RETURN, ALLOW)]
     written += ["refused", Op(RETURN, ERROR | errno.EPERM)]
     written += ["not there", Op(RETURN, ERROR | errno.ENOSYS)]

@@ -1,6 +1,7 @@
-"""What was tried in a sandbox and refused, read from packets.
+"""What was tried in a sandbox, read from packets: what was to leave, and what was refused on loopback.
 
-Whose it was they do not say, and a TCP socket that was refused is gone before anybody can ask.
+Each has a socket of its own, so that much of one hides nothing of the other. Whose it was packets do not say, and a
+TCP socket that was refused is gone before anybody can ask.
 """
 
 import asyncio
@@ -9,10 +10,14 @@ import socket
 import struct
 from typing import NamedTuple
 
+from .netlink import OWN
+
 _SOL_PACKET, _PACKET_STATISTICS = 263, 6
 _STATISTICS = struct.Struct("=II")
 _TCP, _UDP = 6, 17
 _NAMES = {_TCP: "tcp", _UDP: "udp"}
+_RESET = 0x04
+_OWN = frozenset(address for address, _ in OWN.values())
 _MOST_BYTES = 256
 _AT_ONCE = 256
 MOST_LISTED = 1000
@@ -32,7 +37,7 @@ class Attempt(NamedTuple):
     def leaves(self) -> bool:
         """Whether it would have left the machine."""
         parsed = ipaddress.ip_address(self.address)
-        return not (parsed.is_loopback or parsed.is_unspecified)
+        return not (parsed.is_loopback or parsed.is_unspecified or self.address in _OWN)
 
     @property
     def target(self) -> str:
@@ -54,7 +59,9 @@ class Tap:
         self._socket = sock
         self.attempts: dict[Attempt, int] = {}
         self.omitted = 0
-        """Attempts that found no place in those, or came faster than they were read."""
+        """Attempts that found no place in those."""
+        self.lost = 0
+        """Attempts that came faster than they were read: nobody knows where to."""
 
     def start(self) -> None:
         """Begin to count. On the loop."""
@@ -68,7 +75,7 @@ class Tap:
         while self._read():
             pass
         lost = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size)
-        self.omitted += _STATISTICS.unpack(lost)[1]
+        self.lost = _STATISTICS.unpack(lost)[1]
         self._socket.close()
 
     def _read(self) -> int:
@@ -91,9 +98,9 @@ class Tap:
 
 
 def read_attempt(packet: bytes) -> Attempt | None:
-    """Read what was tried from a packet that the tap's filter let through.
+    """Read what was tried from a packet that a tap's filter let through; None for what is too short.
 
-    Of TCP it is the refusal that is seen, which comes from where the attempt went to; None for what is too short.
+    Of TCP that is a first segment, or the reset that refuses it, which comes from where the attempt went to.
     """
     try:
         version = packet[0] >> 4
@@ -103,7 +110,7 @@ def read_attempt(packet: bytes) -> Attempt | None:
         else:
             size, protocol = 40, packet[6]
             source, target = packet[8:24], packet[24:40]
-        reply = protocol == _TCP
+        reply = protocol == _TCP and bool(packet[size + 13] & _RESET)
         address = str(ipaddress.ip_address(source if reply else target))
         port = 0
         if protocol in _NAMES:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ...config.archive_place import ArchivePlace
-from ..body_files import sync_folder
+from ..body_files import make_folder, sync_folder
 from ..errors import StoreError, StoreUnwritable
 
 _SUFFIX = ".parquet"
@@ -50,8 +50,22 @@ class Place:
                 with _written(self._folder / folder / (go + _SUFFIX)) as file:
                     yield file
             else:
-                with self._system.open_output_stream(self._path(folder, go)) as stream:
+                with self._sent(self._path(folder, go)) as stream:
                     yield stream
+
+    @contextlib.contextmanager
+    def _sent(self, key: str) -> Iterator[Any]:
+        stream = self._system.open_output_stream(key)
+        try:
+            yield stream
+            stream.close()
+        except BaseException:
+            # A stream can only be closed, which makes an object of what was sent so far.
+            with contextlib.suppress(OSError, pa.ArrowException):
+                stream.close()
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._system.delete_file(key)
+            raise
 
     def open(self, folder: str, go: str) -> Any:
         """Open a file for reading at any place in it.
@@ -144,7 +158,7 @@ def _part(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _written(path: Path) -> Iterator[Any]:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     part = _part(path)
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

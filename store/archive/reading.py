@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ...tape.bounded import check_values
 from ...tape.codec import (
     BadRecord,
     decode_exchange,
@@ -205,6 +206,8 @@ class Go:
                 if value is not None:
                     rows = rows.filter(pc.equal(rows[column], value))
             found: list[dict[str, Any]] = rows.to_pylist()
+            for row in found:
+                check_values(row.get("record") or b"")
         return found
 
     def _group(self, folder: str, group: int, columns: list[str]) -> Any:

@@ -89,11 +89,13 @@ def test_the_receipt_of_a_recording_tells_what_ran_with_the_preload(recorded: To
     assert "determinism full: 5 of 5 processes with the preload" in recorded.err
 
 
-@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained"])
+@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained", "--sandbox-files"])
 def test_a_replay_asks_the_same_byte_for_byte(
     recorded: Told, launcher: Launcher, where: str
 ) -> None:
     """As it was recorded without a flag, in the sandbox and outside; that is rung 4 of the ladder."""
+    if where == "--sandbox-files" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap (bwrap) is not installed")
     replayed = launcher("replay", where, "tape")
     if replayed.code == 125 and "sandbox" in replayed.err:
         pytest.skip("no sandbox on this machine")
@@ -109,6 +111,32 @@ def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> N
     replayed = launcher("replay", "--no-sandbox", "--determinism", "off", "tape")
     assert (replayed.code, replayed.receipt["determinism"]) == (121, None)
     assert replayed.receipt["level"].startswith("3:")
+
+
+def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher) -> None:
+    """As the receipt says; without the recorded clock it is an error, and nothing is run."""
+    replayed = launcher("replay", "--no-sandbox", "--sleeps", "short", "tape")
+    assert (replayed.code, replayed.said) == (0, recorded.said)
+    assert replayed.receipt["determinism"] == {**recorded.receipt["determinism"], "sleeps": "short"}
+    assert "with the preload, their sleeps kept short" in replayed.err
+    clockless = launcher(
+        "replay", "--no-sandbox", "--sleeps", "short", "--determinism", "off", "tape"
+    )
+    assert (clockless.code, clockless.said) == (125, None)
+    assert "sleeps are kept short on a recorded clock only" in clockless.err
+
+
+def test_a_level_that_was_not_recorded_is_told_of(launcher: Launcher) -> None:
+    """The replay goes on with a clock of its own, and the receipt says that this is not what was asked for."""
+    asks = "import os, urllib.request; urllib.request.urlopen(os.environ['ORIGIN'] + '/say', b'x').read()"
+    agent = [sys.executable, "-c", asks]
+    launcher("record", "--run", "plain", agent=agent)
+    replayed = launcher("replay", "--no-sandbox", "--determinism", "full", "plain", agent=agent)
+    told = replayed.receipt["determinism"]
+    assert (replayed.code, told["level"]) == (0, "off")
+    assert told["missing"] == "full was asked for, but the tape was recorded with off"
+    assert f"determinism off: {told['missing']}" in replayed.err
+    assert replayed.receipt["level"].endswith("the clock live")
 
 
 def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:

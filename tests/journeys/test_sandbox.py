@@ -180,6 +180,69 @@ def test_what_was_tried_is_told_and_what_is_let_in_is_live(
         assert said in done.stderr
 
 
+SLY = """
+import contextlib, os, signal, socket
+def say(address, *said):
+    with socket.create_connection(address, 5) as sock:
+        for one in said:
+            sock.sendall(one)
+            sock.recv(1000)
+os.kill(1, signal.SIGINT)
+for port in range(2000, 3100):  # more than are listed
+    socket.socket().connect_ex(("127.0.0.1", port))
+socket.socket().connect_ex(("192.0.2.1", 22))
+with socket.create_server(("0.0.0.0", 2222)):  # every address leads to it
+    socket.create_connection(("192.0.2.2", 2222))
+socket.create_connection(("192.0.2.3", 443)).sendall(b"SSH-2.0-x")
+say(("192.0.2.4", 443), b"SSH-2.0-x" + bytes((13, 10)))
+end = bytes((13, 10))
+say(("127.0.0.1", 1023), b"CONNECT 192.0.2.5:22 HTTP/1.1" + 2 * end, b"SSH-2.0-x" + end)
+ours = socket.socket(type=socket.SOCK_DGRAM)
+ours.sendto(b"secret", ("192.0.2.6", 53))
+ours.connect(("192.0.2.7", 53))
+assert ours.getsockname()[0] == "198.18.0.1", ours.getsockname()
+with contextlib.suppress(OSError):
+    socket.socket().connect(("198.18.0.1", 22))
+socket.create_connection(("192.0.2.8", 80))
+"""
+
+
+def test_no_attempt_is_hidden(tmp_path: Path) -> None:
+    """Behind many others, at a server of one's own, in what is no HTTP, in the last moment, by a signal."""
+    written = tmp_path / "receipt.json"
+    with Store.open(tmp_path / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    flags = ("--store", tmp_path / "store", "--receipt", written)
+    code = ASK + SLY
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    receipt = json.loads(written.read_text())
+    assert done.returncode == receipt["exit_code"] == 123, done.stderr
+    assert {(row["by"], row["target"]): row["reason"] for row in receipt["egress"]} == {
+        ("kernel", "192.0.2.1:22"): "refused in the sandbox",
+        ("kernel", "192.0.2.2:2222"): "refused in the sandbox",
+        ("proxy", "192.0.2.3:443"): "connected to, and no request of HTTP came",
+        ("proxy", "192.0.2.4:443"): "no request of HTTP, but SSH",
+        ("proxy", "192.0.2.5:22"): "no request of HTTP, but SSH",
+        ("proxy", "192.0.2.6:53"): "no question to DNS",
+        ("proxy", "192.0.2.8:80"): "connected to, and no request of HTTP came",
+    }
+    assert len(receipt["sandbox"]["refused"]) == 1000
+
+
+def test_a_command_cannot_change_its_tape(tmp_path: Path) -> None:
+    """The store is not there, but for the certificate."""
+    with Store.open(tmp_path / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    code = (
+        f"import os; print(os.listdir({str(tmp_path / 'store')!r}))\n"
+        f"try: open({str(tmp_path / 'store' / 'ca' / 'x')!r}, 'w')\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    flags = ("--store", tmp_path / "store")
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + code)
+    assert (done.returncode, done.stdout) == (0, "['ca']\n30\n"), done.stderr
+
+
 def test_strict_lets_no_unix_socket_be(tmp_path: Path) -> None:
     """And the receipt says that it was strict."""
     with Store.open(tmp_path) as opened:

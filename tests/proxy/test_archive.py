@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from mitmproxy.connection import Client, ConnectionState
 
 import playhead
 from playhead import PlayheadError
+from playhead.addons.session import Session
+from playhead.addons.sessions import Sessions
+from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
+from playhead.proxy.recall import recall_run
+from playhead.proxy.tapes import redactor_of
 from playhead.store import RunOpen, Store, find_key
 from playhead.store.archive import schema
+from playhead.store.archive.place import Place
+from playhead.store.archive.writing import GoWriter
+from playhead.store.database import Database
 from playhead.store.layout import pair_key
+from playhead.store.writer import Writer
+from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
 
@@ -214,6 +226,107 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
         assert opened.runs() == []
 
 
+def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
+    """Once it was recalled long enough ago, or by name; what the archive had of it goes."""
+    done(store, "archive")
+    for name in ("night", "day"):
+        done(store, "show", name)
+    done(store, "note", "day", "looked at it")
+    before = everything(store, "day")
+    told = done(store, "archive", hot="1h")
+    assert "night: it is archived" in told
+    assert "day: written to since it was recalled 0s ago, retention.hot is 1h" in told
+    assert "archived: day: written to since it was recalled" in done(store, "archive")
+    with Store.open(store, readonly=True) as opened:
+        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+    steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
+    assert sorted(steps) == [(name, seq) for name in ("day", "night") for seq in (1, 3, 4)]
+    done(store, "verify", "day")
+    assert everything(store, "day") == before
+    done(store, "gc", keep="forever")
+    done(store, "verify", "night")
+
+
+def test_an_archived_step_is_held_against_its_log(store: Path) -> None:
+    """It is shown without recalling its run, and not otherwise than it was written."""
+    done(store, "archive")
+    (file,) = (attic(store) / "exchanges").iterdir()
+    (index,) = (attic(store) / "steps").iterdir()
+    rows = pq.read_table(file)
+    forged = [body.replace(b"1", b"9") for body in rows["request_body"].to_pylist()]
+    at = rows.schema.get_field_index("request_body")
+    column = pa.array(forged, pa.binary())
+    pq.write_table(rows.set_column(at, rows.schema.field(at), column), file)
+    sizes = json.loads(pq.read_metadata(index).metadata[schema.FILES_KEY])
+    sizes["exchanges"] = file.stat().st_size
+    told = {schema.VERSION_KEY: b"1", schema.FILES_KEY: json.dumps(sizes).encode()}
+    pq.write_table(pq.read_table(index).replace_schema_metadata(told), index)
+    assert "exchange 3 in" in refused(store, "show", "night", "3")
+    assert "does not fit the hash in its log" in refused(store, "show", "night", "3")
+
+
+def test_what_a_power_cut_must_not_undo_is_flushed_first(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That files are about to be written, and that those which are removed are not needed."""
+    seen: list[str] = []
+
+    def noting(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            seen.append(what)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(Database, "sync", noting("flush", Database.sync))
+    monkeypatch.setattr(Writer, "call", noting("commit", Writer.call))
+    monkeypatch.setattr(Place, "writing", noting("write", Place.writing))
+    monkeypatch.setattr(Place, "remove", noting("remove", Place.remove))
+    done(store, "archive")
+    done(store, "erase", "day", "--yes")
+    done(store, "show", "night", "4")
+    before = [seen[at - 1] for at, what in enumerate(seen) if what in ("write", "remove")]
+    assert {"flush", "write", "remove"} >= set(before)
+    assert {"write", "remove"} <= set(seen)
+
+
+def test_a_folder_that_is_made_outlasts_a_power_cut(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is flushed in the folder above it, up to the first that was there."""
+    flushed = set()
+
+    def flush(descriptor: int, flush: Callable[[int], None] = os.fsync) -> None:
+        flushed.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    done(store, "archive", archive="../new/attic")
+    above = store.parent.parent
+    assert {str(above), str(above / "new"), str(above / "new" / "attic")} <= flushed
+
+
+def test_what_is_not_there_whole_is_not_taken_for_archived(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs stay; the next go begins anew."""
+    finish = GoWriter.finish
+
+    def lose(writer: GoWriter) -> Any:
+        made = finish(writer)
+        (file,) = (attic(store) / "events").iterdir()
+        file.write_bytes(file.read_bytes()[:-1])
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GoWriter, "finish", lose)
+        assert "expected" in refused(store, "archive")
+    with Store.open(store, readonly=True) as opened:
+        assert not any(one.is_away for one in opened.runs())
+    assert "2 archived" in done(store, "archive")
+    assert len({Path(one).name for one in files(store)}) == 1
+
+
 def test_without_an_archive_nothing_is_moved(store: Path) -> None:
     """It is said what to set."""
     config = store.parent / "none.yaml"
@@ -266,6 +379,44 @@ def test_a_replay_recalls_its_tape(store: Path) -> None:
             "night": False,
             "day": False,
         }
+
+
+async def test_a_tape_that_is_asked_for_later_is_recalled(store: Path) -> None:
+    """By the proxy that plays it, for its first client; and it is said why, where that cannot be."""
+    done(store, "archive")
+    (events,) = (attic(store) / "events").iterdir()
+    config = Config(store=store, mode=Mode.PLAYBACK)
+    with Store.open(store) as opened:
+        sessions = Sessions(
+            opened,
+            config,
+            lambda _: redactor_of(config),
+            NOBODY,
+            recall=partial(recall_run, opened),
+        )
+        events.rename(events.with_suffix(".lost"))
+        told = await sessions.assign(_client(40000), ("day", "x"))
+        assert isinstance(told, Session)
+        assert "archived and cannot be recalled: events/" in told.problem
+        events.with_suffix(".lost").rename(events)
+        playing = await asyncio.gather(
+            *(sessions.assign(_client(port), ("night", "x")) for port in (40001, 40002))
+        )
+        for session in playing:
+            assert isinstance(session, Session)
+            assert session.problem == ""
+            assert session.tape is not None
+            assert opened.seqs(session.tape) == [1, 3, 4]
+        await sessions.close("done")
+
+
+def _client(port: int) -> Client:
+    return Client(
+        peername=(f"127.0.0.{port % 100 + 1}", port),
+        sockname=("127.0.0.1", 8080),
+        timestamp_start=1.0,
+        state=ConnectionState.OPEN,
+    )
 
 
 def test_an_archive_that_lacks_an_exchange_is_refused(store: Path) -> None:

@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from playhead import PlayheadError
+from playhead.config.archive_place import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
+from playhead.store.archive.place import Place
 from playhead.tests.support import prepared
 from playhead.tests.support.stored import all_of, record_all
 
@@ -173,3 +175,22 @@ def test_a_bucket_that_is_not_there_moves_nothing(
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(made.exception) + made.exception.hint
     with Store.open(path, readonly=True) as store:
         assert not store.get_run("night").is_away
+
+
+def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) -> None:
+    """However much of it was sent: a bucket makes an object of whatever is ended."""
+    name = bucket.base_path.strip("/")
+    where = f"s3://{name}/fleet?endpoint_override=http://{endpoint}&region=us-east-1"
+    place = Place(parse_archive(where, Path))
+
+    def broken_off() -> None:
+        with place.writing("events", "go") as file:
+            file.write(bytes(6 << 20))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken_off()
+    assert place.goes("events") == []
+    with place.writing("events", "go") as file:
+        file.write(b"all")
+    assert place.goes("events") == ["go"]

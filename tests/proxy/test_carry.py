@@ -168,8 +168,14 @@ ROW: dict[str, Any] = {
     "rules": b"",
     "canonical": 0,
 }
+
+
+def _told(kind: EventKind, **data: Any) -> bytes:
+    return encode_event(Event(kind, 1, data), CHAIN_START)[0]
+
+
 RUN = (Kind.RUN, pack_map(ROW))
-EVENT = encode_event(Event(EventKind.OPENED, 1, {"id": "evil"}), CHAIN_START)[0]
+EVENT = _told(EventKind.OPENED, id="evil")
 EXCHANGE = (Kind.EXCHANGE, encode_exchange(make_exchange()))
 TALK = encode_exchange(make_exchange(conversation=Conversation(1, 1, None)))
 LOST = Spilled(b"x" * 32, 1, b"x" * 32)
@@ -184,6 +190,8 @@ SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spi
         ([(Kind.RUN, b"\xc1")], "msgpack"),
         ([(Kind.RUN, b"\x91" * 100_000)], "msgpack"),
         ([(Kind.RUN, pack_map({**ROW, "id": 7}))], "'id'"),
+        ([(Kind.RUN, pack_map({name: ROW[name] for name in ROW if name != "parent"}))], "'parent'"),
+        ([(Kind.RUN, b"\x92" + b"\xdd\x00\x50\x00\x00" + bytes(9))], "not unpacked"),
         ([(Kind.RUN, pack_map({**ROW, "mode": "live"}))], "live"),
         ([(Kind.RUN, pack_map({**ROW, "status": "open"}))], "open"),
         ([(Kind.RUN, pack_map({**ROW, "exchanges": -1}))], "below zero"),
@@ -192,6 +200,11 @@ SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spi
         ([RUN, (Kind.EVENT, b"short")], "msgpack"),
         ([RUN, (Kind.EVENT, EVENT[:-1] + b"\0")], "."),
         ([RUN, (Kind.EVENT, EVENT), (Kind.EVENT, EVENT)], "does not follow"),
+        ([RUN, (Kind.EVENT, _told(EventKind.VERDICT, seq=1))], "whose 'method' is missing"),
+        ([RUN, (Kind.EVENT, _told(EventKind.OUTCOME, seq=1, status=200))], "'verdict' is missing"),
+        ([RUN, (Kind.EVENT, _told(EventKind.NOTED, text=7))], "'text' is 7"),
+        ([RUN, (Kind.EVENT, _told(EventKind.OUTCOME, seq=1, hash=b"h"))], "exchange 1 is missing"),
+        ([RUN, (Kind.EVENT, _told(EventKind.OUTCOME, seq=1, hash=b"h")), RUN], "1 is missing"),
         ([RUN, (Kind.EXCHANGE, b"\x94\x01\x02\x03\x04")], "exchange"),
         ([RUN, EXCHANGE, EXCHANGE], "exchange 1 after exchange 1"),
         ([RUN, (Kind.EXCHANGE, encode_exchange(make_exchange(fingerprint=b"x")))], "of 1 bytes"),

@@ -1,260 +1,277 @@
-"""The doctor: what was seen makes the finding, and real clients against a small real proxy."""
+"""The doctor: what was seen makes the finding, and real clients outside the sandbox and in it."""
 
 import asyncio
 import json
-import os
 import shutil
-import ssl
-import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
-from playhead.proxy.ca import CertificateAuthority, certificate_store, open_ca
-from playhead.proxy.doctor import Finding, Probe, Status, examine, judge, render, render_json
-from playhead.proxy.probes import probes
+from playhead.proxy import checkup
+from playhead.proxy.doctor import (
+    Answer,
+    Cell,
+    Clocks,
+    Finding,
+    Seen,
+    Status,
+    Tried,
+    find_time,
+    judge,
+    render,
+    render_json,
+)
+from playhead.proxy.engine.loop import new_event_loop
+from playhead.proxy.errors import EngineError
+from playhead.proxy.probes import PRINTED, Probe, probes
+from playhead.proxy.sandbox.box import Box
+from playhead.proxy.trying import Outcome
 
 PROBE = Probe(
-    "a client", True, ("client",), "token", if_bypassed="go through", if_untrusted="trust it"
+    "a client",
+    True,
+    ("client",),
+    "https://c.test/doctor",
+    clock=PRINTED,
+    if_bypassed="go through",
+    if_untrusted="trust it",
 )
+CLOCKS = Clocks(1_700_000_000, 1_700_003_600)
+YES = Cell(Answer.YES)
+ASKED = Seen(reached=True, asked=True)
+DIRECT = Seen(direct=True, direct_asked=True)
+
+
+def tried(exit_code: int | None = 0, seen: Seen = ASKED, output: str = "") -> Tried:
+    return Tried(Outcome(exit_code, output), seen)
+
+
+def found(outside: Tried | None, inside: Tried | None = None, probe: Probe = PROBE) -> Finding:
+    return judge(probe, outside, inside or tried(), CLOCKS)
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "proxy_saw", "origin_saw", "output", "status", "advice"),
+    ("exit_code", "seen", "output", "status", "proxied", "trusted", "advice"),
     [
         # what the proxy read was proxied and trusted
-        (0, True, False, "", Status.OK, ""),
-        (0, True, True, "", Status.OK, ""),
-        (1, True, True, "JSONDecodeError", Status.FAILED, "could not use the answer"),
-        (None, True, True, "", Status.FAILED, "could not use the answer"),
-        # what only the origin saw went past it
-        (0, False, True, "", Status.BYPASSED, "go through"),
-        (1, False, True, "certificate", Status.BYPASSED, "go through"),
-        # the client says why
-        (
-            60,
-            False,
-            False,
-            "curl: (60) SSL certificate problem: self-signed",
-            Status.UNTRUSTED,
-            "trust it",
-        ),
-        (1, False, False, "PKIX path building failed", Status.UNTRUSTED, "trust it"),
-        (1, False, False, "x509: unknown authority", Status.UNTRUSTED, "trust it"),
-        (6, False, False, "curl: (6) Could not resolve host: x", Status.BYPASSED, "go through"),
-        (1, False, False, "ENOTFOUND getaddrinfo ENOTFOUND x", Status.BYPASSED, "go through"),
+        (0, ASKED, "", Status.OK, "yes", "yes", ""),
+        (1, ASKED, "JSONDecodeError", Status.FAILED, "yes", "yes", "could not use the answer"),
+        (None, ASKED, "", Status.FAILED, "yes", "yes", "could not use the answer"),
+        # what came to the origin went past it
+        (0, DIRECT, "", Status.BYPASSED, "no", "yes", "go through"),
+        (1, Seen(direct=True), "certificate", Status.BYPASSED, "no", "no", "go through"),
+        (6, Seen(), "curl: (6) Could not resolve host: x", Status.BYPASSED, "no", "unknown", "go"),
+        (1, Seen(), "getaddrinfo ENOTFOUND x", Status.BYPASSED, "no", "unknown", "go"),
+        # a tunnel without a request
+        (60, Seen(reached=True), "self-signed", Status.UNTRUSTED, "yes", "no", "trust it"),
+        (1, Seen(reached=True), "PKIX path", Status.UNTRUSTED, "yes", "no", "trust it"),
+        (1, Seen(reached=True), "boom", Status.FAILED, "yes", "unknown", ""),
         # nobody knows
-        (7, False, False, "connection refused", Status.FAILED, "ended with 7"),
-        (None, False, False, "", Status.FAILED, "within 10 s"),
-        (0, False, False, "", Status.FAILED, "ended with 0"),
+        (7, Seen(), "connection refused", Status.FAILED, "unknown", "unknown", ""),
+        (None, Seen(), "", Status.FAILED, "unknown", "unknown", ""),
+        (0, Seen(), "certificate", Status.FAILED, "unknown", "unknown", ""),
     ],
 )
 def test_finding_follows_from_what_was_seen(
     exit_code: int | None,
-    proxy_saw: bool,
-    origin_saw: bool,
+    seen: Seen,
     output: str,
     status: Status,
+    proxied: str,
+    trusted: str,
     advice: str,
 ) -> None:
-    """One row a case."""
-    found = judge(PROBE, exit_code, proxy_saw, origin_saw, output)
-    assert found.status is status
-    assert advice in found.advice
-    assert bool(found.advice) is bool(advice)
+    """One row a case; what is not known has its reason."""
+    finding = found(tried(exit_code, seen, output))
+    assert (finding.status, finding.proxied.answer, finding.trusted.answer) == (
+        status,
+        proxied,
+        trusted,
+    )
+    assert advice in finding.advice
+    assert bool(finding.advice) is bool(advice)
+    for cell in (finding.proxied, finding.trusted):
+        assert bool(cell.why) is (cell.answer is not Answer.YES)
+
+
+@pytest.mark.parametrize(
+    ("inside", "captured"),
+    [
+        (tried(1), YES),
+        (
+            tried(1, Seen(reached=True), "x509"),
+            Cell(Answer.NO, "it arrives, and refuses the certificate"),
+        ),
+        (
+            tried(1, Seen(reached=True)),
+            Cell(Answer.NO, "it arrives; it ended with 1 before it asked"),
+        ),
+        (tried(None, Seen()), Cell(Answer.NO, "it did not end within 15 s and came nowhere")),
+    ],
+)
+def test_captured_is_who_arrives_without_a_word_of_a_proxy(inside: Tried, captured: Cell) -> None:
+    """And whose request is read there."""
+    assert found(tried(), inside).captured == captured
+
+
+@pytest.mark.parametrize(
+    ("said", "clock", "answer"),
+    [
+        ("playhead-clock 1700000003", PRINTED, "yes"),
+        ("playhead-clock 1700003603", PRINTED, "no"),
+        ("playhead-clock 1600000000", PRINTED, "unknown"),
+        ("nothing", PRINTED, "unknown"),
+        ("22:13:25.1234 * Connected", (r"(?m)^(\d\d:\d\d:\d\d)\.\d", "%H %M %S"), "yes"),
+        ("23:13:25.1234 * Connected", (r"(?m)^(\d\d:\d\d:\d\d)\.\d", "%H %M %S"), "no"),
+        ("2023-11-14 22:13:25 URL", (r"(\d{4}-\S+ \S+)", "%Y %m %d %H %M %S"), "yes"),
+        ("playhead-clock 1700000003", None, "unknown"),
+    ],
+)
+def test_clock_is_virtual_where_the_time_of_the_tape_is_told(
+    said: str, clock: tuple[str, str] | None, answer: str
+) -> None:
+    """Never by what kind of program it is."""
+    cell = found(tried(), tried(output=said), replace(PROBE, clock=clock)).clock
+    assert cell.answer == answer
+    assert bool(cell.why) is (answer != "yes")
+
+
+def test_time_that_is_none_is_not_taken_for_one() -> None:
+    """Some number with the look of it."""
+    assert find_time("99:99:99.1", r"(\d\d:\d\d:\d\d)", "%H %M %S") is None
 
 
 def test_client_that_fails_by_design_is_judged_by_what_was_seen() -> None:
     """git finds no repository, which is not the question."""
-    assert judge(replace(PROBE, any_exit=True), 128, True, True).status is Status.OK
+    assert found(tried(128), probe=replace(PROBE, any_exit=True)).status is Status.OK
 
 
 def test_absent_client_is_no_failure() -> None:
-    """It is listed, so that nobody wonders whether it was tried."""
-    found = judge(replace(PROBE, installed=False), None, False, False)
-    assert found == Finding("a client", Status.ABSENT)
+    """It is listed, so that nobody wonders whether it was tried; so is a name with nothing behind it."""
+    assert judge(PROBE, None, None, CLOCKS).status is Status.ABSENT
+    shim = tried(127, Seen(), "pyenv: client: command not found")
+    finding = judge(PROBE, shim, shim, CLOCKS)
+    assert (finding.status, finding.detail) == (Status.ABSENT, "pyenv: client: command not found")
+
+
+def test_without_a_sandbox_nothing_is_said_of_it() -> None:
+    """The reason is, and the clock was seen all the same."""
+    inside = tried(output="playhead-clock 1700000000")
+    finding = judge(PROBE, tried(), inside, CLOCKS, no_sandbox="user namespaces are off")
+    assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are off")
+    assert finding.clock == YES
 
 
 def test_what_a_client_says_is_cut_and_made_safe() -> None:
     """Terminal sequences come from outside; the telling line stands before frames and versions."""
     output = "Picked up JAVA_TOOL_OPTIONS: -Dx\n\x1b[31mboom " + "x" * 999 + "\n    at f (a.js:1)\n"
-    detail = judge(PROBE, 1, False, False, output).detail
+    detail = found(tried(1, Seen(), output)).detail
     assert detail.startswith("?[31mboom x")
     assert len(detail) == 200
 
 
 def test_findings_are_written_for_people_and_programs() -> None:
-    """The same in both, advice below its client."""
+    """A table, advice below it, each reason once; the same in JSON."""
+    past = Cell(Answer.NO, "it went past")
     findings = [
-        Finding("curl", Status.OK),
-        Finding("node", Status.BYPASSED, "do this", "said that"),
+        Finding("curl", Status.OK, YES, YES, YES, past),
+        Finding("node", Status.BYPASSED, past, YES, YES, YES, "do this", "said that"),
+        Finding("wget", Status.OK, YES, YES, YES, past),
+        Finding("go", Status.ABSENT, *(Cell(Answer.UNKNOWN),) * 4),
     ]
-    assert render(findings) == "curl  ok\nnode  bypassed\n      do this\n      said that"
-    assert json.loads(render_json(findings))[1] == {
-        "client": "node",
-        "status": "bypassed",
-        "advice": "do this",
-        "detail": "said that",
-    }
+    assert render(findings) == (
+        "      proxied   trusted   captured  clock\n"
+        "curl  yes       yes       yes       no\n"
+        "node  no        yes       yes       yes\n"
+        "wget  yes       yes       yes       no\n"
+        "\n"
+        "node: bypassed\n"
+        "  do this\n"
+        "  said that\n"
+        "\n"
+        "proxied no: it went past (node)\n"
+        "clock no: it went past (curl, wget)\n"
+        "not installed: go"
+    )
+    row = json.loads(render_json(findings))[1]
+    assert row["proxied"] == {"answer": "no", "why": "it went past"}
+    assert (row["client"], row["status"], row["advice"]) == ("node", "bypassed", "do this")
     assert render([]) == ""
 
 
-def test_every_probe_asks_for_its_own_token() -> None:
-    """In the command or in the file that it runs; and what is not on PATH is not installed."""
-    made = probes("https://localhost:1/x/", path="/nowhere")
-    assert len({probe.token for probe in made}) == len({probe.name for probe in made}) == len(made)
-    for probe in made:
-        texts = " ".join((*probe.command, *probe.files.values()))
-        assert f"https://localhost:1/x/{probe.token}" in texts
-        assert "{url}" not in texts
-        assert "{plain}" not in texts
+def test_every_probe_asks_for_its_own_address() -> None:
+    """In the command, its variables or the file that it runs; and what is not on PATH is not installed."""
+    made = probes("https://near:{}".format, "https://far:{}".format, path="/nowhere")
+    assert len({probe.url for probe in made}) == len({probe.name for probe in made}) == len(made)
+    for number, probe in enumerate(made):
+        texts = " ".join((*probe.command, *probe.files.values(), *probe.variables.values()))
+        assert f"near:{number}" in texts or f"far:{number}" in texts
+        assert not any(f"{{{name}}}" in texts for name in ("url", "plain", "place"))
     assert {probe.name for probe in made if probe.installed} >= {"python urllib", "aiohttp"}
     assert not any(probe.installed for probe in made if probe.name in ("curl", "git", "java"))
 
 
-@dataclass
-class Net:
-    """A TLS origin, and a proxy that reads what it passes on, which is nothing: it answers itself."""
+# ---- real clients ------------------------------------------------------------------------------------
 
-    ca: CertificateAuthority
-    ports: list[int] = field(default_factory=list)
-    proxy_paths: list[str] = field(default_factory=list)
-    origin_paths: list[str] = field(default_factory=list)
-
-    def proxy_saw(self, token: str) -> bool:
-        return any(token in path for path in self.proxy_paths)
-
-    def origin_saw(self, token: str) -> bool:
-        return any(token in path for path in self.origin_paths)
-
-    async def proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-            await writer.drain()
-            await writer.start_tls(self.context())
-            await answer(reader, writer, self.proxy_paths)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    async def origin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await answer(reader, writer, self.origin_paths)
-        except (OSError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    def context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.ca.key_file.with_name("leaf.pem"))
-        return context
+REAL = ("curl", "wget", "git", "python urllib", "python http.client", "perl LWP", "node fetch")
 
 
-async def answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, paths: list[str]
-) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    paths.append(head.split()[1].decode())
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-    await writer.drain()
+def examined(folder: Path) -> dict[str, Finding]:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        findings = runner.run(checkup.examine(folder, time.time_ns() / 1e9, REAL))
+    return {finding.client: finding for finding in findings}
 
 
-@pytest.fixture
-async def net(tmp_path: Path) -> AsyncIterator[Net]:
-    ca = open_ca(tmp_path, tmp_path / "ca", environ={})
-    net = Net(ca)
-    leaf = certificate_store(ca).get_cert("localhost", [x509.DNSName("localhost")])
-    key = leaf.privatekey.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    ca.key_file.with_name("leaf.pem").write_bytes(key + leaf.cert.to_pem())
-    proxy = await asyncio.start_server(net.proxy, "127.0.0.1", 0)
-    origin = await asyncio.start_server(net.origin, "127.0.0.1", 0, ssl=net.context())
-    async with proxy, origin:
-        net.ports = [server.sockets[0].getsockname()[1] for server in (proxy, origin)]
-        yield net
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finding]:
+    return examined(tmp_path_factory.mktemp("doctor"))
 
 
-def only(net: Net, *names: str) -> list[Probe]:
-    wanted = [p for p in probes(f"https://localhost:{net.ports[1]}") if p.name in names]
-    if not all(probe.installed for probe in wanted):
+def need(*programs: str) -> None:
+    if not all(map(shutil.which, programs)):
         pytest.skip("not installed here")
-    return wanted
 
 
-async def found(net: Net, clients: list[Probe], **base: str) -> list[tuple[str, Status]]:
-    findings = await examine(
-        f"http://run:token@127.0.0.1:{net.ports[0]}",
-        net.ca.bundle_file.parent,
-        f"https://localhost:{net.ports[1]}",
-        net.proxy_saw,
-        net.origin_saw,
-        clients=clients,
-        base={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(net.ca.key_file.parent), **base},
-    )
-    return [(finding.client, finding.status) for finding in findings]
+@pytest.mark.parametrize("name", ["curl", "wget", "git", "python urllib", "perl LWP"])
+def test_client_that_follows_its_variables_is_well(real: dict[str, Finding], name: str) -> None:
+    """Its request is read, outside and in the sandbox."""
+    need(name.split()[0])
+    finding = real[name]
+    assert (finding.status, finding.proxied, finding.trusted) == (Status.OK, YES, YES)
+    assert finding.captured == YES
 
 
-@pytest.mark.parametrize(
-    "name", ["curl", "wget", "git", "python urllib", "requests", "httpx", "aiohttp trust_env"]
-)
-async def test_client_that_follows_its_variables_is_well(net: Net, name: str) -> None:
-    """Real clients, whose requests the proxy reads."""
-    assert await found(net, only(net, name)) == [(name, Status.OK)]
+def test_client_that_goes_past_the_proxy_is_told_so(real: dict[str, Finding]) -> None:
+    """It reaches the origin itself, with our certificate, and in the sandbox the proxy."""
+    finding = real["python http.client"]
+    assert finding.status is Status.BYPASSED
+    assert "With --determinism" in finding.advice  # it was tried
+    assert finding.proxied == Cell(Answer.NO, "it went to the origin itself")
+    assert finding.trusted == finding.captured == YES
 
 
-async def test_client_that_goes_past_the_proxy_is_told_so(net: Net) -> None:
-    """aiohttp's default session reaches the origin itself."""
-    assert await found(net, only(net, "aiohttp")) == [("aiohttp", Status.BYPASSED)]
+def test_clock_of_an_interpreter_with_a_preload_is_that_of_the_tape(
+    real: dict[str, Finding],
+) -> None:
+    """It is an hour behind; that of others is what they tell."""
+    assert real["python urllib"].clock == YES
+    if shutil.which("node"):
+        assert real["node fetch"].clock == YES
+        assert real["node fetch"].captured == YES
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="not installed here")
-async def test_node_is_either_well_or_past_the_proxy(net: Net) -> None:
-    """It depends on its version, and both of its clients agree."""
-    findings = await found(net, only(net, "node https", "node fetch"))
-    assert {status for _, status in findings} <= {Status.OK, Status.BYPASSED}
-    assert len({status for _, status in findings}) == 1
+def test_machine_without_a_sandbox_is_examined_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but one column."""
 
+    async def refuse(_: object) -> None:
+        raise EngineError("user namespaces are refused here")
 
-async def test_client_that_does_not_trust_the_ca_is_told_so(net: Net) -> None:
-    """It drops our roots for others and gets no further than the handshake."""
-    code = (
-        "import ssl, urllib.request as u\n"
-        f"u.urlopen('https://localhost:{net.ports[1]}/token',"
-        " context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))"
-    )
-    probe = replace(PROBE, command=(sys.executable, "-c", code))
-    assert await found(net, [probe]) == [("a client", Status.UNTRUSTED)]
-
-
-async def test_client_that_hangs_is_ended_with_its_children(net: Net, tmp_path: Path) -> None:
-    """The limit is the probe's own; a pipe that ends shows that nobody is left to write to it."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    hang = ("/bin/sh", "-c", 'exec 3> "$0"; echo here >&3; sleep 99 & wait', str(pipe))
-    assert await found(net, [replace(PROBE, command=hang, timeout_s=0.5)]) == [
-        ("a client", Status.FAILED)
-    ]
-    os.set_blocking(reader, True)
-    said = b"".join(iter(lambda: os.read(reader, 100), b""))
-    os.close(reader)
-    assert said == b"here\n"
-
-
-async def test_client_that_cannot_be_started_is_a_finding(net: Net) -> None:
-    """A broken installation stops nothing else."""
-    broken = replace(PROBE, command=("/nowhere/client",))
-    assert await found(net, [broken, replace(PROBE, installed=False)]) == [
-        ("a client", Status.FAILED),
-        ("a client", Status.ABSENT),
-    ]
+    monkeypatch.setattr(Box, "open", refuse)
+    monkeypatch.setattr("playhead.tests.proxy.test_doctor.REAL", ("python urllib",))
+    finding = examined(tmp_path)["python urllib"]
+    assert (finding.status, finding.clock) == (Status.OK, YES)
+    assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are refused here")

@@ -15,9 +15,10 @@ from playhead import PlayheadError
 from playhead.config import Config
 from playhead.proxy.cli import cli
 from playhead.proxy.stores import open_store
-from playhead.store import RunInfo, Store, UnknownRun
+from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
 from playhead.store.layout import FILES_ROW
 from playhead.store.lock import hold_shared
+from playhead.store.removal import BY_RUN
 from playhead.tape.events import Event, EventKind
 from playhead.tape.model import Chunk, RequestClass
 from playhead.tests.support.elsewhere import opened_elsewhere
@@ -104,6 +105,26 @@ def test_old_runs_go_and_young_ones_stay(tmp_path: Path) -> None:
     with Store.open(path, readonly=True) as store:
         found = verify_run(store, store.get_run("young"))
         assert (found.exchanges, found.problems) == (2, ())
+
+
+def test_what_comes_after_a_run_was_deleted_is_refused(tmp_path: Path) -> None:
+    """As the late answer to an effect: no row stands for a run that nobody lists."""
+    path = tmp_path / "s"
+    with Store.open(path) as store:
+        info = asyncio.run(_record(store, "gone", 1))
+        store.delete_runs([info])
+
+        async def late() -> None:
+            await store.save(info.number, lambda: make_record(make_exchange(9)))
+
+        with pytest.raises(StoreUnwritable, match="deleted or archived meanwhile"):
+            asyncio.run(late())
+        with pytest.raises(StoreUnwritable, match="deleted or archived meanwhile"):
+            store.append_blocking(info, Event(EventKind.ANNOTATED, 1, {"text": "late", "seq": 0}))
+        database = store._database
+        with database.reading() as transaction:
+            left = {table: transaction.stat(database.tables[table])["entries"] for table in BY_RUN}
+    assert set(left.values()) == {0}
 
 
 def test_labels_and_pins_keep_a_run(tmp_path: Path) -> None:

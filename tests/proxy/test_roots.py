@@ -40,6 +40,12 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"SSL_CERT_FILE": "one", "REQUESTS_CA_BUNDLE": "two"}, ["one", "two"]),
         ({"SSL_CERT_FILE": "one", "REQUESTS_CA_BUNDLE": "one"}, ["one"]),
         ({"REQUESTS_CA_BUNDLE": "folder"}, ["one", "two"]),
+        # what single clients trust is added
+        ({"NODE_EXTRA_CA_CERTS": "one"}, ["system", "one"]),
+        ({"SSL_CERT_FILE": "two", "AWS_CA_BUNDLE": "one"}, ["two", "one"]),
+        ({"SSL_CERT_DIR": "folder"}, ["system", "one", "two"]),
+        ({"GIT_SSL_CAINFO": "nowhere"}, ["system"]),
+        ({"NODE_EXTRA_CA_CERTS": "ca/bundle"}, ["system"]),
         # ours says nothing about before
         ({"SSL_CERT_FILE": "ca/bundle"}, ["system"]),
         ({"SSL_CERT_FILE": "ca/bundle", "CURL_CA_BUNDLE": "two"}, ["two"]),

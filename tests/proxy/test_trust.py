@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from playhead.proxy.ca import CertificateAuthority, open_ca
 from playhead.proxy.errors import EngineError
-from playhead.proxy.trust import environment, proxy_url
+from playhead.proxy.trust import environment, proxy_url, publish, removed, variables
+from playhead.proxy.variables import TABLE, Holds, names
 from playhead.store.key import VARIABLE
 
 URL = "http://run:token@127.0.0.1:8080"
@@ -202,3 +203,58 @@ def test_missing_bundle_is_explained(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="cannot read the bundle") as caught:
         environment({}, proxy_url=URL, public_dir=tmp_path)
     assert "--ca-dir" in caught.value.hint
+
+
+def test_java_options_of_ours_are_not_doubled(ca: CertificateAuthority) -> None:
+    """A shell that is told twice has them once."""
+    once = made(ca, {"JAVA_TOOL_OPTIONS": "-Xmx64m"})
+    assert made(ca, once) == once
+
+
+def test_child_can_trust_without_being_led(ca: CertificateAuthority) -> None:
+    """What shows that a client is captured: nothing tells it of a proxy, not even what was there before."""
+    base = {"https_proxy": "http://elsewhere:1", "PIP_PROXY": "x", "NODE_USE_ENV_PROXY": "1"}
+    child = environment(base, proxy_url=None, public_dir=ca.bundle_file.parent)
+    trusting = {row.name for row in TABLE if row.holds in (Holds.BUNDLE, Holds.CERTIFICATE)}
+    assert {name for name in trusting if name in child} >= trusting - {
+        row.name for row in TABLE if row.only_where_set
+    }
+    led = {name for row in TABLE if row.holds in (Holds.PROXY, Holds.YES) for name in names(row)}
+    assert not led & child.keys()
+    assert "proxyHost" not in child["JAVA_TOOL_OPTIONS"]
+    assert "PIP_PROXY" not in child
+
+
+def test_files_have_the_names_that_a_container_knows(
+    ca: CertificateAuthority, tmp_path: Path
+) -> None:
+    """Where the folder is mounted; nothing of the person's settings goes there."""
+    (tmp_path / ".wgetrc").write_text("http_password = mine\n")
+    folder = ca.bundle_file.parent
+    base = {"HOME": str(tmp_path)}
+    found = variables(base, proxy_url=URL, public_dir=folder, seen_at=Path("/certificates"))
+    assert found["SSL_CERT_FILE"] == "/certificates/playhead-ca-bundle.pem"
+    assert found["NODE_EXTRA_CA_CERTS"] == "/certificates/playhead-ca-cert.pem"
+    assert "trustStore=/certificates/playhead-ca-bundle.p12" in found["JAVA_TOOL_OPTIONS"]
+    written = folder / Path(found["WGETRC"]).name
+    assert written.read_text() == "ca_certificate = /certificates/playhead-ca-bundle.pem\n"
+    assert written.stat().st_mode & 0o777 == 0o644
+    assert all(
+        (folder / Path(value).name).exists() for value in found.values() if value[:2] == "/c"
+    )
+
+
+def test_files_for_others_are_there_without_a_child(ca: CertificateAuthority) -> None:
+    """`serve` starts nobody, and its agents are told of the same files."""
+    folder = ca.bundle_file.parent
+    publish(folder)
+    assert (folder / "playhead-wgetrc-ca").read_text() == f"ca_certificate = {ca.bundle_file}\n"
+    assert (folder / "playhead-ca-bundle.p12").exists()
+
+
+def test_what_leads_past_is_named_as_it_is_written() -> None:
+    """npm reads its variables in whatever case."""
+    assert {"npm_config_proxy", "PIP_PROXY", "Npm_Config_Proxy"} <= set(
+        removed({"Npm_Config_Proxy": ""})
+    )
+    assert "PATH" not in removed({"PATH": "/bin"})

@@ -1,6 +1,7 @@
 """Exchanges that stand on others, in a real store: back byte for byte, deleted, damaged, shared between runs."""
 
 import asyncio
+import base64
 import gzip
 import itertools
 import os
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import lmdb
@@ -29,6 +31,8 @@ from playhead.tests.support import old_store
 from playhead.tests.support.exchanges import make_exchange, make_record
 from playhead.tests.support.talks import bodies, step, words
 
+PICTURES = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
+"""Large enough to be kept once, by themselves."""
 GOLDEN = Path(__file__).with_name("format-1.mdb.gz")
 
 
@@ -126,14 +130,18 @@ class ChainMachine(RuleBasedStateMachine):
         who=st.sampled_from("abc"),
         steps=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=12),
         size=st.sampled_from([5, 300, 5000]),
+        pictures=st.lists(st.sampled_from(PICTURES), max_size=3),
     )
-    def speak(self, run: int, who: str, steps: list[tuple[int, bool]], size: int) -> None:
+    def speak(
+        self, run: int, who: str, steps: list[tuple[int, bool]], size: int, pictures: list[bytes]
+    ) -> None:
         """Save steps of a conversation in any order; some of them are going to be written again, or were."""
         if run not in self.held:
             return
         said = list(bodies(who, 12, said=size))
         for seq, final in steps:
-            exchange = step(seq, said[seq - 1])
+            shown = b"".join(b'"%b",' % picture for picture in pictures[: seq % 4])
+            exchange = step(seq, said[seq - 1].replace(b"[", b"[" + shown, 1))
             save = self.store.save_unwaited
             save(self.infos[run].number, partial(make_record, exchange, final=final))
             self.held[run][seq] = exchange
@@ -159,6 +167,7 @@ class ChainMachine(RuleBasedStateMachine):
                 assert self.store.find_exchange(info, seq) == exchange
         kept = {key[:8] for key in rows(self.store, "exchanges")}
         assert kept == {number_key(run) for run, held in self.held.items() if held}
+        assert {key[:8] for key in rows(self.store, "blocks")} <= kept
         names = {key for key in rows(self.store, "openings") if len(key) == 16}
         users, uses = rows(self.store, "users"), rows(self.store, "uses")
         assert {key[:16] for key in users} == names
@@ -327,6 +336,22 @@ def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> Non
         (run,) = intake.publish([info])
         assert list(store.exchanges(run)) == exchanges
         assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
+
+
+def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_dir: Path) -> None:
+    """An archive that fails in the middle of a recall, and then does not: what had been there is gone."""
+    exchanges = talk("a", 80)
+    with Store.open(store_dir) as store:
+        run = record(store, "a", exchanges)
+        archive(store, run)
+        for end in (70, 80):
+            with store.take_in() as intake:
+                number = intake.begin_again(store.get_run("a"))
+                for exchange in exchanges[:end]:
+                    intake.save(number, replace(make_record(exchange), outcome=None))
+                if end == 80:
+                    intake.publish_again(run, 5)
+        assert list(store.exchanges(store.get_run("a"))) == exchanges
 
 
 # ---- damage ------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ class Book:
         seq = next(self.seqs)
         exchange = step(seq, body)
         value = encode_exchange(exchange)
-        place = self.lanes.place(run, seq, exchange.request, value, self.openings.get, final=final)
+        stored = Stored(seq, value, len(value) - len(body))
+        place = self.lanes.place(run, stored, exchange.request, self.openings.get, final=final)
         if place.opens:
             assert place.on is not None
             assert place.on.value == value
@@ -157,7 +158,8 @@ def test_what_cannot_be_a_base_stands_alone(what: str) -> None:
     request = make_request(URL, words("a", 3000).encode())
     value = b"x" * (17 << 20) if "MB" in what else b"x" + request.body
     seq = 1 if "MB" in what else MAX_SEQ + 1
-    place = lanes.place(1, seq, request, value, lambda _: None, final=True)
+    stored = Stored(seq, value, len(value) - len(request.body))
+    place = lanes.place(1, stored, request, lambda _: None, final=True)
     assert place.on is None
     assert lanes.size == 0
 

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
 from playhead.store.layout import TABLES, pair_key
 from playhead.store.vault import Vault, open_vault
+from playhead.tape.codec import BadRecord
 from playhead.tests.support.vaults import WORD, find_raw, plant, read_all, telling
 
 KEY = StoreKey(bytes(range(32)), "one.key")
 OTHER = StoreKey(bytes(32), "other.key")
+SIZES = (20, 2048, 2049)
+"""Around the longest short value."""
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +100,40 @@ def test_what_is_on_its_way_into_a_body_file_is_sealed_too(store_dir: Path) -> N
         asyncio.run(write(store))
 
 
-def test_the_same_value_is_never_sealed_the_same(store_dir: Path) -> None:
-    """A nonce is used once."""
-    with Store.open(store_dir, key=KEY) as store:
-        for name in ("a", "b"):
-            plant(store, name)
-    with Rows(store_dir, "exchanges") as found:
-        nonces = [value[9:21] for value in found.values()]
-    assert len(set(nonces)) == len(nonces) == 6
+@pytest.mark.parametrize("size", SIZES)
+def test_the_same_value_is_sealed_otherwise_in_every_place(size: int) -> None:
+    """Nobody sees that two rows hold the same."""
+    vault = open_vault(KEY)
+    places = [(table, pair_key(1, seq)) for table in ("exchanges", "events") for seq in (1, 2)]
+    sealed = [vault.seal(*place, bytes(size))[1] for place in places]
+    starts = {value[1:13] if size <= 2048 else value[9:21] for value in sealed}
+    assert len(starts) == len(set(sealed)) == len(places)
+    assert [vault.open(*place, data) for place, data in zip(places, sealed, strict=True)] == (
+        [bytes(size)] * len(places)
+    )
+
+
+def test_values_that_share_a_place_share_nothing_else() -> None:
+    """A row that is written anew: what a nonce that comes again gives away where it must not."""
+    vault = open_vault(KEY)
+    one, two = (vault.seal("exchanges", pair_key(1, 1), bytes([n]) * 500)[1][1:] for n in (1, 2))
+    mixed = bytes(a ^ b for a, b in zip(one, two, strict=True))
+    assert len(set(mixed)) > 100
+
+
+def test_short_values_of_an_earlier_format_are_read(store_dir: Path) -> None:
+    """They had their key's id and a random nonce, as large ones have."""
+    place, nonce = pair_key(1, 1), bytes(range(12))
+    cipher = AESGCM(KEY.derive("values"))
+    data = b"\xe5" + KEY.id + nonce + cipher.encrypt(nonce, b"told", b"exchanges\0" + place)
+    assert open_vault(KEY).open("exchanges", place, data) == b"told"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_short_value_takes_seventeen_bytes_more(size: int) -> None:
+    """A mark and a tag; the nonce follows from its place."""
+    sealed = open_vault(KEY).seal("exchanges", pair_key(1, 1), bytes(size))[1]
+    assert len(sealed) - size == (17 if size <= 2048 else 37)
 
 
 # ---- the wrong key ---------------------------------------------------------------------------------
@@ -176,6 +206,17 @@ def test_a_value_out_of_another_table_is_refused(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 3, 12, 30, -1], ids=["mark", "key", "nonce", "text", "tag"])
+def test_a_flipped_bit_of_a_large_value_is_found(at: int) -> None:
+    """Wherever it is."""
+    vault = open_vault(KEY)
+    place, data = vault.seal("exchanges", pair_key(1, 1), bytes(5000))
+    data = data[:at] + bytes([data[at] ^ 1]) + data[at:][1:]
+    told = {0: "not sealed", 3: "is sealed with key"}.get(at, "its seal is broken")
+    with pytest.raises(BadRecord, match=told):
+        vault.open("exchanges", place, data)
+
+
+@pytest.mark.parametrize("at", [0, 3, 30, -1], ids=["mark", "start", "text", "tag"])
 def test_a_flipped_bit_is_found(copy: Path, at: int) -> None:
     """Wherever it is in a value; the other exchanges are read."""
     with Rows(copy, "exchanges") as found:
@@ -184,7 +225,7 @@ def test_a_flipped_bit_is_found(copy: Path, at: int) -> None:
         found[pair_key(1, 1)] = bytes(value)
     told = refusal(copy)
     assert "run zebra" not in told or "exchange 1" in told
-    assert {0: "not sealed", 3: "sealed with key"}.get(at, "its seal is broken") in told
+    assert {0: "not sealed"}.get(at, "its seal is broken") in told
     with Store.open(copy, readonly=True, key=KEY) as store:
         assert store.find_exchange(store.runs()[0], 2) is not None
 
@@ -205,6 +246,21 @@ def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
         assert store.find_broken_link(run) == 3
         with pytest.raises(LogCorrupt, match="event 3: its seal is broken"):
             store.events(run)
+
+
+def test_an_open_run_whose_log_ends_in_damage_keeps_nobody_out(tmp_path: Path) -> None:
+    """Nothing can be put behind it: it is shown as ended, and the store opens for the others."""
+    folder = tmp_path / "store"
+    with Store.open(folder, key=KEY) as store:
+        plant(store, "bad", seal=False)
+    with Rows(folder, "events") as found:
+        key = max(found)
+        found[key] = found[key][:-1] + bytes((found[key][-1] ^ 1,))
+    for _ in range(2):
+        with Store.open(folder, key=KEY) as store:
+            plant(store, "good")
+    with Store.open(folder, readonly=True, key=KEY) as store:
+        assert [one.status for one in store.runs()] == ["recovered", "sealed", "sealed"]
 
 
 @pytest.mark.parametrize("table", ["runs", "names", "raws", "origins", "messages"])

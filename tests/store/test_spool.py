@@ -87,6 +87,26 @@ def test_what_a_killed_gc_had_set_aside_is_there_again(store_dir: Path) -> None:
     assert not list(store_dir.glob("bodies/gone-*"))
 
 
+def test_what_is_no_body_is_left_alone(store_dir: Path, tmp_path: Path) -> None:
+    """A file of somebody else's, and whatever a link leads to."""
+    elsewhere = tmp_path / "elsewhere"
+    name = "ab" + "0" * 62
+    for file in (elsewhere / name, elsewhere / "notes.txt"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"kept")
+    with Store.open(store_dir) as store:
+        spilled = asyncio.run(_spilled(store, PIECES, listed=False))
+        bodies = store_dir / "bodies"
+        (bodies / "ab").symlink_to(elsewhere)
+        other = BodyFiles(store_dir, Vault()).path(spilled.digest).parent
+        (other / "notes.txt").write_bytes(b"kept")
+        (other / (other.name + "0" * 62)).symlink_to(elsewhere / "notes.txt")
+        freed = store.remove_unneeded_files(time.time() + 10)
+    assert freed == spilled.size
+    assert sorted(file.read_bytes() for file in elsewhere.iterdir()) == [b"kept"] * 2
+    assert (other / "notes.txt").read_bytes() == b"kept"
+
+
 @pytest.mark.parametrize("harm", ["flip", "cut", "gone"])
 async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
     """The last piece is not given, and the error names what is wrong."""

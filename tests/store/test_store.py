@@ -38,7 +38,7 @@ from playhead.store import (
 from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.store.owners import take_file
 from playhead.tape.codec import encode_exchange
-from playhead.tape.events import Event, EventKind, vouched
+from playhead.tape.events import Event, EventKind, content_hash, vouched
 from playhead.tape.model import Exchange, Fingerprint
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import (
@@ -196,7 +196,7 @@ class StoreMachine(RuleBasedStateMachine):
             key = (drawn.request.host, drawn.request.port, drawn.alpn_offers)
             known.origins.setdefault(key, drawn.alpn or b"")
         if final:
-            told = vouched(make_outcome(drawn), encode_exchange(drawn))
+            told = vouched(make_outcome(drawn), content_hash(encode_exchange(drawn)))
             known.events.append((EventKind.OUTCOME, told.data))
 
     @rule(run=runs, blocking=st.booleans())

@@ -8,14 +8,19 @@ standard library alone.
 import asyncio
 import contextlib
 import ctypes
+import errno
+import fcntl
 import json
+import mmap
 import os
+import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
-import tempfile
+import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +29,9 @@ from typing import Any
 MARK = "playhead-bystander"
 _HELLO = b"outside"
 _PATIENCE_S = 2.0
-_SYS_IO_URING_SETUP, _SYS_CLONE3 = 425, 435
+_SYS_IO_URING_SETUP, _SYS_CLONE3, _SYS_PIDFD_GETFD = 425, 435, 438
 _SYS_ADD_KEY = {"x86_64": 248, "aarch64": 217}
+_PTRACE_SEIZE, _PTRACE_INTERRUPT, _PTRACE_DETACH = 0x4206, 0x4207, 17
 _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWNS = 0x10000000, 0x40000000, 0x20000
 
 
@@ -70,15 +76,41 @@ def probe(given: dict[str, str]) -> dict[str, str]:
         "another process: its handle": lambda: os.close(os.pidfd_open(int(given["pid"]))),
         "another process: its variables": _read_environs,
         "another process: its root": lambda: os.listdir(f"/proc/{given['pid']}/root/"),
+        "another process: its descriptors": lambda: _readable(*_listed(f"/proc/{given['pid']}/fd")),
+        "another process: a descriptor of it": lambda: _take_descriptor(int(given["pid"])),
+        "another process: its memory": lambda: _readable(f"/proc/{given['pid']}/mem"),
+        "another process: tracing": lambda: _trace(int(given["pid"])),
+        "the first process: its descriptors": lambda: _readable(*_listed("/proc/1/fd")),
+        "the first process: a descriptor of it": lambda: _take_descriptor(1),
+        "the first process: its memory": lambda: _readable("/proc/1/mem"),
+        "the first process by another /proc": lambda: _readable(*_listed(f"{given['proc']}/1/fd")),
         "descriptors of others": _inherited,
+        "shared memory of System V": lambda: _libc("shmget", int(given["key"]), 1, 0),
+        "messages of System V": lambda: _libc("msgget", int(given["key"]), 0),
+        "shared memory by its name": lambda: _readable(f"/dev/shm/{given['shared']}"),
+        "a message queue by its file": lambda: _readable(f"{given['queues']}/{given['shared']}"),
+        "a message queue": lambda: _libc("mq_open", b"/" + given["shared"].encode(), 0),
+        "32 bits": lambda: _in_child(_call_32_bits),
+        "short pointers": lambda: _in_child(lambda: _syscall(0x40000000 | 39)),
+        "typing into the terminal": lambda: _in_child(_type),
+        "a disk": lambda: _readable(*map(str, Path("/dev").iterdir()), kind=stat.S_ISBLK),
+        "a device with a network": _tunnel,
+        "a file by its number": _open_by_number,
         "io_uring": lambda: _syscall(_SYS_IO_URING_SETUP, 8, bytes(120)),
         "the kernel's keys": lambda: _syscall(
             _SYS_ADD_KEY[os.uname().machine], b"user", b"playhead-probe", b"x", 1, -2
         ),
         "the kernel's settings": lambda: _writable("/proc/sys/kernel/core_pattern"),
+        "the kernel's settings by another /proc": lambda: _writable(
+            f"{given['proc']}/sys/kernel/core_pattern"
+        ),
+        "a hidden folder by another mount": lambda: _unix(given["alias"]),
+        "a masked socket by another mount": lambda: _unix(given["ssh alias"]),
         "control groups": lambda: _writable(
             *map(str, Path("/sys/fs/cgroup").rglob("cgroup.procs"))
         ),
+        "a file of the system": lambda: _writable(given["system"]),
+        "a file of the home folder": lambda: _readable(given["home"]),
         "programs with rights": lambda: _status("NoNewPrivs", "0"),
         "rights to gain": lambda: _status("CapBnd", ""),
     }
@@ -220,13 +252,86 @@ def _writable(*paths: str) -> None:
     raise PermissionError("none may be written to")
 
 
+def _readable(*paths: str, kind: Callable[[int], bool] | None = None) -> None:
+    """Find one that may be read; nothing is."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            if kind is None or kind(os.stat(path).st_mode):
+                os.close(os.open(path, os.O_RDONLY))
+                return
+    raise PermissionError("none may be read")
+
+
+def _listed(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in os.listdir(folder)]
+
+
 def _inherited() -> None:
-    """Find sockets that nobody meant us to have."""
+    """Find what nobody meant us to have."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            if int(name) > 2 and os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+            if int(name) > 2 and not os.readlink(f"/proc/self/fd/{name}").startswith("/proc/"):
                 return
     raise OSError("none")
+
+
+def _take_descriptor(pid: int) -> None:
+    """Have a descriptor that another process holds."""
+    handle = os.pidfd_open(pid)
+    try:
+        for number in range(64):
+            error = _libc_or_error("syscall", _SYS_PIDFD_GETFD, handle, number, 0)
+            if not error:
+                return
+        raise OSError(error, os.strerror(error))
+    finally:
+        os.close(handle)
+
+
+def _trace(pid: int) -> None:
+    _libc("ptrace", _PTRACE_SEIZE, pid, 0, 0)
+    _libc("ptrace", _PTRACE_INTERRUPT, pid, 0, 0)
+    os.waitpid(pid, 0x40000000)
+    _libc("ptrace", _PTRACE_DETACH, pid, 0, 0)
+
+
+def _call_32_bits() -> None:
+    """Make a system call with the numbers of another architecture."""
+    if os.uname().machine != "x86_64":
+        raise OSError(errno.ENOSYS, "not on this machine")
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    if ctypes.CFUNCTYPE(ctypes.c_int)(begin)() != os.getpid():
+        raise OSError(errno.ENOSYS, "no such calls")
+
+
+def _type() -> None:
+    """Type into a terminal that is ours."""
+    ours, theirs = os.openpty()
+    os.setsid()
+    fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+    fcntl.ioctl(theirs, termios.TIOCSTI, b"x")
+    if os.read(ours, 1) != b"x":  # its echo
+        raise OSError(errno.EIO, "nothing was typed")
+
+
+def _tunnel() -> None:
+    """Make a device that packets leave by."""
+    with open("/dev/net/tun", "rb+", buffering=0) as device:
+        fcntl.ioctl(device, 0x400454CA, struct.pack("16sH22x", b"", 1))  # TUNSETIFF, IFF_TUN
+
+
+def _open_by_number() -> None:
+    """Open a folder past all that is mounted on it."""
+    handle = ctypes.create_string_buffer(struct.pack("=Ii", 128, 0) + bytes(128))
+    mount = ctypes.c_int()
+    _libc("name_to_handle_at", -100, b"/", handle, ctypes.byref(mount), 0)
+    folder = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _libc("open_by_handle_at", folder, handle, os.O_RDONLY)
+    finally:
+        os.close(folder)
 
 
 def _status(name: str, value: str) -> None:
@@ -285,12 +390,28 @@ def _populate(folder: Path) -> dict[str, str]:
     }
     for name in ("runtime", "ssh", "docker", "elsewhere"):
         path = folder / name / "socket"
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         _bound(socket.AF_UNIX, socket.SOCK_STREAM, str(path))
         given[name] = str(path)
+    for name, place in (("alias", "runtime"), ("ssh alias", "ssh")):
+        given[name] = str(folder / "again" / place / "socket")
+    for name in ("system", "home"):
+        (folder / name).write_text(name)
+        given[name] = str(folder / name)
+    given |= {"proc": str(folder / "proc"), "queues": str(folder / "queues")}
     given["datagrams"] = str(folder / "elsewhere" / "datagrams")
     _bound(socket.AF_UNIX, socket.SOCK_DGRAM, given["datagrams"])
-    return given
+    return {**given, **_share()}
+
+
+def _share() -> dict[str, str]:
+    """Have memory and messages that others may use."""
+    key, name = 0x70680000 | os.getpid() & 0xFFFF, f"playhead-{os.getpid()}"
+    _libc("shmget", key, 4096, 0o1666)
+    _libc("msgget", key, 0o1666)
+    _libc("mq_open", f"/{name}".encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
+    Path("/dev/shm", name).write_text("shared")
+    return {"key": str(key), "shared": name}
 
 
 def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
@@ -301,16 +422,26 @@ def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
 
 
 async def _boxed(
-    command: list[str], environ: dict[str, str], folder: Path, *, strict: bool
+    command: list[str],
+    environ: dict[str, str],
+    folder: Path,
+    *,
+    strict: bool = False,
+    wrapped: bool = False,
 ) -> dict[str, Any]:
     from playhead.proxy.sandbox.box import Box
+    from playhead.proxy.sandbox.files import make_files
     from playhead.proxy.sandbox.hiding import make_plan
     from playhead.proxy.sandbox.reach import within_reach
 
-    roots, private = folder / "roots.pem", folder / "private"
-    plan = make_plan(environ, command[0], bundle=roots, private=private, needed=[])
-    output = folder / "output"
-    box = Box([*command, str(output)], environ, plan, strict=strict)
+    roots, store = folder / "roots.pem", folder / "store"
+    plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")
+    output = folder / "work" / "output"
+    command = [*command, str(output)]
+    files: list[str] = []
+    if wrapped:
+        files = make_files(environ, command, public=store / "ca", shared=[]).words()
+    box = Box(command, environ, plan, strict=strict, files=files)
     inlets = await box.open()
     await box.start()
     code = await box.wait()
@@ -321,43 +452,62 @@ async def _boxed(
     return {**found, "within reach": within_reach(plan.hidden, plan.masked)}
 
 
+def _furnish(folder: Path, uid: int) -> None:
+    """Mount what a machine may have mounted twice, while we may."""
+    _mount("tmpfs", folder.parent, "tmpfs")
+    for name in ("", "again", "again/runtime", "again/ssh", "runtime", "ssh", "proc", "queues"):
+        (folder / name).mkdir()
+        os.chown(folder / name, uid, uid)
+    _mount(str(folder / "runtime"), folder / "again" / "runtime")
+    _mount(str(folder / "ssh"), folder / "again" / "ssh")
+    # Somebody who is root in a namespace of his own alone may not have these.
+    with contextlib.suppress(OSError):
+        _mount("proc", folder / "proc", "proc")
+    with contextlib.suppress(OSError):
+        _mount("mqueue", folder / "queues", "mqueue")
+
+
+def _mount(source: str, target: Path, kind: str = "") -> None:
+    flags = 0 if kind else 0x1000  # MS_BIND
+    _libc("mount", source.encode(), os.fsencode(target), kind.encode() or None, flags, None)
+
+
 def _main(uid: int) -> None:
     from . import machine
 
-    machine.enter_or_exit(uid)
-    with (
-        tempfile.TemporaryDirectory() as made,
-        subprocess.Popen(
-            ["sleep", "600"], env={"MARK": MARK}, stdout=subprocess.DEVNULL
-        ) as bystander,
-    ):
-        # What a launcher may have been started with itself.
-        leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        leaked.set_inheritable(True)
-        try:
-            folder = Path(made)
-            (folder / "roots.pem").write_text("")
-            given = {**_populate(folder), "pid": str(bystander.pid)}
-            environ = {
-                "PATH": os.environ["PATH"],
-                "HOME": made,
-                "XDG_RUNTIME_DIR": str(Path(given["runtime"]).parent),
-                "SSH_AUTH_SOCK": given["ssh"],
-                "DOCKER_HOST": f"unix://{given['docker']}",
-            }
-            command = [sys.executable, "-I", __file__, json.dumps(given)]
-            print(
-                json.dumps(
-                    {
-                        "bare": _bare(command, environ),
-                        "contained": asyncio.run(_boxed(command, environ, folder, strict=False)),
-                        "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
-                    }
-                )
-            )
-        finally:
-            leaked.close()
-            bystander.kill()
+    folder = Path("/srv/machine")
+    machine.enter_or_exit(uid, prepare=lambda: _furnish(folder, os.geteuid() or uid))
+    bystander = subprocess.Popen(["sleep", "600"], env={"MARK": MARK}, stdout=subprocess.DEVNULL)
+    # What a launcher may have been started with itself.
+    leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    leaked.set_inheritable(True)
+    try:
+        (folder / "roots.pem").write_text("")
+        given = {**_populate(folder), "pid": str(bystander.pid)}
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": str(folder / "runtime"),
+            "SSH_AUTH_SOCK": given["ssh"],
+            "DOCKER_HOST": f"unix://{given['docker']}",
+        }
+        (folder / "work").mkdir()
+        os.chdir(folder / "work")
+        command = [sys.executable, "-I", __file__, json.dumps(given)]
+        found = {
+            "bare": _bare(command, environ),
+            "contained": asyncio.run(_boxed(command, environ, folder)),
+            "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
+        }
+        if shutil.which("bwrap"):
+            wrapped = _boxed(command, environ, folder, strict=True, wrapped=True)
+            found["strict, with files"] = asyncio.run(wrapped)
+        print(json.dumps(found))
+    finally:
+        os.unlink(f"/dev/shm/{given['shared']}")
+        leaked.close()
+        bystander.kill()
+        bystander.wait()
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from playhead.proxy.determinism.journal import write_journals
 from playhead.proxy.determinism.kit import Kit
+from playhead.proxy.determinism.library import NoLibrary, get_library
 
 
 @dataclass
@@ -36,26 +38,34 @@ def run(kit: Kit, python: str, *arguments: str | Path, **environ: str) -> Ran:
         done = subprocess.run(
             command,
             env=kit.variables(given),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
         report = kit.report(command)
-        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks(report)))
+        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks()))
     finally:
         kit.close()
 
 
-def new_kit() -> Kit:
-    """A kit for a recording."""
-    kit = Kit.for_recording("full", {})
+def new_kit(*, libc: bool = False) -> Kit:
+    """A kit for a recording.
+
+    libc: with the library for programs that are neither Python nor Node, where it can be compiled.
+    """
+    wanted = None if libc else NoLibrary("not wanted here")
+    with patch("playhead.proxy.determinism.kit.get_library", side_effect=wanted, wraps=get_library):
+        kit = Kit.for_recording("full", {})
     assert kit is not None
     return kit
 
 
-def again(kit: Kit, rows: list[dict[str, Any]], level: str = "full") -> Kit:
+def again(
+    kit: Kit, rows: list[dict[str, Any]], level: str = "full", *, short_sleeps: bool = False
+) -> Kit:
     """A kit for a replay."""
-    made = Kit(replace(kit.basis, level=level), recorded=True)
+    made = Kit(replace(kit.basis, level=level), recorded=True, short_sleeps=short_sleeps)
     write_journals(rows, made._tape)
     return made

@@ -1,4 +1,4 @@
-"""A machine of one's own for tests of the sandbox: a network with loopback alone, as root or as somebody without rights.
+"""A machine of one's own for tests of the sandbox: a network with loopback alone and no shared memory, as root or as somebody without rights.
 
 What is run in it can harm nothing outside, whoever runs it.
 """
@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .namespaces import _loopback_up, _mount
@@ -18,29 +18,39 @@ NONE = 77
 """Exit code of a script that could not make a machine."""
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _TRAVERSED = stat.S_IXOTH
+_NEW = os.CLONE_NEWNET | os.CLONE_NEWNS | os.CLONE_NEWIPC
 
 
-def enter_or_exit(uid: int, files: Mapping[str, str] | None = None) -> None:
+def enter_or_exit(
+    uid: int,
+    files: Mapping[str, str] | None = None,
+    prepare: Callable[[], None] = lambda: None,
+) -> None:
     """Do as `enter`; where that is not allowed end with `NONE`, so that a test can be skipped by name."""
     try:
-        enter(uid, files)
+        enter(uid, files, prepare)
     except OSError as error:
         print(f"no machine of one's own: {error}", file=sys.stderr)
         sys.exit(NONE)
 
 
-def enter(uid: int, files: Mapping[str, str] | None = None) -> None:
+def enter(
+    uid: int,
+    files: Mapping[str, str] | None = None,
+    prepare: Callable[[], None] = lambda: None,
+) -> None:
     """Leave the network, and be this user. Call it before the process has a second thread.
 
     Root may become anybody; who is not root stays who it is, whatever is asked for.
 
     files: texts that stand in files of this machine from now on.
+    prepare: called before rights to mount are given up.
     Any port may be listened on.
     Raises: OSError, where the kernel or the machine does not allow it.
     """
     if os.geteuid() != 0:
         ours, group = os.geteuid(), os.getegid()
-        os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET | os.CLONE_NEWNS)
+        os.unshare(os.CLONE_NEWUSER | _NEW)
         for name, text in (
             ("setgroups", "deny"),
             ("uid_map", f"{ours} {ours} 1"),
@@ -49,12 +59,14 @@ def enter(uid: int, files: Mapping[str, str] | None = None) -> None:
             Path("/proc/self", name).write_text(text)
         _loopback_up()
         _replace(files)
+        prepare()
         return
-    os.unshare(os.CLONE_NEWNET | os.CLONE_NEWNS)
+    os.unshare(_NEW)
     _mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
     _loopback_up()
     Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").write_text("0")
     _replace(files)
+    prepare()
     if uid:
         for path in {sys.base_prefix, sys.prefix}:
             _let_in(Path(path).resolve())

@@ -186,3 +186,13 @@ def _places(value: Any) -> Any:
         yield value, key
         if isinstance(value[key], dict | list):
             yield from _places(value[key])
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 65535, 65536, 70_000])
+def test_an_exchange_is_plain_msgpack(size: int) -> None:
+    """Whatever the length of its bodies; its hash is over these very bytes."""
+    response = make_response(b"a" * size)
+    exchange = make_exchange(1, body=b"q" * (70_000 - size), response=response)
+    encoded = encode_exchange(exchange)
+    assert msgpack.packb(msgpack.unpackb(encoded)) == encoded
+    assert decode_exchange(encoded) == exchange

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store
-from playhead.store.layout import fingerprint_key, message_key, pair_key
+from playhead.store.layout import fingerprint_key, message_key, number_key, pair_key
+from playhead.tape.canonical import raw_key
 from playhead.tape.model import (
     Chunk,
     Conversation,
@@ -105,7 +106,17 @@ def _flip(table: str, key: bytes) -> Change:
     return change
 
 
+def _put(table: str, key: bytes, value: bytes = b"") -> Change:
+    def change(_s: Store, _r: RunInfo, txn: "lmdb.Transaction", tables: dict[str, Any]) -> None:
+        txn.put(key, value, db=tables[table])
+
+    return change
+
+
 A, LAST = 1, 10
+TWO = make_exchange(2, body=b"two", kind=RequestClass.EFFECT)
+RAW = raw_key(TWO.request, TWO.request_class)
+OTHER = make_exchange(1, body=b"another").fingerprint
 
 
 @pytest.mark.parametrize(
@@ -127,10 +138,14 @@ A, LAST = 1, 10
         (_flip("exchanges", pair_key(A, 3)), 3, "exchange 3"),
         # what belongs to them
         (
-            _drop("fingerprints", fingerprint_key(A, make_exchange(2, body=b"two").fingerprint, 2)),
+            _drop("fingerprints", fingerprint_key(A, TWO.fingerprint, 2)),
             2,
-            "index",
+            "does not lead to it",
         ),
+        (_put("fingerprints", fingerprint_key(A, OTHER, 2)), 2, "what another request would be"),
+        (_put("fingerprints", fingerprint_key(A, OTHER, 9)), 9, "the index leads to it, and it is"),
+        (_put("raws", number_key(A) + RAW, OTHER), 2, "elsewhere from its bytes"),
+        (_drop("files", pair_key(A, 3)), 3, "not among those that `gc` leaves"),
         (_swap("messages", message_key(A, 4, 0), message_key(A, 4, 1)), 4, "messages do not fit"),
         (_drop("messages", message_key(A, 4, 1)), 4, "messages do not fit"),
         # the list of runs
@@ -221,3 +236,25 @@ def test_the_command_says_where_and_ends_with_1(store: Path) -> None:
     assert "a: first bad seq 2, 3 exchanges" in said
     assert ask("b")[0] == 0
     assert '"seq": 2' in ask("a", "--json")[1]
+
+
+def test_an_index_that_was_made_anew_is_made_once_more_and_compared(store: Path) -> None:
+    """Under the rules of now, where it was made under these; else only held against what there is."""
+    config = store.parent / "playhead.yaml"
+    config.write_text(f"store: {store}\nignore: [{{match: 'https://api.test/*', query: [n]}}]\n")
+    told = ["-c", str(config)]
+    runner = CliRunner()
+    assert runner.invoke(cli, ["reindex", "a", *told], standalone_mode=False).exception is None
+    assert runner.invoke(cli, ["verify", *told], standalone_mode=False).return_value == 0
+    with Store.open(store) as opened:
+        run = opened.get_run("a")
+        assert run.index
+        row = fingerprint_key(run.index, OTHER, 2)
+        opened.writer.call(
+            lambda txn: _put("fingerprints", row)(opened, run, txn, opened._database.tables)
+        )
+    made = runner.invoke(cli, ["verify", *told], standalone_mode=False)
+    assert made.return_value == 1
+    assert "a: first bad seq 2" in made.output
+    plain = runner.invoke(cli, ["verify", "--store", str(store)], standalone_mode=False)
+    assert plain.return_value == 0

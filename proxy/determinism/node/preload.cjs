@@ -15,7 +15,8 @@ function start() {
   const parts = [];
   if ((env.PLAYHEAD_CLOCK || 'off') !== 'off') parts.push('clock');
   if (env.PLAYHEAD_SEED) parts.push('entropy');
-  for (const part of [...parts, 'processes', 'proxy']) {
+  if (env.PLAYHEAD_SLEEPS === 'short') parts.push('sleeps');
+  for (const part of [...parts, 'processes', 'proxy', 'agents']) {
     try {
       require(`./${part}.cjs`).start();
     } catch (error) {

@@ -5,7 +5,7 @@ const childProcess = require('child_process');
 const { basename, delimiter } = require('path');
 const notes = require('./notes.cjs');
 
-const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
+const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'SLEEPS', 'LIBRARY', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
 const ours = {};
 for (const name of [...NAMES, 'PYTHONHASHSEED']) {
   if (process.env[name] !== undefined) ours[name] = process.env[name];
@@ -17,7 +17,10 @@ function variables(environ, program) {
   const lane = `${notes.lane()}.${children}`;
   notes.tell('child', lane, basename(program));
   const made = { ...environ, ...ours, PLAYHEAD_LANE: lane };
-  const { PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;
+  const { PLAYHEAD_LIBRARY: library, PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;
+  if (library && !(made.LD_PRELOAD || '').includes(library)) {
+    made.LD_PRELOAD = made.LD_PRELOAD ? `${library}:${made.LD_PRELOAD}` : library;
+  }
   if (node && !(made.NODE_OPTIONS || '').includes(node)) {
     made.NODE_OPTIONS = `${made.NODE_OPTIONS || ''} ${node}`.trim();
   }

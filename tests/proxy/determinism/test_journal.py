@@ -1,24 +1,27 @@
 """The journal on its way through the store."""
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from struct import pack
+from struct import pack, unpack_from
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.proxy.determinism.journal import cut, sort_looks, write_journals
+from playhead.proxy.determinism.journal import Intake, cut, sort_looks, write_journals
 from playhead.tape.codec import BadRecord
 
+A, B = pack("<II1sQ", 1, 1, b"a", 5), pack("<II1sQ", 1, 1, b"b", 7)
+"""Parts of a journal: one lane with one look."""
 LOOKS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2**63)), max_size=20)
 
 
-@given(LOOKS, st.binary(max_size=11))
-def test_looks_are_sorted_by_lane_in_their_order(looks: list[tuple[int, int]], torn: bytes) -> None:
-    """A record that was cut off by the end of its process is left out, as is what was never written."""
-    written = b"".join(pack("<IQ", *look) for look in looks) + bytes(24) + torn
+@given(LOOKS)
+def test_looks_are_sorted_by_lane_in_their_order(looks: list[tuple[int, int]]) -> None:
+    """What was never written is left out."""
+    written = b"".join(pack("<IQ", *look) for look in looks) + bytes(24)
     names = {1: "a|b", 2: "ü"}  # the third was never named
     order = dict.fromkeys(lane for lane, _ in looks if lane in names)
     expected = b""
@@ -31,20 +34,47 @@ def test_looks_are_sorted_by_lane_in_their_order(looks: list[tuple[int, int]], t
 
 def test_what_was_cut_is_laid_out_again(tmp_path: Path) -> None:
     """A file for each process."""
-    write_journals([*cut("0", b"abc"), *cut("0.1-ab+2", b"")], tmp_path)
+    write_journals([*cut("0", A), *cut("0.1-ab+2", B), *cut("0", B), *cut("0", A)], tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
-        "0.journal": b"abc",
-        "0.1-ab+2.journal": b"",
+        "0.journal": pack("<II1sQQ", 1, 2, b"a", 5, 5) + B,
+        "0.1-ab+2.journal": B,
     }
 
 
+def test_an_intake_gives_each_record_once_and_none_half_written(tmp_path: Path) -> None:
+    """While the command runs a record is given a call after it was seen first; in the end all are."""
+    intake = Intake(tmp_path, lambda process: {1: "a"})
+    file = tmp_path / "0.looks"
+
+    def taken(rows: Iterable[dict[str, Any]]) -> list[int]:
+        parts = [zlib.decompress(row["looks"]) for row in rows]
+        return [at for part in parts for at in unpack_from(f"<{(len(part) - 9) // 8}Q", part, 9)]
+
+    file.write_bytes(pack("<IQ", 1, 10) + bytes(12) + pack("<IQ", 1, 30) + bytes(24))
+    assert taken(intake.take()) == []
+    assert taken(intake.take()) == [10]
+    file.write_bytes(pack("<IQIQIQIQ", 1, 10, 0, 0, 1, 30, 1, 40) + b"torn")
+    assert taken(intake.take()) == []
+    assert taken(intake.take_rest()) == [30, 40]
+    assert taken(intake.take_rest()) == []
+
+
 BAD: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "another folder": lambda: list(cut("../x", b"abc")),
+    "another folder": lambda: list(cut("../x", A)),
     "no name": lambda: [{"looks": b"abc"}],
     "text": lambda: [{"process": "0", "looks": "abc"}],
     "not packed": lambda: [{"process": "0", "looks": b"abc"}],
-    "cut off": lambda: [{**row, "looks": row["looks"][:-3]} for row in cut("0", b"abc")],
+    "cut off": lambda: [{**row, "looks": row["looks"][:-3]} for row in cut("0", A)],
+    "a part cut off": lambda: [
+        *cut("0", A),
+        *({**row, "looks": row["looks"][:-3]} for row in cut("0", A)),
+    ],
+    "a lane cut off": lambda: list(cut("0", A[:-1])),
+    "a lane of nothing": lambda: list(cut("0", pack("<II", 0, 0) + A)),
+    "a head cut off": lambda: list(cut("0", A + A[:5])),
+    "more than there is": lambda: list(cut("0", pack("<II", 2**32 - 1, 2**32 - 1) + A)),
     "a bomb": lambda: list(cut("0", bytes(65 << 20))),
+    "a bomb in parts": lambda: [*cut("0", A), *cut("0", bytes(64 << 20))],
 }
 
 

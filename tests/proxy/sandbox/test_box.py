@@ -1,6 +1,7 @@
 """A sandbox from its beginning to its end: codes, signals, what is left over, and where there can be none."""
 
 import asyncio
+import json
 import os
 import selectors
 import signal
@@ -18,7 +19,7 @@ from playhead.proxy.sandbox.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Ser
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
-NOTHING = Plan((), (), (), (), {})
+NOTHING = Plan((), (), (), (), (), {})
 PATIENCE_S = 20
 
 
@@ -83,7 +84,7 @@ def test_every_inlet_is_there() -> None:
         assert [sock.getsockname()[1] for sock in inlets.proxy] == [PROXY_PORT]
         assert {sock.getsockname()[1] for sock in inlets.dns} == {DNS_PORT}
         assert [sock.getsockname() for sock in inlets.service] == [("127.0.0.1", 5432)]
-        assert len(inlets.tap) == 1
+        assert len(inlets.leaving) == len(inlets.refused) == 1
         assert len(ports) == 2 * len(inlets.dns)
         inlets.close()
 
@@ -120,6 +121,47 @@ def test_a_command_that_stops_is_told_and_goes_on() -> None:
         box.close()
 
     asyncio.run(stop())
+
+
+def test_variables_of_the_command_are_for_the_command(tmp_path: Path) -> None:
+    """Whatever is in them, and however much; not for the processes around it."""
+    given = {
+        **os.environ,
+        "LD_PRELOAD": "/no/such/library.so",
+        "LONG": "é" * 50_000,
+        "LINES": "a\nb=",
+    }
+    code = f"import json, os; json.dump(dict(os.environ), open({str(tmp_path / 'said')!r}, 'w'))"
+    with open(tmp_path / "err", "wb") as file:
+        held = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            assert asyncio.run(_run(Box([sys.executable, "-c", code], given, NOTHING))) == 0
+        finally:
+            os.dup2(held, 2)
+            os.close(held)
+    assert json.loads((tmp_path / "said").read_text()) | {"LC_CTYPE": ""} == given | {
+        "LC_CTYPE": ""
+    }
+    assert (tmp_path / "err").read_text().count("/no/such/library.so") == 1
+
+
+def test_the_first_process_cannot_be_ended_from_inside() -> None:
+    """Not by a signal that Python has a handler for either: the code would be none of the command's."""
+    assert (
+        asyncio.run(_run(boxed("sh", "-c", "kill -INT 1; kill -KILL 1; kill -STOP 1; exit 4"))) == 4
+    )
+
+
+def test_a_command_in_a_folder_that_was_removed_is_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is above it may be hidden, and can be seen from there."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert asyncio.run(_run(boxed("sh", "-c", f"pwd > {tmp_path}/said"))) == 0
+    assert (tmp_path / "said").read_text() == "/\n"
 
 
 # ---- what is left over -----------------------------------------------------------------------------
@@ -177,7 +219,7 @@ import asyncio, os, sys
 from playhead.proxy.sandbox.box import Box
 from playhead.proxy.sandbox.hiding import Plan
 async def main():
-    box = Box(sys.argv[1:], os.environ, Plan((), (), (), (), {}))
+    box = Box(sys.argv[1:], os.environ, Plan((), (), (), (), (), {}))
     inlets = await box.open()
     await box.start()
     await box.wait()

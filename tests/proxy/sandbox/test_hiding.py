@@ -1,5 +1,7 @@
 """What is hidden from a command, by its variables and by where it works."""
 
+import contextlib
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
+from playhead.proxy.sandbox import reach
 from playhead.proxy.sandbox.hiding import Plan, make_plan
 from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
 from playhead.proxy.sandbox.reach import within_reach
@@ -27,8 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def plan(folder: Path, **environ: str) -> Plan:
     """The plan for a command with these variables, of which HOME is elsewhere."""
     given = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), **environ}
-    roots, private = folder / "roots.pem", folder / "private"
-    return make_plan(given, "sh", bundle=roots, private=private, needed=[])
+    roots, store = folder / "roots.pem", folder / "store"
+    return make_plan(given, "sh", bundle=roots, store=store, public=store / "ca")
 
 
 def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
@@ -60,9 +63,9 @@ def test_sockets_that_variables_name_are_nothing(folder: Path, variable: str, va
     """One by one, wherever they are."""
     path = str(folder / "agent" / "socket")
     made = plan(folder, **{variable: value.format(path)})
-    assert made.masked == (path,)
+    assert path in made.masked
     assert path not in within_reach(made.hidden, made.masked)
-    assert plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked == ()
+    assert path not in plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked
 
 
 @pytest.mark.parametrize("needed", ["work", "home", "tmp", "bin"])
@@ -77,10 +80,30 @@ def test_a_folder_that_is_needed_stays(folder: Path, needed: str) -> None:
         assert str(place / "socket") in made.masked
 
 
-def test_the_private_folder_of_the_store_is_hidden(folder: Path) -> None:
-    """With it the key of the CA."""
-    (folder / "private").mkdir()
-    assert str(folder / "private") in plan(folder).hidden
+def test_the_store_is_hidden_but_for_the_certificate(folder: Path) -> None:
+    """A tape that a command can write to proves nothing; the key of the CA is nobody's."""
+    for name in ("ca", "private", "log.lmdb", "bodies", "else"):
+        (folder / "store" / name).mkdir(parents=True)
+    made = plan(folder)
+    assert str(folder / "store") in made.hidden
+    assert made.shown == (str(folder / "store" / "ca"),)
+    # Whoever works in a store, or keeps other things there, sees those.
+    made = plan(folder, HOME=str(folder / "store" / "else"))
+    hidden = {f"{folder}/store/{name}" for name in ("private", "log.lmdb", "bodies")}
+    assert hidden <= set(made.hidden)
+    assert str(folder / "store") not in made.hidden
+
+
+def test_sockets_of_a_home_are_nothing(folder: Path) -> None:
+    """SSH's open connections, Docker's desktop: whoever has them reaches other machines."""
+    places = (".ssh/agent", ".docker/run", ".colima/default", ".gnupg")
+    with contextlib.ExitStack() as stack:
+        for place in places:
+            (folder / "home" / place).mkdir(parents=True)
+            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+            sock.bind(str(folder / "home" / place / "socket"))
+        made = plan(folder)
+    assert {str(folder / "home" / place / "socket") for place in places} <= set(made.masked)
 
 
 def test_the_resolver_is_ours(folder: Path) -> None:
@@ -88,6 +111,35 @@ def test_the_resolver_is_ours(folder: Path) -> None:
     files = plan(folder).files
     assert "nameserver 127.0.0.53" in files[str(Path("/etc/resolv.conf").resolve())]
     assert "127.0.0.1 localhost" in files["/etc/hosts"]
+
+
+def test_sockets_are_found_where_the_kernel_cannot_be_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its older table, by their first name."""
+
+    def refuse() -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(reach, "list_listening", refuse)
+    assert within_reach((), ()).count(str(folder / "agent" / "socket")) == 1
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_socket_within_reach_is_told_wherever_it_is_now(folder: Path, moved: bool) -> None:
+    """Bound by a name in a folder, and moved since, as OpenSSH does with those of open connections."""
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind("bound")
+        agent.listen()
+        expected = folder / "work" / "bound"
+        if moved:
+            expected = folder / "work" / "now"
+            os.link("bound", expected)
+            os.unlink("bound")
+        found = set(within_reach((), ()))
+        assert str(expected) in found
+        assert (str(folder / "work" / "bound") in found) is not moved
+    assert str(expected) not in within_reach((), ())
 
 
 # ---- why there can be none -------------------------------------------------------------------------

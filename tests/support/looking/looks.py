@@ -4,6 +4,7 @@ Runs under any Python from 3.8 on. `ORIGIN` in the environment: each part is ask
 """
 
 import asyncio
+import concurrent.futures
 import datetime
 import json
 import os
@@ -57,6 +58,7 @@ def in_threads():
             found.setdefault(number, []).append(look())
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    threads += [threading.Thread(target=work, args=(number,), name="same") for number in (3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -64,17 +66,28 @@ def in_threads():
     say("threads", sorted(found.items()))
 
 
-def in_tasks():
-    # How long they wait is neither recorded nor repeated, and must not matter.
-    waits = [(time.perf_counter_ns() * prime) % 7 / 1000 for prime in (3, 5, 11, 13)]
+def in_jobs():
+    def work(wait_s):
+        time.sleep(wait_s)
+        return look()
 
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        say("jobs", list(pool.map(work, waits())))
+
+
+def waits():
+    # How long is neither recorded nor repeated, and must not matter.
+    return [(time.perf_counter_ns() * prime) % 7 / 1000 for prime in (3, 5, 11, 13)]
+
+
+def in_tasks():
     async def work(wait_s):
         first = look()
         await asyncio.sleep(wait_s)
         return first, look()
 
     async def fan_out():
-        return await asyncio.gather(*map(work, waits))
+        return await asyncio.gather(*map(work, waits()))
 
     say("tasks", asyncio.run(fan_out()))
 
@@ -95,6 +108,7 @@ def in_children():
 if __name__ == "__main__":
     alone()
     in_threads()
+    in_jobs()
     in_tasks()
     in_children()
     print(json.dumps(said))

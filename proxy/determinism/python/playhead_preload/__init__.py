@@ -8,6 +8,7 @@ PLAYHEAD_SEED    hexadecimal; randomness is as ever without it
 PLAYHEAD_NOTES   folder for journal and reports
 PLAYHEAD_TAPE    folder of the journals to read
 PLAYHEAD_START   nanoseconds since 1970; what is told before any journal is read
+PLAYHEAD_SLEEPS  `short`, or nothing
 PLAYHEAD_LANE    this process's place among the program's processes
 """
 
@@ -21,19 +22,24 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import hooks, lanes, notes, processes, proxy
+    from . import clock, hooks, jobs, lanes, notes, processes, proxy, roots, tunnel
 
+    clock.find_real()
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
     parts = []
     if os.environ.get("PLAYHEAD_CLOCK", "off") != "off":
-        from . import clock
+        from . import deadlines
 
-        parts.append(clock)
+        parts += [deadlines, clock]
     if os.environ.get("PLAYHEAD_SEED"):
         from . import entropy
 
         parts.append(entropy)
-    for part in [lanes, *parts, processes, proxy]:
+    if os.environ.get("PLAYHEAD_SLEEPS") == "short":
+        from . import sleeps
+
+        parts.append(sleeps)
+    for part in [lanes, jobs, *parts, processes, proxy, tunnel, roots]:
         try:
             part.start()
         except Exception as error:

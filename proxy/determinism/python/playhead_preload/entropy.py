@@ -59,6 +59,9 @@ def _before_random():
     real = _random.Random
 
     class Random(real):
+        def __init__(self, *args):
+            self.seed(*args)
+
         def seed(self, a=None):
             real.seed(self, _new_seed() if a is None else a)
 

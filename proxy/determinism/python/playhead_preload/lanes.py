@@ -7,9 +7,11 @@ they are made; so a look by a library or by another task changes nothing for the
 import sys
 from _thread import get_ident
 
+from . import jobs
+
 _OURS = frozenset(
     "playhead_preload." + name
-    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced")
+    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced", "jobs")
 )
 _CARRIERS = _OURS | {
     "os",
@@ -48,11 +50,14 @@ def _forget():
 def here():
     """Give thread and task."""
     threading = _modules.get("threading")
-    if threading is None:
+    job = jobs.find()
+    if job is not None:
+        thread = job
+    elif threading is None:
         thread = "MainThread"
     else:
         found = getattr(threading, "_active", {}).get(get_ident())
-        thread = "MainThread" if found is None else found.name
+        thread = "MainThread" if found is None else getattr(found, "_playhead_name", found.name)
     asyncio = _modules.get("_asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         events = _modules.get("asyncio.tasks")
@@ -97,6 +102,13 @@ def asking():
         frame = frame.f_back
         name = frame.f_globals.get("__name__")
     return (*here(), via, name)
+
+
+def digest(text):
+    """Give a short word that stands for a text."""
+    from _blake2 import blake2b
+
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def text(lane):

@@ -15,12 +15,15 @@ _NAMES = (
     "PLAYHEAD_NOTES",
     "PLAYHEAD_TAPE",
     "PLAYHEAD_START",
+    "PLAYHEAD_SLEEPS",
+    "PLAYHEAD_LIBRARY",
     "PLAYHEAD_NODE",
     "PLAYHEAD_PYTHON",
     "PYTHONHASHSEED",
 )
 _VALUES = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
+_LIBRARY = os.environ.get("PLAYHEAD_LIBRARY", "")
 _NODE = os.environ.get("PLAYHEAD_NODE", "")
 
 
@@ -52,16 +55,10 @@ def _child(program):
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
     lane = "%s.%d" % (notes.lane(), number)
     if thread != "MainThread" or task:
-        lane += "-" + _digest(thread + "|" + task)
+        lane += "-" + lanes.digest(thread + "|" + task)
     program = os.path.basename(os.fsdecode(program))
     notes.tell("child", lane, program)
     return lane
-
-
-def _digest(text):
-    from _blake2 import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _before_fork():
@@ -93,6 +90,9 @@ def _variables(environ, program):
     paths = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
     if _PYTHON and _PYTHON not in paths:
         made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *paths])
+    if _LIBRARY and _LIBRARY not in made.get("LD_PRELOAD", ""):
+        rest = made.get("LD_PRELOAD", "")
+        made["LD_PRELOAD"] = _LIBRARY + ":" + rest if rest else _LIBRARY
     if _NODE and _NODE not in made.get("NODE_OPTIONS", ""):
         made["NODE_OPTIONS"] = (made.get("NODE_OPTIONS", "") + " " + _NODE).strip()
     return made

@@ -1,0 +1,29 @@
+"""Clients that bring roots of their own and ask no variable: they take those that the variables name."""
+
+import os
+
+from . import hooks
+
+
+def start():
+    """Change them as they are imported."""
+    if os.environ.get("HTTPS_PROXY") and os.path.isfile(os.environ.get("SSL_CERT_FILE", "")):
+        hooks.on_import("certifi.core", _change_certifi)
+        hooks.on_import("stripe", _change_stripe)
+
+
+def _change_certifi(module):
+    """Who makes a context of its own mostly does it with these."""
+
+    def where():
+        return os.environ["SSL_CERT_FILE"]
+
+    def contents():
+        with open(where(), encoding="ascii") as file:
+            return file.read()
+
+    module.where, module.contents = where, contents
+
+
+def _change_stripe(module):
+    module.ca_bundle_path = os.environ["SSL_CERT_FILE"]

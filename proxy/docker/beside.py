@@ -1,0 +1,202 @@
+"""An agent in a container that somebody else starts, beside the one that the proxy is in: compose.yaml.
+
+Two folders are shared. In `link` the container that holds the agent's network finds the proxy; the agent does not see
+it. In `agent` the agent finds what it needs, and leaves its exit code:
+
+    environment   for a shell to read: exports of all variables
+    ca/           certificates
+    preloads/     for its interpreters
+    code          what its shell writes in the end
+"""
+
+import asyncio
+import shlex
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...config import Config, Mode
+from ..determinism import Kit
+from ..errors import EngineError
+from ..sandbox.box import Inlets
+from ..sandbox.listeners import Service
+from .image import PRELOADS, agent_variables, share_certificates
+from .link import Link
+
+READY = Path("/tmp/playhead-ready")
+"""Is there once the agent may start; in a folder of the proxy's container alone."""
+_INLETS_S = 60.0
+_LOOK_S = 0.05
+_FIRST = {"PYTHONPATH": ":"}
+"""Ours come before what the image has."""
+_LAST = {"NODE_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
+
+
+class Beside:
+    """Waits for an agent in another container. See `launcher.Elsewhere`."""
+
+    def __init__(self, link: Path, agent: Path) -> None:
+        """Prepare for one agent."""
+        self._link = link
+        self._agent = agent
+
+    def place(
+        self, config: Config, command: Sequence[str], kit: Kit | None, url: str
+    ) -> "_NextDoor":
+        """Give the place for one agent.
+
+        Raises: EngineError, where something has to go out and nothing can.
+        """
+        _require_way_out(config)
+        return _NextDoor(self._link, self._agent, config.public_ca_dir, kit, url)
+
+
+def _require_way_out(config: Config) -> None:
+    if any(name != "lo" for _, name in socket.if_nameindex()):
+        return
+    if config.mode is Mode.RECORD:
+        raise EngineError(
+            "a recording has to reach what it records, and this container is on network `none`",
+            "use the profile `record` of compose.yaml",
+        )
+    if config.live or config.playback.inference or config.playback.reads:
+        raise EngineError(
+            "there are live rules, but this container is on network `none`",
+            "use the profile `live` of compose.yaml, where Playhead alone has a way out, or remove the rules",
+        )
+
+
+class _NextDoor:
+    """See `contained.Place`."""
+
+    def __init__(self, link: Path, agent: Path, public: Path, kit: Kit | None, url: str) -> None:
+        self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
+        self._given = (link, agent, public, kit, url)
+
+    def make_box(self, services: Sequence[Service]) -> "BesideBox":
+        return BesideBox(*self._given, services)
+
+    def reached(self) -> tuple[str, ...]:
+        return ()
+
+
+class BesideBox:
+    """The network of an agent that runs in a container of somebody else's."""
+
+    def __init__(
+        self,
+        link: Path,
+        agent: Path,
+        public: Path,
+        kit: Kit | None,
+        url: str,
+        services: Sequence[Service],
+    ) -> None:
+        """Prepare; the parameters are those of `box.DockerBox`."""
+        self.stopped_by = 0
+        self.sole_process = ""
+        self.counters: dict[str, int] = {}
+        self._link = Link(link, services)
+        self._agent = agent
+        self._public = public
+        self._kit = kit
+        self._url = url
+        self._ended_by = 0
+        self._told = threading.Event()
+
+    async def open(self) -> Inlets:
+        """Wait for the network. Raises: EngineError."""
+        self._link.listen()
+        try:
+            return await asyncio.wait_for(self._link.open(), _INLETS_S)
+        except TimeoutError as error:
+            raise EngineError(
+                f"no container with the agent's network came within {_INLETS_S:.0f} s",
+                "start one that runs `playhead inlets` with the same folder, as compose.yaml does",
+            ) from error
+
+    async def start(self) -> None:
+        """Lay out what the agent needs, and let it start. Raises: EngineError."""
+        try:
+            await asyncio.to_thread(self._lay_out)
+        except OSError as error:
+            raise EngineError(
+                f"cannot write into {str(self._agent)!r}: {error.strerror}",
+                "mount a folder there that this user can write to",
+            ) from error
+
+    def _lay_out(self) -> None:
+        # What another agent was given before.
+        for path in self._agent.iterdir():
+            if self._kit is not None and path == self._kit.folder:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        certificates = share_certificates(self._public, self._agent / "ca")
+        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
+        if self._kit is not None:
+            self._kit.open_to_others()
+        preloads = self._agent / "preloads"
+        shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
+        text = "".join(_export(name, value) for name, value in variables.items())
+        (self._agent / "environment").write_text(text.replace(str(PRELOADS), str(preloads)))
+        (self._agent / "code").touch()
+        (self._agent / "code").chmod(0o666)
+        READY.touch()
+
+    async def wait(self) -> int:
+        """Wait until the agent has left its exit code, or we are told to end; give it as a shell would.
+
+        Raises: EngineError.
+        """
+        code = await asyncio.to_thread(self._wait_for_code)
+        self.counters = await self._link.count()
+        return int(code) if code.isdecimal() else 128 + (self._ended_by or signal.SIGKILL)
+
+    def _wait_for_code(self) -> str:
+        """Give what the agent's shell has written; nothing where we are to end and it has not."""
+        while not (code := self._read_code()):
+            if self._told.wait(_LOOK_S):
+                # Whoever tells us to end has ended the agent before.
+                return self._read_code()
+        return code
+
+    def _read_code(self) -> str:
+        """Give what the agent's shell has written, once that is a whole line."""
+        try:
+            with open(self._agent / "code", errors="replace") as file:
+                line = file.readline(16)
+        except OSError:
+            return ""
+        return line.strip() if line.endswith("\n") else ""
+
+    def signal(self, number: int) -> None:
+        """End; the agent is for others to signal."""
+        self._ended_by = number
+        self._told.set()
+
+    def close(self) -> None:
+        """Let the network go. Whatever we are told from now on: we end, and with our own code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            # First from the loop, which would put the default in its place when it is closed.
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        READY.unlink(missing_ok=True)
+        self._link.close()
+
+
+def _export(name: str, value: str) -> str:
+    """Write a line for a shell, which keeps what its image has of this variable."""
+    text = shlex.quote(value)
+    if name in _FIRST:
+        text += f'"${{{name}:+{_FIRST[name]}${name}}}"'
+    elif name in _LAST:
+        text = f'"${{{name}:+${name}{_LAST[name]}}}"' + text
+    return f"export {name}={text}\n"

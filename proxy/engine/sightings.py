@@ -1,0 +1,32 @@
+"""Which hosts clients were seen to ask for at the proxy, and how far each of them came.
+
+Replaces nothing: an addon that looks on. Test: tests/proxy/test_doctor.py.
+"""
+
+from mitmproxy import http, tls
+
+
+class Sightings:
+    """What arrived, as HOST:PORT."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        self.reached: set[str] = set()
+        """Somebody asked the proxy for a tunnel there, or greeted it where it was taken for that host."""
+        self.asked: set[str] = set()
+        """A request was read: its client trusts the proxy's certificate."""
+
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """Note a tunnel."""
+        self.reached.add(f"{flow.request.host}:{flow.request.port}")
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """Note a greeting."""
+        if data.context.server.address is not None:
+            host, port = data.context.server.address[:2]
+            self.reached.add(f"{host}:{port}")
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Note a request."""
+        self.reached.add(f"{flow.request.host}:{flow.request.port}")
+        self.asked.add(f"{flow.request.host}:{flow.request.port}")

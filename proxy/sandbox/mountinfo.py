@@ -1,0 +1,61 @@
+"""What is mounted where, as the kernel tells it. Source: proc_pid_mountinfo(5)."""
+
+import re
+from typing import NamedTuple
+
+_TABLE = "/proc/self/mountinfo"
+
+
+class Mount(NamedTuple):
+    """One mount, as this process sees it."""
+
+    device: str
+    """Of the file system, `major:minor`."""
+    root: str
+    """The folder of that file system that is mounted."""
+    point: str
+    """Where."""
+    kind: str
+
+
+def read_mounts(table: str = _TABLE) -> list[Mount]:
+    """List the mounts of this process, each after those that it stands on."""
+    with open(table, errors="surrogateescape") as file:
+        return [_parse(line) for line in file]
+
+
+def find_again(path: str, mounts: list[Mount]) -> list[str]:
+    """List the other paths at which the same folder or file is mounted, or something that is in it."""
+    holder = max((m for m in mounts if _is_in(path, m.point)), key=lambda m: len(m.point))
+    # The last of those that are mounted at one point is the one that is seen.
+    holder = [m for m in mounts if m.point == holder.point][-1]
+    place = _join(holder.root, path[len(holder.point.rstrip("/")) :])
+    found = []
+    for mounted in mounts:
+        if mounted.device != holder.device:
+            continue
+        if _is_in(place, mounted.root):
+            found.append(_join(mounted.point, place[len(mounted.root.rstrip("/")) :]))
+        elif _is_in(mounted.root, place):
+            found.append(mounted.point)
+    return [again for again in dict.fromkeys(found) if not _is_in(again, path)]
+
+
+def _parse(line: str) -> Mount:
+    # 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
+    before, _, after = line.partition(" - ")
+    fields = before.split()
+    return Mount(fields[2], _plain(fields[3]), _plain(fields[4]), after.split()[0])
+
+
+def _plain(text: str) -> str:
+    """Undo how blanks and such are written, as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _join(folder: str, rest: str) -> str:
+    return f"{folder.rstrip('/')}/{rest.lstrip('/')}".rstrip("/") or "/"

@@ -1,0 +1,130 @@
+"""Programs that are run to see what they do: side by side, each in a folder of its own, none for longer than it may.
+
+`try_all` runs them here. In a sandbox the same is done by `main`, which is told by a file and tells by another.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+_MOST_OUTPUT = 64 * 1024
+_MOST_LEFT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A program and all it is given."""
+
+    command: tuple[str, ...]
+    environ: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Text by name, to be put into the folder it is run in."""
+    left: str = ""
+    """Pattern of the files that it is to leave there and that tell something, by name or by what is in them."""
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it went."""
+
+    exit_code: int | None
+    """None where it was killed for its time."""
+    output: str
+    """All it said, on both."""
+    left: str = ""
+    """Names and beginnings of the files that it left."""
+
+
+async def try_all(
+    tries: Sequence[Try], *, parallel: int, done: Callable[[], None] = lambda: None
+) -> list[Outcome]:
+    """Run programs, so many at once; give how they went, in their order.
+
+    done: called as each ends.
+    """
+    slots = asyncio.Semaphore(parallel)
+
+    async def one(given: Try) -> Outcome:
+        async with slots:
+            try:
+                return await _run(given)
+            finally:
+                done()
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(given)) for given in tries]
+    return [task.result() for task in tasks]
+
+
+def save_tries(tries: Iterable[Try], path: Path) -> None:
+    """Write programs down for `main`."""
+    path.write_text(json.dumps([asdict(given) for given in tries]))
+
+
+def load_outcomes(path: Path) -> list[Outcome]:
+    """Read what `main` wrote. Raises: OSError; ValueError, where it did not come to its end."""
+    return [Outcome(**row) for row in json.loads(path.read_text())]
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what a file says, so many at once, and write how that went into another."""
+    source, target, parallel = words
+    tries = [Try(**row) for row in json.loads(Path(source).read_text())]
+    outcomes = asyncio.run(try_all(tries, parallel=int(parallel)))
+    Path(target).write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
+    return 0
+
+
+async def _run(given: Try) -> Outcome:
+    with tempfile.TemporaryDirectory(
+        prefix="playhead-doctor-", ignore_cleanup_errors=True
+    ) as folder:
+        _lay_out(Path(folder), given.files)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *given.command,
+                env=given.environ,
+                cwd=folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,  # so that what it starts ends with it
+            )
+        except OSError as error:
+            return Outcome(127, str(error))
+        output = bytearray()
+        try:
+            async with asyncio.timeout(given.timeout_s):
+                assert process.stdout is not None
+                while data := await process.stdout.read(_MOST_OUTPUT):
+                    output += data[: _MOST_OUTPUT - len(output)]
+                exit_code: int | None = await process.wait()
+        except TimeoutError:
+            exit_code = None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        return Outcome(exit_code, output.decode(errors="replace"), _left(Path(folder), given.left))
+
+
+def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def _left(folder: Path, pattern: str) -> str:
+    texts = []
+    for path in sorted(folder.glob(pattern)) if pattern else []:
+        texts.append(str(path.relative_to(folder)))
+        if path.is_file():
+            with path.open("rb") as file:
+                texts.append(file.read(_MOST_LEFT).decode(errors="replace"))
+    return "\n".join(texts)

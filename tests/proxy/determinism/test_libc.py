@@ -1,0 +1,204 @@
+"""The library for programs that are linked with a C library: what they find of time and chance is found again."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.determinism import library
+from playhead.proxy.determinism.library import NoLibrary, get_library
+from playhead.tests.support.kits import Ran, again, new_kit, run
+
+SOURCE = Path(__file__).parents[2] / "support" / "looking" / "looks.c"
+SHELL = "date +%N; (date +%N | cat) & wait; date +%N | cat; mktemp -u; {python} -c 'import time; print(time.time_ns())'"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> str:
+    """That of this machine."""
+    found = shutil.which("cc") or shutil.which("gcc")
+    if found is None:
+        pytest.skip("no C compiler on this machine")
+    return found
+
+
+@dataclass(frozen=True)
+class Programs:
+    """`looks.c` in several ways."""
+
+    plain: str
+    static: str
+    tls: str
+
+
+@pytest.fixture(scope="module")
+def programs(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    folder = tmp_path_factory.mktemp("looks")
+    flags = {"plain": [], "static": ["-static"], "tls": ["-DSPEAKS_TLS"]}
+    for name, more in flags.items():
+        command = [compiler, "-pthread", *more, "-o", str(folder / name), str(SOURCE)]
+        subprocess.run(command, check=True)
+    return Programs(*(str(folder / name) for name in flags))
+
+
+def twice(*command: str) -> tuple[Ran, Ran]:
+    """Run a program, and again in a replay of that."""
+    kit = new_kit(libc=True)
+    assert kit.no_library == ""
+    recorded = run(kit, *command)
+    assert recorded.err == ""
+    return recorded, run(again(kit, recorded.rows), *command)
+
+
+PROGRAMS = {
+    "date": ["date", "+%s.%N"],
+    "a shell": ["sh", "-c", SHELL.format(python=sys.executable)],
+    "bash": ["bash", "-c", "echo $EPOCHREALTIME; printf '%(%c)T '; echo $SRANDOM"],
+    "perl": ["perl", "-e", "print time, ' ', scalar localtime, ' '; print `date +%N`"],
+    "awk": ["awk", "BEGIN { srand(); print rand() }"],
+    "java": ["java", "-XX:TieredStopAtLevel=1", "Looks.java"],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_finds_the_same_again(program: str, tmp_path: Path) -> None:
+    """And its children do, also those that run at the same time."""
+    command = PROGRAMS[program]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} on this machine")
+    if program == "java":
+        if "PLAYHEAD_FULL" not in os.environ:
+            pytest.skip("a second for each start")
+        source = tmp_path / "Looks.java"
+        source.write_text(
+            "class Looks { public static void main(String[] words)"
+            ' { System.out.println(System.currentTimeMillis() + " " + java.time.Instant.now()); } }'
+        )
+        command = [*command[:-1], str(source)]
+    recorded, replayed = twice(*command)
+    assert recorded.out.strip()
+    assert replayed.out == recorded.out
+    assert replayed.told == recorded.told
+    assert recorded.told["preloaded"] == recorded.told["processes"] > 0
+    assert (recorded.told["exhausted"], recorded.told["problems"]) == ([], [])
+
+
+@pytest.mark.parametrize("what", ["look", "threads", "draw"])
+def test_looks_of_processes_and_threads_are_told_apart(programs: Programs, what: str) -> None:
+    """By every function of the C library."""
+    recorded, replayed = twice(programs.plain, what)
+    assert replayed.out == recorded.out
+    assert len(set(recorded.out.split())) > 1 or what == "draw"
+
+
+def test_without_it_nothing_is_found_again(programs: Programs) -> None:
+    """The control."""
+    for what in ("look", "draw"):
+        first, second = (run(new_kit(), programs.plain, what).out for _ in range(2))
+        assert first != second
+
+
+def test_a_deadline_on_the_told_clock_is_waited_for_on_the_kernels(programs: Programs) -> None:
+    """Neither at once nor forever, however long ago the recording was."""
+    kit = new_kit(libc=True)
+    recorded = run(kit, programs.plain, "wait")
+    replayed = run(again(kit, recorded.rows), programs.plain, "wait")
+    for ran in (recorded, replayed):
+        assert 0.049 <= float(ran.out) < 30
+
+
+def test_a_program_that_may_speak_tls_draws_real_randomness(programs: Programs) -> None:
+    """By what it holds, as it may be linked into it; the receipt names it."""
+    recorded, replayed = twice(programs.tls, "draw")
+    assert replayed.out != recorded.out
+    assert replayed.told["kernel_randomness"] == ["tls"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["openssl", "rand", "-hex", "8"],
+        [sys.executable, "-c", "import ssl; print(ssl.RAND_bytes(8))"],
+    ],
+    ids=["openssl", "python"],
+)
+def test_keys_are_never_drawn_by_a_seed(program: list[str]) -> None:
+    """OpenSSL's own randomness is the kernel's in a recording and in every replay."""
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"no {program[0]} on this machine")
+    recorded, replayed = twice(*program)
+    assert recorded.out.strip()
+    assert replayed.out != recorded.out
+    assert replayed.told["kernel_randomness"] == []
+
+
+def test_what_it_cannot_be_loaded_into_is_named(programs: Programs, tmp_path: Path) -> None:
+    """What is linked statically, as Go's programs are; the loader says nothing."""
+    ran = run(new_kit(libc=True), "sh", "-c", f"{programs.static} draw; true")
+    assert (ran.err, ran.told["uncovered"]) == ("", ["static"])
+
+
+def test_c_code_in_python_finds_the_same_again() -> None:
+    """SQLite's clock is the C library's; the interpreter's own looks are told of by its preload alone."""
+    code = """if 1:
+        import queue, sqlite3, time
+        print(sqlite3.connect(":memory:").execute("select strftime('%f', 'now')").fetchone(), time.time_ns())
+        try: queue.Queue().get(timeout=0.01)
+        except queue.Empty: pass
+    """
+    recorded, replayed = twice(sys.executable, "-c", code)
+    assert replayed.out == recorded.out
+    assert replayed.told == recorded.told
+    assert [one.split()[0] for one in recorded.told["runtimes"]] == ["python"]
+
+
+def test_a_program_sleeps_a_thousandth_where_that_is_declared() -> None:
+    """Were it real, the program would be killed."""
+    kit = new_kit(libc=True)
+    ran = run(again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; echo awake")
+    kit.close()
+    assert ran.out == "awake\n"
+
+
+def test_it_is_compiled_once_into_a_folder_that_nobody_else_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its hash; found again without a compiler, and refused where others could have changed it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = get_library()
+    assert made.parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in made.parent.iterdir()] == [made.name]
+    monkeypatch.setattr(library, "_COMPILERS", ())
+    assert get_library() == made
+    for path in (made, made.parent):
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o002)
+        with pytest.raises(NoLibrary, match=r"others can write .* chmod go-w"):
+            get_library()
+        path.chmod(mode)
+
+
+WITHOUT = {
+    "no compiler": ((), "there is no C compiler"),
+    "a compiler that fails": (("false",), "cannot be compiled"),
+    "one that makes what cannot be loaded": (("touch",), "cannot be"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT)
+def test_without_a_compiler_all_else_is_as_ever(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python and Node are covered; the receipt says what is not, and why."""
+    compilers, why = WITHOUT[case]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "_COMPILERS", compilers)
+    kit = new_kit(libc=True)
+    assert why in kit.no_library
+    ran = run(kit, sys.executable, "-c", "import subprocess; subprocess.run(['true'])")
+    assert (ran.err, ran.told["preloaded"], ran.told["uncovered"]) == ("", 1, ["true"])
+    assert list((tmp_path / "playhead").iterdir()) == []

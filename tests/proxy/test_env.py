@@ -1,0 +1,98 @@
+"""`playhead env`: where the proxy is, as whom, and for whom it is written."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from playhead.proxy.cli import cli
+from playhead.proxy.errors import EngineError
+
+
+def env(*words: str | Path) -> str:
+    command = ["env", *map(str, words)]
+    done = CliRunner().invoke(cli, command, standalone_mode=False, catch_exceptions=False)
+    return done.stdout
+
+
+def value(text: str, name: str) -> str:
+    found = re.search(rf"^(?:export )?{name}=(.*)$", text, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "expected"),
+    [
+        ("", (), "http://127.0.0.1:8080"),
+        ("listen: 127.0.0.1:9999", (), "http://127.0.0.1:9999"),
+        ("", ("--run", "a run"), "http://a%20run:any@127.0.0.1:8080"),
+        ("", ("--run", "a", "--token", "t"), "http://a:t@127.0.0.1:8080"),
+        ("", ("--proxy", "proxy.internal:1"), "http://proxy.internal:1"),
+        ("runs: {tokens: {'a*': one, b: two}}", ("--run", "ax"), "http://ax:one@127.0.0.1:8080"),
+        ("runs: {tokens: {b: two}}", ("--run", "c", "--token", "x"), "http://c:x@127.0.0.1:8080"),
+    ],
+)
+def test_address_is_that_of_the_run(
+    folder: Path, file: str, words: tuple[str, ...], expected: str
+) -> None:
+    """Out of the file where it says, and out of the flags before."""
+    (folder / "playhead.yaml").write_text(file or "{}")
+    text = env(*words)
+    assert value(text, "HTTPS_PROXY") == value(text, "wss_proxy") == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "said"),
+    [
+        ("", ("--format", "csh"), "none of sh, fish, dotenv, docker, github"),
+        ("", ("--format", "docker"), "needs --seen-at"),
+        ("", ("--seen-at", "ca"), "not absolute"),
+        ("", ("--proxy", "nowhere"), "--proxy 'nowhere' is no listen address"),
+        ("listen: 127.0.0.1:0", (), "port 0"),
+        ("", ("--token", "t"), "name it with --run"),
+        ("", ("--run", "a:b"), "no run name"),
+        ("runs: {tokens: {b: two}}", (), "name the run with --run"),
+        ("runs: {tokens: {b: two}}", ("--run", "c"), "has none for run 'c'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(
+    folder: Path, file: str, words: tuple[str, ...], said: str
+) -> None:
+    """In one sentence, before anything is made."""
+    (folder / "playhead.yaml").write_text(file or "{}")
+    with pytest.raises(click.UsageError) as caught:
+        env(*words)
+    assert said in caught.value.message
+    assert not (folder / ".playhead").exists()
+
+
+def test_container_is_told_nothing_of_this_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file system is another, and what the person set is not for it."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dmine=1")
+    text = env("--format", "docker", "--seen-at", "/ca", "--proxy", "host.docker.internal:8080")
+    assert "mine" not in text
+    assert str(folder) not in text
+    assert value(text, "SSL_CERT_FILE") == "/ca/playhead-ca-bundle.pem"
+    assert value(text, "WGETRC") == "/ca/playhead-wgetrc-ca"
+    assert (folder / ".playhead/ca/playhead-wgetrc-ca").exists()
+
+
+def test_value_that_a_form_cannot_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person's own, which is to be kept."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dpath=\\")
+    with pytest.raises(EngineError, match="JAVA_TOOL_OPTIONS cannot be written"):
+        env("--format", "dotenv")
+    assert "-Dpath=" in env("--format", "github")
