@@ -22,7 +22,7 @@ from ..tape.divergence import Dependence
 from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
 from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
 from .duplex import is_duplex
-from .flight import Flight, attach, find_flight
+from .flight import HELD_BYTES, Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason
 from .refuse import preset_refusal, refusal
 from .session import Session
@@ -30,7 +30,7 @@ from .sessions import Sessions
 from .standing import asks_for_repeats, breaching, decide_leaving
 from .stub import imitate_tape
 from .tunnels import find_missed, take_missed
-from .wire import read_request
+from .wire import announced_length, read_request
 
 if TYPE_CHECKING:
     from .drift import Drifts
@@ -79,8 +79,11 @@ class Judge:
             flow.response = preset_refusal()
         # What a contract speaks of or a gate may hold is read whole before any of it is sent.
         asked = session.contracts is not None and session.contracts.asks(facts)
-        if is_duplex(message) and not asked and session.policy.find_gate(facts) is None:
+        no_room = _has_no_room(flight)
+        at_once = no_room or is_duplex(message)
+        if at_once and not asked and session.policy.find_gate(facts) is None:
             self._judge_head(flow, flight)
+            flight.unkept = no_room and flight.decision is not None
 
     def _judge_head(self, flow: http.HTTPFlow, flight: Flight) -> None:
         """Decide by its head on a request that may be answered before it has ended."""
@@ -317,3 +320,12 @@ def _make_drifts(session: Session) -> "Drifts":
     from .drift import Drifts  # reads every dialect: for a miss, not for a start
 
     return Drifts(session)
+
+
+def _has_no_room(flight: Flight) -> bool:
+    """Say whether a request is too large to be held, cannot be kept, and may pass all the same."""
+    session = flight.session
+    if session.mode is not Mode.RECORD or not session.passes:
+        return False
+    full = session.store.writer.failed is not None
+    return full and announced_length(flight.fields) > HELD_BYTES

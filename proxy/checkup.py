@@ -12,41 +12,40 @@ side, in one sandbox; the turns one after the other.
 
 import asyncio
 import contextlib
-import ipaddress
 import itertools
 import json
 import os
 import secrets
-import ssl
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 from .. import __path__ as package_path
 from ..config import Config, Control, IgnoreRule, Listen, Mode, parse_match
 from . import doctor
-from .ca import CertificateAuthority, certificate_store, open_ca
+from .ca import open_ca
 from .carry import import_jsonl
 from .determinism.kit import FULL, Basis, Kit
 from .engine.loop import new_event_loop
 from .engine.sightings import Sightings
 from .errors import EngineError
+from .origins import Origins
 from .probes import Probe, probes
 from .progress import ProgressBar
 from .runtime import Runtime
 from .trust import environment, proxy_url
-from .trying import Outcome, Try, load_outcomes, save_tries, try_all
+from .trying import Outcome, Try, count_ended, load_outcomes, save_tries, try_all
 
 _TAPE = "doctor"
 _BACK_S = 3600
 """How far the clock of the tape is behind: far enough to be told apart, near enough for certificates."""
+_LOOK_S = 0.2
 _SPARE_S = 30.0
 _DOMAIN = "doctor.playhead.test"
 _DRIVE = (
@@ -65,9 +64,11 @@ def check_up(as_json: bool) -> int:
         findings = runner.run(examine(Path(folder), time.time_ns() / 1e9))
     click.echo(doctor.render_json(findings) if as_json else doctor.render(findings))
     # A client that goes past proxies by its own nature is a finding, not a failure: aiohttp's default session
-    # does so on every machine. One that reaches us and does not trust us is ours to mend.
+    # does so on every machine. One that reaches us and does not trust us, whatever we do, is ours to mend.
     bad = (doctor.Status.UNTRUSTED, doctor.Status.FAILED)
-    return 1 if any(finding.status in bad for finding in findings) else 0
+    mended = doctor.Answer.YES
+    failed = [f for f in findings if f.status in bad and f.preloaded.answer is not mended]
+    return 1 if failed else 0
 
 
 async def examine(
@@ -102,15 +103,13 @@ async def examine(
         await asyncio.to_thread(_make_tape, config, folder, (*outside, *again, *inside), clocks)
         runtime = await stack.enter_async_context(Runtime(config, sole=_TAPE))
         here = [number for number, probe in enumerate(outside) if probe.installed]
-        told = stack.enter_context(ProgressBar("trying clients"))
-        ended = itertools.count(1)
-        trial = _Trial(
-            runtime, origins, folder, parallel, lambda: told(next(ended), 2 * len(here) + 1)
-        )
+        bar = stack.enter_context(ProgressBar("trying clients"))
+        trial = _Trial(runtime, origins, folder, parallel, lambda done: bar(done, 2 * len(here)))
         address = await runtime.listen(config.listen)
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-        kit = stack.enter_context(contextlib.closing(_kit(clocks)))
+        kit = stack.enter_context(contextlib.closing(await asyncio.to_thread(_kit, clocks)))
+        clocks = replace(clocks, no_library=kit.no_library)
         first = await trial.outside({number: outside[number] for number in here}, variables)
         wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
         more = await trial.outside(wanting, kit.variables(variables))
@@ -143,7 +142,7 @@ def _far(turn: str) -> tuple[Probe, ...]:
     return probes(address, address)
 
 
-async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
+async def _near(turn: str, origins: Origins) -> tuple[Probe, ...]:
     """Make probes that ask for an origin on loopback, where they can."""
     far = _far(turn)
     opened = [await origins.open() for _ in far]
@@ -152,9 +151,9 @@ async def _near(turn: str, origins: "Origins") -> tuple[Probe, ...]:
 
 def _kit(clocks: doctor.Clocks) -> Kit:
     """Make what a replay of a recording without looks is made with: every look tells its beginning."""
-    return Kit(
-        Basis(FULL, secrets.token_bytes(32), "1", int(clocks.virtual_s * 1e9)), recorded=True
-    )
+    start_ns = int(clocks.virtual_s * 1e9)
+    basis = Basis(FULL, secrets.token_bytes(32), "1", start_ns, libc=True)
+    return Kit(basis, recorded=True)
 
 
 def _try(probe: Probe, variables: Mapping[str, str], number: int) -> Try:
@@ -190,20 +189,21 @@ class _Trial:
     def __init__(
         self,
         runtime: Runtime,
-        origins: "Origins",
+        origins: Origins,
         folder: Path,
         parallel: int,
-        done: Callable[[], None],
+        show: Callable[[int], None],
     ) -> None:
         """Begin to look.
 
-        done: called as each ends, outside a sandbox.
+        show: called with how many have ended.
         """
         self._runtime = runtime
         self._origins = origins
         self._folder = folder
         self._parallel = parallel
-        self._done = done
+        self._show = show
+        self._ended = 0
         self._sightings = Sightings()
         runtime.engine.watch(self._sightings)
 
@@ -212,8 +212,12 @@ class _Trial:
     ) -> dict[int, doctor.Tried]:
         """Run probes with these variables."""
         tries = [_try(probe, variables, number) for number, probe in chosen.items()]
-        outcomes = await try_all(tries, parallel=self._parallel, done=self._done)
+        outcomes = await try_all(tries, parallel=self._parallel, done=self._count)
         return self._told(chosen, outcomes)
+
+    def _count(self) -> None:
+        self._ended += 1
+        self._show(self._ended)
 
     async def inside(self, chosen: Mapping[int, Probe], kit: Kit) -> dict[int, doctor.Tried]:
         """Run probes in a sandbox, with nothing that tells of a proxy.
@@ -234,11 +238,21 @@ class _Trial:
         longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
         try:
             async with contained, asyncio.timeout(longest_s):
-                await contained.box.start()
-                await contained.box.wait()
+                looking = asyncio.get_running_loop().create_task(self._watch(target))
+                try:
+                    await contained.box.start()
+                    await contained.box.wait()
+                finally:
+                    looking.cancel()
+                    await asyncio.wait([looking])
             return self._told(chosen, load_outcomes(target))
         except (OSError, ValueError) as error:
             raise EngineError(f"the sandbox came to no end: {error}") from error
+
+    async def _watch(self, target: Path) -> None:
+        while True:
+            self._show(self._ended + await asyncio.to_thread(count_ended, target))
+            await asyncio.sleep(_LOOK_S)
 
     def _told(
         self, chosen: Mapping[int, Probe], outcomes: Sequence[Outcome]
@@ -254,57 +268,7 @@ class _Trial:
         return doctor.Seen(
             reached=place in self._sightings.reached,
             asked=place in self._sightings.asked,
+            refused=place in self._sightings.refused | self._origins.refused,
             direct=place in self._origins.reached,
             direct_asked=place in self._origins.asked,
         )
-
-
-class Origins:
-    """Origins on loopback that notice who comes. Use as `async with`."""
-
-    def __init__(self, ca: CertificateAuthority, folder: Path) -> None:
-        """Prepare; each has a certificate of our own CA."""
-        self.reached: set[str] = set()
-        """HOST:PORT to which somebody connected."""
-        self.asked: set[str] = set()
-        """Those that were asked for something, over TLS."""
-        self._stack = contextlib.AsyncExitStack()
-        names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-        leaf = certificate_store(ca).get_cert("127.0.0.1", names)
-        key = leaf.privatekey.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        chain = folder / "origin.pem"
-        chain.write_bytes(key + leaf.cert.to_pem())
-        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._context.load_cert_chain(chain)
-
-    async def __aenter__(self) -> "Origins":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
-
-    async def open(self) -> str:
-        """Open one more; give its address."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._stack.callback(server.close)
-        return f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, port = writer.get_extra_info("sockname")[:2]
-        place = f"{host}:{port}"
-        self.reached.add(place)
-        try:
-            await writer.start_tls(self._context)
-            await reader.readuntil(b"\r\n\r\n")
-            self.asked.add(place)
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n"
-            writer.write(head + b'Connection: close\r\n\r\n{"ok": true}')
-            await writer.drain()
-        except (OSError, EOFError):
-            pass  # what it made of the certificate is told by its own words
-        finally:
-            writer.close()

@@ -27,6 +27,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from .sandbox.preflight import works
+
 PLAYHEAD = (sys.executable, "-m", "playhead.proxy.cli")
 DIVERGED = 121
 STEPS = 6
@@ -155,6 +157,8 @@ class _Demo:
         self._store = store
         self._playhead = playhead
         self._run = f"double-refund-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+        self._where = () if works() else ("--no-sandbox",)
+        """Where the replays run: in the sandbox, if this machine has one."""
         self._children: list[subprocess.Popen[str]] = []
         self._environment = dict(os.environ)
         if "PYTHONDONTWRITEBYTECODE" in os.environ and not all(map(_has_bytecode, _LARGEST)):
@@ -231,7 +235,7 @@ class _Demo:
             self._tell.good(f"{fake.url} is closed: connection refused")
 
     def _replay_same(self, recorded: list[str]) -> None:
-        ended, said = self._agent("agent", "replay", self._run, "--no-sandbox")
+        ended, said = self._agent("agent", "replay", self._run, *self._where)
         ended.expect(0)
         _expect("the agent's output", recorded, said, ended.log)
         self._tell.good("exit code 0, and the agent said the same, line by line")
@@ -252,7 +256,7 @@ class _Demo:
             raise _Unmet("receipt: note on the second refund", "possible duplicate", note)
 
     def _replay_fixed(self) -> None:
-        ended, _ = self._agent("agent_fixed", "replay", self._run, "--no-sandbox")
+        ended, _ = self._agent("agent_fixed", "replay", self._run, *self._where)
         ended.expect(DIVERGED)
         self._tell.good(f"exit code {DIVERGED}: this agent does not do what the tape holds")
         receipt = self._receipt(2)

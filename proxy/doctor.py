@@ -80,6 +80,8 @@ class Finding:
     """In the sandbox its request arrives, where no variable tells of a proxy."""
     clock: Cell
     """With the preloads it lives at the time of the tape."""
+    preloaded: Cell
+    """With the variables and the preloads it goes through the proxy and takes the certificate."""
     advice: str = ""
     """What to set or change; empty when there is nothing to do."""
     detail: str = ""
@@ -94,6 +96,8 @@ class Seen:
     """It came to the proxy."""
     asked: bool = False
     """The proxy read its request."""
+    refused: bool = False
+    """It broke off over the certificate, at the proxy or at the origin."""
     direct: bool = False
     """It came to the origin itself, past the proxy."""
     direct_asked: bool = False
@@ -114,6 +118,8 @@ class Clocks:
 
     virtual_s: float
     real_s: float
+    no_library: str = ""
+    """Why programs that are linked with a C library have no preload, where they have none."""
 
 
 _UNKNOWN = Cell(Answer.UNKNOWN)
@@ -138,16 +144,18 @@ def judge(
     """
     if outside is None or (_missing(outside) and (inside is None or _missing(inside))):
         detail = "" if outside is None else _last_words(outside.outcome.output)
-        cells = (_UNKNOWN,) * 4
+        cells = (_UNKNOWN,) * 5
         return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
     proxied, trusted = _proxied(probe, outside), _trusted(probe, outside)
     status, advice = _status(probe, outside, proxied, trusted)
-    if again is not None and again.seen.asked:
+    preloaded = _preloaded(probe, again)
+    if preloaded.answer is Answer.YES:
         advice = f"{advice} {_WITH_PRELOAD}".strip()
     captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, inside)
     clock = _clock(probe, inside, clocks)
     detail = "" if status is Status.OK else _last_words(outside.outcome.output)
-    return Finding(probe.name, status, proxied, trusted, captured, clock, advice, detail)
+    cells = (proxied, trusted, captured, clock, preloaded)
+    return Finding(probe.name, status, *cells, advice, detail)
 
 
 def needs_more(tried: Tried) -> bool:
@@ -176,9 +184,22 @@ def _trusted(probe: Probe, tried: Tried) -> Cell:
         return Cell(Answer.YES)
     if not (tried.seen.reached or tried.seen.direct):
         return Cell(Answer.UNKNOWN, "it came nowhere")
-    if _UNTRUSTED.search(tried.outcome.output):
+    if _refuses(tried):
         return Cell(Answer.NO, "it refuses the certificate")
     return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} before it asked for anything")
+
+
+def _refuses(tried: Tried) -> bool:
+    # Some hang up without a word to the other side.
+    return tried.seen.refused or _UNTRUSTED.search(tried.outcome.output) is not None
+
+
+def _preloaded(probe: Probe, tried: Tried | None) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not tried: the variables are enough")
+    if tried.seen.asked:
+        return Cell(Answer.YES)
+    return Cell(Answer.NO, f"{_ended(probe, tried.outcome)}, and nothing was read of it")
 
 
 def _captured(probe: Probe, tried: Tried | None) -> Cell:
@@ -188,7 +209,7 @@ def _captured(probe: Probe, tried: Tried | None) -> Cell:
         return Cell(Answer.YES)
     if not tried.seen.reached:
         return Cell(Answer.NO, f"{_ended(probe, tried.outcome)} and came nowhere")
-    if _UNTRUSTED.search(tried.outcome.output):
+    if _refuses(tried):
         return Cell(Answer.NO, "it arrives, and refuses the certificate")
     return Cell(Answer.NO, f"it arrives; {_ended(probe, tried.outcome)} before it asked")
 
@@ -204,7 +225,8 @@ def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
     if _same(told_s, clocks.virtual_s):
         return Cell(Answer.YES)
     if _same(told_s, clocks.real_s):
-        return Cell(Answer.NO, "it tells the real time: no preload reaches it")
+        why = f" (none for C programs: {clocks.no_library})" if clocks.no_library else ""
+        return Cell(Answer.NO, f"it tells the real time: no preload reaches it{why}")
     return Cell(Answer.UNKNOWN, f"it tells another time: {told_s:.0f} s since 1970")
 
 

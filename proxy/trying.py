@@ -43,7 +43,7 @@ class Outcome:
 
 
 async def try_all(
-    tries: Sequence[Try], *, parallel: int, done: Callable[[], None] = lambda: None
+    tries: Sequence[Try], *, parallel: int, done: Callable[[], object] = lambda: None
 ) -> list[Outcome]:
     """Run programs, so many at once; give how they went, in their order.
 
@@ -73,11 +73,21 @@ def load_outcomes(path: Path) -> list[Outcome]:
     return [Outcome(**row) for row in json.loads(path.read_text())]
 
 
+def count_ended(path: Path) -> int:
+    """Say how many programs of `main` have ended by now."""
+    try:
+        return path.with_suffix(".ended").stat().st_size
+    except OSError:
+        return 0
+
+
 def main(words: Sequence[str]) -> int:
     """Run what a file says, so many at once, and write how that went into another."""
     source, target, parallel = words
     tries = [Try(**row) for row in json.loads(Path(source).read_text())]
-    outcomes = asyncio.run(try_all(tries, parallel=int(parallel)))
+    with Path(target).with_suffix(".ended").open("wb", buffering=0) as ended:
+        work = try_all(tries, parallel=int(parallel), done=lambda: ended.write(b"."))
+        outcomes = asyncio.run(work)
     Path(target).write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
     return 0
 

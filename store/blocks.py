@@ -7,7 +7,8 @@ is *lifted* before it is packed: in the place of each stretch of base64 stands i
     0xC1  where the request's body begins (4 bytes)  the value, with each stretch as: _MARK, 16 bytes of BLAKE3 of its text
 
 What is not lifted begins with another byte. A value that holds the mark by itself is never lifted, and no byte comes
-twice in the mark: so lifted ones are read back in one way only. Only what decodes and encodes to the very same text is lifted.
+twice in the mark: so lifted ones are read back in one way only. Only what decodes and encodes to the very same text is
+lifted, and of that what does not pack: the base64 of a text, or hex, may grow from step to step, and takes less where it is.
 """
 
 import binascii
@@ -36,6 +37,9 @@ _LEAST_BYTES = 8 * 1024
 _STEP_BYTES = _LEAST_BYTES // 2
 _WINDOW_BYTES = 64
 """Looked at once a step: a stretch that is long enough covers one."""
+_SAMPLE_BYTES = 4096
+_PACKS = 0.9
+"""A sample that packs to less than this part of it is no picture."""
 _PREFIX_BYTES = 128
 """Longest `data:image/png;base64,` before a stretch."""
 _LETTERS = f"{string.ascii_letters}{string.digits}+/".encode()
@@ -62,8 +66,8 @@ class Blocks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: OrderedDict[tuple[int, bytes], None] = OrderedDict()
-        """Run and name of what is in the store; used last at the end."""
+        self._known: OrderedDict[tuple[int, bytes], bool] = OrderedDict()
+        """By run and name whether it is in the store, or stays where it stands; used last at the end."""
         database.forgetting.append(self._known.clear)
 
     def forget(self, run: int) -> None:
@@ -86,14 +90,19 @@ class Blocks:
         for start, end in spans:
             text = value[start:end]
             name = _name(text)
-            if (run, name) in self._known:
+            known = self._known.get((run, name))
+            if known is not None:
                 self._known.move_to_end((run, name))
             elif name not in rows:
                 raw = _decode(text)
-                if raw is None:
-                    continue
-                key = number_key(run) + name
-                rows[name] = self._database.row("blocks", key, bodies.pack(raw))
+                known = raw is not None
+                if raw is not None:
+                    key = number_key(run) + name
+                    rows[name] = self._database.row("blocks", key, bodies.pack(raw))
+                else:
+                    self._remember(run, name, there=False)
+            if known is False:
+                continue
             parts += (value[at:start], _MARK, name)
             names.append(name)
             if start < body_at:
@@ -109,14 +118,17 @@ class Blocks:
         """Put the blocks that a value needs; say whether all are there. Inside a write transaction."""
         for name, row in lifted.rows:
             self._database.put_row(transaction, row, overwrite=False)
-            self._known[run, name] = None
-        while len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
+            self._remember(run, name, there=True)
         # Another process may have taken out what this one remembers.
         missing = [name for name in lifted.names if not self._holds(transaction, run, name)]
         for name in missing:
             self._known.pop((run, name), None)
         return not missing
+
+    def _remember(self, run: int, name: bytes, *, there: bool) -> None:
+        self._known[run, name] = there
+        while len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
 
     def _holds(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bool:
         place = self._database.vault.place("blocks", number_key(run) + name)
@@ -215,8 +227,14 @@ def _name(text: bytes) -> bytes:
 
 
 def _decode(text: bytes) -> bytes | None:
-    """Decode base64; None where it would not come back as it is."""
+    """Decode base64; None where it would not come back as it is, or takes less as it is."""
+    middle = len(text) // 8 * 4
     try:
+        sample = binascii.a2b_base64(
+            text[middle - _SAMPLE_BYTES // 2 : middle + _SAMPLE_BYTES // 2]
+        )
+        if len(bodies.pack(sample)) < _PACKS * len(sample):
+            return None
         raw = binascii.a2b_base64(text)
     except binascii.Error:
         return None

@@ -5,6 +5,7 @@ transaction lives for one call. Readers in any process see committed records onl
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,34 +21,40 @@ from .room import Room
 from .vault import Vault
 from .writer import Writer
 
+_PATIENCE_S = 5.0
+"""How long what is being read is waited for, before the environment is opened again."""
+_EVERY_S = 0.001
+
 
 class Reading:
     """A read transaction, as `with` wants it: several a request, so without a generator."""
 
-    __slots__ = ("_environment", "_path", "_transaction")
+    __slots__ = ("_database", "_transaction")
 
-    def __init__(self, path: Path, environment: lmdb.Environment) -> None:
-        self._path = path
-        self._environment = environment
+    def __init__(self, database: "Database") -> None:
+        self._database = database
 
     def __enter__(self) -> "lmdb.Transaction[bytes]":
+        self._database.begin_use(self)
         try:
-            self._transaction = self._begin()
+            self._transaction = self._begin(self._database.environment)
         except lmdb.Error as error:
-            raise unreadable(self._path, error) from error
+            self._database.uses.discard(self)
+            raise unreadable(self._database.path, error) from error
         return self._transaction
 
-    def _begin(self) -> "lmdb.Transaction[bytes]":
+    def _begin(self, environment: lmdb.Environment) -> "lmdb.Transaction[bytes]":
         try:
-            return self._environment.begin()
+            return environment.begin()
         except lmdb.ReadersFullError:
-            self._environment.reader_check()  # killed ones keep their places until somebody looks
-            return self._environment.begin()
+            environment.reader_check()  # killed ones keep their places until somebody looks
+            return environment.begin()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._transaction.abort()
+        self._database.uses.discard(self)
         if isinstance(error, lmdb.Error):
-            raise unreadable(self._path, error) from error
+            raise unreadable(self._database.path, error) from error
 
 
 class Row(NamedTuple):
@@ -68,13 +75,19 @@ class Database:
         lock: StoreLock,
         vault: Vault,
         owner: OwnerFile | None,
+        again: Callable[[], lmdb.Environment],
     ) -> None:
         """Hold an environment that was opened; see `opening`.
 
         owner: the file of this process; None opens it for reading.
+        again: opens the environment, once this one is closed.
         """
         self.path = path
         self.environment = environment
+        self._again = again
+        self.uses: set[object] = set()
+        """Who reads now, or does something else with the environment. Not the writer."""
+        self._reopening = False
         self.vault = vault
         self._lock = lock
         self.tables: dict[str, Any] = {}
@@ -83,7 +96,8 @@ class Database:
         self._owner = owner
         self._writer: Writer | None = None
         if owner is not None:
-            self._writer = Writer(environment, Room(path, environment, self.tables), self._forget)
+            room = Room(path, environment, self.tables)
+            self._writer = Writer(environment, room, self._forget, self._reopen)
 
     @property
     def writable(self) -> bool:
@@ -103,7 +117,51 @@ class Database:
 
     def reading(self) -> Reading:
         """Give a read transaction; what LMDB says of it becomes an error that a person can act on."""
-        return Reading(self.path, self.environment)
+        return Reading(self)
+
+    def begin_use(self, user: object) -> None:
+        """Note that somebody uses the environment, until `uses` is without them again.
+
+        Raises: StoreError, while it is opened again.
+        """
+        self.uses.add(user)
+        # In this order, and the other way round in `_reopen`: one of the two sees the other.
+        if self._reopening:
+            self.uses.discard(user)
+            raise StoreError(
+                f"the store at {self.path} is being opened again after an error of its disk",
+                "try again",
+            )
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[lmdb.Environment]:
+        user = object()
+        self.begin_use(user)
+        try:
+            yield self.environment
+        finally:
+            self.uses.discard(user)
+
+    def _reopen(self) -> lmdb.Environment | None:
+        """Open the environment anew, which LMDB gave up after an error of the disk. Writer's thread.
+
+        None where somebody reads for too long: nothing of it may be touched while it is closed.
+        Raises: StoreError, lmdb.Error.
+        """
+        self._reopening = True
+        try:
+            end = time.monotonic() + _PATIENCE_S
+            while self.uses:
+                if time.monotonic() > end:
+                    return None
+                time.sleep(_EVERY_S)
+            self.environment.close()
+            environment = self.environment = self._again()
+            for name in self.tables:
+                self.tables[name] = environment.open_db(name.encode(), create=False)
+            return environment
+        finally:
+            self._reopening = False
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
@@ -209,8 +267,8 @@ class Database:
 
     def check_readers(self) -> None:
         """Clear the slots of readers that died: each would keep pages from being used again."""
-        with contextlib.suppress(lmdb.Error):
-            self.environment.reader_check()
+        with contextlib.suppress(lmdb.Error, StoreError), self._used() as environment:
+            environment.reader_check()
 
     def sync(self) -> None:
         """Have all that was committed outlast a power cut, whatever the setting: before files are removed for it.
@@ -218,7 +276,8 @@ class Database:
         Raises: StoreUnwritable.
         """
         try:
-            self.environment.sync(True)
+            with self._used() as environment:
+                environment.sync(True)
         except lmdb.Error as error:
             raise StoreUnwritable(f"cannot write the store at {self.path}: {error}") from error
 

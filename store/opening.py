@@ -7,6 +7,7 @@ Settings follow measurements: no writemap (a full disk would kill the process), 
 import contextlib
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,14 @@ def open_database(
     folder = path / "log.lmdb"
     _find_folder(path, folder, readonly)
     lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
+    again = partial(open_environment, folder, readonly=readonly, power=power)
     try:
-        environment = open_environment(folder, readonly=readonly, power=power)
+        environment = again()
     except BaseException:
         lock.close()
         raise
     owner = None if readonly else take_file(path)
-    database = Database(path, environment, lock, open_vault(key), owner)
+    database = Database(path, environment, lock, open_vault(key), owner, again)
     try:
         _check_size(database)
         _check_format(database, key)

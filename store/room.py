@@ -32,6 +32,10 @@ class Room:
         self._environment = environment
         self._tables = tables
 
+    def use(self, environment: lmdb.Environment) -> None:
+        """Measure for the environment that took the place of the one before."""
+        self._environment = environment
+
     def lacking(self, *, again: bool = False) -> int | None:
         """Give how many bytes there are, where those are too few to go on; None where they are enough.
 

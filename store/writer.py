@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from .errors import StoreUnwritable
+from .errors import StoreError, StoreUnwritable
 from .layout import PROBE_ROW
 from .room import Room
 
@@ -65,13 +65,18 @@ class Writer:
     """
 
     def __init__(
-        self, environment: lmdb.Environment, room: Room, after_failure: Callable[[], None]
+        self,
+        environment: lmdb.Environment,
+        room: Room,
+        after_failure: Callable[[], None],
+        reopen: Callable[[], lmdb.Environment | None],
     ) -> None:
         """Start the thread.
 
         room: is asked before a batch.
         after_failure: called on the writer's thread when a batch did not reach the disk, to drop
             whatever was remembered of it.
+        reopen: opens the environment anew, which LMDB has given up, if it can be done now.
         """
         self.failed: StoreUnwritable | None = None
         self.failures = 0
@@ -83,6 +88,8 @@ class Writer:
         self._room = room
         self._looked = 0.0
         self._environment = environment
+        self._path = environment.path()
+        self._reopen = reopen
         self._after_failure = after_failure
         self._entries: list[_Entry] = []
         self._condition = threading.Condition(threading.Lock())
@@ -157,7 +164,7 @@ class Writer:
             if future.done():  # the operation's own
                 raise
             raise StoreUnwritable(
-                f"the store {self._environment.path()} took no write for {timeout_s:g} s",
+                f"the store {self._path} took no write for {timeout_s:g} s",
                 "is another process that writes it stopped, or the disk hanging?",
             ) from None
 
@@ -209,12 +216,28 @@ class Writer:
             with self._environment.begin(write=True) as transaction:
                 meta = self._environment.open_db(b"meta", txn=transaction)
                 transaction.put(PROBE_ROW, str(self.outages).encode(), db=meta)
+        except lmdb.PanicError as error:
+            logger.debug("LMDB has given up: %s", error)
+            self._open_again()
+            return
         except (lmdb.Error, OSError, MemoryError) as error:
             logger.debug("nothing can be written yet: %s", error)
             return
-        logger.warning("the store %s can be written again", self._environment.path())
+        logger.warning("the store %s can be written again", self._path)
         with self._condition:
             self.failed = None
+
+    def _open_again(self) -> None:
+        """Open the environment anew: a page that says which commit is the last could not be written."""
+        try:
+            environment = self._reopen()
+        except (lmdb.Error, OSError, StoreError) as error:
+            logger.debug("it cannot be opened again yet: %s", error)
+            return
+        if environment is not None:
+            self._environment = environment
+            self._room.use(environment)
+            self._looked = 0.0
 
     def _look(self) -> None:
         """See whether there is room to go on."""
@@ -231,7 +254,7 @@ class Writer:
 
     def _fail(self, why: str) -> StoreUnwritable:
         failure = StoreUnwritable(
-            f"cannot write the store {self._environment.path()}: {why}",
+            f"cannot write the store {self._path}: {why}",
             "free space or make the folder writable: writing then goes on by itself, and what is in it is whole",
         )
         if self.failed is None:

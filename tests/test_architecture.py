@@ -239,7 +239,7 @@ def test_every_preload_is_shipped() -> None:
     patterns = project["tool"]["setuptools"]["package-data"]["playhead.proxy.determinism"]
     folder = ROOT / PRELOADS.parent
     shipped = {path for pattern in patterns for path in folder.glob(pattern)}
-    folders = (PRELOADS, PRELOADS.with_name("node"), PRELOADS.with_name("libc"))
+    folders = (PRELOADS, *map(PRELOADS.with_name, ("node", "bun", "libc")))
     kept = {ROOT / path for path in tracked() if any(folder in path.parents for folder in folders)}
     assert kept
     assert kept <= shipped

@@ -29,6 +29,14 @@ _MOST_IN_ALL_BYTES = 512 << 20
 """Of the journals of a recording, unpacked."""
 
 
+_POOLS = "pools"
+"""In the place of a process: the jobs of pools, whichever process they ran in."""
+_POOLED = b"pool "
+"""What the names of their lanes begin with."""
+_Lanes = dict[bytes, bytearray]
+"""Values by name."""
+
+
 class Intake:
     """Reads what the processes of a command write down, each record once."""
 
@@ -128,20 +136,26 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
         ):
             raise BadRecord("not a piece of a journal")
         packed.setdefault(process, bytearray()).extend(looks)
-    journals, left = {}, _MOST_IN_ALL_BYTES
+    journals: dict[str, _Lanes] = {_POOLS: {}}
+    left = _MOST_IN_ALL_BYTES
     for process, data in packed.items():
         try:
-            journals[process] = _merge(data, min(left, _MOST_BYTES))
+            lanes = _merge(data, min(left, _MOST_BYTES))
         except BadRecord as error:
             raise BadRecord(f"the journal of process {process!r} {error}") from error
-        left -= len(journals[process])
-    for process, journal in journals.items():
-        (folder / f"{process}.journal").write_bytes(journal)
+        left -= sum(map(len, lanes.values()))
+        for name in [name for name in lanes if name.startswith(_POOLED)]:
+            journals[_POOLS].setdefault(name, bytearray()).extend(lanes.pop(name))
+        journals[process] = lanes
+    for process, lanes in journals.items():
+        if lanes:
+            journal = b"".join(_lane(name, values) for name, values in lanes.items())
+            (folder / f"{process}.journal").write_bytes(journal)
 
 
-def _merge(packed: bytes | bytearray, most: int) -> bytes:
-    """Give the parts of a journal as one. Raises: BadRecord."""
-    lanes: dict[bytes, bytearray] = {}
+def _merge(packed: bytes | bytearray, most: int) -> _Lanes:
+    """Give the lanes of all parts of a journal. Raises: BadRecord."""
+    lanes: _Lanes = {}
     while packed:
         unpacker = zlib.decompressobj()
         try:
@@ -156,7 +170,7 @@ def _merge(packed: bytes | bytearray, most: int) -> bytes:
         packed = unpacker.unused_data
         for name, values in _lanes(part):
             lanes.setdefault(name, bytearray()).extend(values)
-    return b"".join(_lane(name, values) for name, values in lanes.items())
+    return lanes
 
 
 def _lanes(part: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -27,6 +27,7 @@ OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
 _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
+_BUN = _HERE / "bun" / "preload.mjs"
 _LESS = "{} was asked for, but the tape was recorded with {}"
 _NO_END = "the recording did not come to its end: its journal may lack the last looks"
 
@@ -155,6 +156,9 @@ class Kit:
         made["PYTHONPATH"] = os.pathsep.join(paths)
         require = f'--require "{_NODE}"'
         made["NODE_OPTIONS"] = " ".join([*filter(None, [environ.get("NODE_OPTIONS")]), require])
+        if " " not in str(_BUN):  # Bun knows no quotes
+            theirs = filter(None, [environ.get("BUN_OPTIONS")])
+            made["BUN_OPTIONS"] = " ".join([*theirs, f"--preload={_BUN}"])
         if self._library is not None:
             made["PLAYHEAD_LIBRARY"] = str(self._library)
             preloads = [made["PLAYHEAD_LIBRARY"], *filter(None, [environ.get("LD_PRELOAD")])]
@@ -163,12 +167,18 @@ class Kit:
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made
 
-    def open_to_others(self) -> None:
-        """Let a command that runs as somebody else use it. Who may enter is up to whoever hands the folder on."""
+    def serve_container(self) -> None:
+        """Be used by a command in a container: by somebody else, with a C library that may be no match for ours.
+
+        Who may enter the folder is up to whoever hands it on.
+        """
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
         for path in (self._tape, *self._tape.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
+        self._library = None
+        self.no_library = "not in containers, whose C library may be another"
+        self.basis = replace(self.basis, libc=False)
 
     def report(self, command: Sequence[str]) -> Report:
         """Read what was told, once the command has ended."""

@@ -22,8 +22,10 @@ from typing import Any
 from ...config import Config, Mode
 from ..determinism import Kit
 from ..errors import EngineError
+from ..exports import Form, export
 from ..sandbox.box import Inlets
 from ..sandbox.listeners import Service
+from ..trust import removed
 from .image import PRELOADS, agent_variables, share_certificates
 from .link import Link
 
@@ -33,7 +35,7 @@ _INLETS_S = 60.0
 _LOOK_S = 0.05
 _FIRST = {"PYTHONPATH": ":"}
 """Ours come before what the image has."""
-_LAST = {"NODE_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
+_LAST = {"NODE_OPTIONS": " ", "BUN_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
 
 
 class Beside:
@@ -139,12 +141,13 @@ class BesideBox:
             else:
                 path.unlink()
         certificates = share_certificates(self._public, self._agent / "ca")
-        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
         if self._kit is not None:
-            self._kit.open_to_others()
+            self._kit.serve_container()
+        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
-        text = "".join(_export(name, value) for name, value in variables.items())
+        text = export({}, removed({}), Form.SH)
+        text += "".join(_export(name, value) for name, value in variables.items())
         (self._agent / "environment").write_text(text.replace(str(PRELOADS), str(preloads)))
         (self._agent / "code").touch()
         (self._agent / "code").chmod(0o666)

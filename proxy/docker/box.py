@@ -144,7 +144,7 @@ class DockerBox:
     async def open(self) -> Inlets:
         """Make the network; the command does not run yet. Raises: EngineError."""
         self._link.listen()
-        self._sweep = Sweep([self._agent, self._network])
+        self._sweep = Sweep(self._folder, [self._agent, self._network])
         await asyncio.to_thread(self._docker.run, *self._network_words())
         try:
             return await asyncio.wait_for(self._link.open(), _INLETS_S)
@@ -188,7 +188,7 @@ class DockerBox:
 
     def _create(self) -> None:
         if self._kit is not None:
-            self._kit.open_to_others()
+            self._kit.serve_container()
         variables = agent_variables(
             variables_of(self._image),
             asked_variables(self._wanted.variables),

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..errors import EngineError
@@ -13,9 +14,9 @@ _PATIENCE_S = 60.0
 """Longest wait for an answer."""
 _HELPER_ENDS_S = 30.0
 _SWEEP = (
-    'word=; read -r word; docker rm --force --volumes "$@";'
+    'folder=$1; shift; word=; read -r word; docker rm --force --volumes "$@";'
     # Whoever was killed may have been asking for one more.
-    ' test "$word" = done || { sleep 3; docker rm --force --volumes "$@"; }'
+    ' test "$word" = done || { sleep 3; docker rm --force --volumes "$@"; }; rm -rf "$folder"'
 )
 
 
@@ -98,12 +99,12 @@ class Docker:
 
 
 class Sweep:
-    """Removes containers when it is told to, or when we are gone."""
+    """Removes containers, and a folder after them, when it is told to, or when we are gone."""
 
-    def __init__(self, containers: list[str]) -> None:
+    def __init__(self, folder: Path, containers: list[str]) -> None:
         """Wait, in a session of its own: a signal for us is none for it."""
         self._process = subprocess.Popen(
-            ["sh", "-c", _SWEEP, "sh", *containers],
+            ["sh", "-c", _SWEEP, "sh", str(folder), *containers],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

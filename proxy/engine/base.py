@@ -4,6 +4,7 @@ A failure below HTTP is never turned into an error page of ours: the client's co
 its stream is reset, as the upstream's was.
 """
 
+import itertools
 from functools import cached_property
 from typing import Any
 
@@ -57,19 +58,25 @@ class BaseStream(HttpStream):
         addons = getattr(self.context.client, "hooks", None)  # put there by our handler
         if addons is None:
             return (yield from generator)
-        reply = None
+        waiting_commands = generator
         while True:
+            # A loop over a generator is run without a call; what has to be sent into it is the exception.
+            for command in waiting_commands:
+                if isinstance(command, commands.StartHook):
+                    waiting = addons.start(command)
+                    if waiting is None:
+                        continue
+                    command.waiting = waiting  # type: ignore[attr-defined]  # read by the handler
+                reply = yield command
+                if reply is not None:
+                    break
+            else:
+                return None
             try:
-                command = generator.send(reply)
-            except StopIteration as stop:
-                return stop.value
-            if isinstance(command, commands.StartHook):
-                waiting = addons.start(command)
-                if waiting is None:
-                    reply = None
-                    continue
-                command.waiting = waiting  # type: ignore[attr-defined]  # read by the handler
-            reply = yield command
+                first = generator.send(reply)
+            except StopIteration:
+                return None
+            waiting_commands = itertools.chain((first,), generator)
 
     def handle_connect_finish(self) -> Commands:
         """Make the tunnel, and let the handler know what is inside it."""

@@ -19,11 +19,12 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mitmproxy import connection, ctx, http, tls
 from mitmproxy.addons.proxyserver import Proxyserver
 from mitmproxy.net.http import url
-from mitmproxy.proxy import mode_servers, mode_specs
+from mitmproxy.proxy import layer, mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
 from ...addons.sessions import Rejected, Sessions
@@ -31,10 +32,23 @@ from ...config import Mode
 from ...tape.events import EventKind
 from .hooks import Stray
 
+_PREFACE = b"PRI * HTTP/2.0\r\n"
 _SETTLE_S = 2.0
 """Longest wait for connections whose clients are gone."""
 _MOST_TURNS = 10_000
 _MODE = mode_specs.ProxyMode.parse("transparent")
+
+
+@dataclass(slots=True)
+class _Quiet:
+    """A connection on which nothing was asked yet."""
+
+    target: tuple[str, int]
+    """Where its client went to."""
+    task: asyncio.Task[None]
+    greeted: bool = False
+    said: bool = False
+    """Whether anything came, since its TLS greeting if there was one."""
 
 
 class Capture:
@@ -50,11 +64,14 @@ class Capture:
         """Gives the name that an address was made up for."""
         self.listening: list[socket.socket] = []
         """What connections are accepted on."""
-        self._quiet: dict[str, tuple[tuple[str, int], asyncio.Task[None]]] = {}
-        """Clients that have neither asked nor greeted yet: where they went to, and who handles them."""
+        self._quiet: dict[str, _Quiet] = {}
+        """By client."""
         self._asked: set[tuple[str, int]] = set()
         """Where somebody asked or greeted."""
-        self._unasked: Counter[tuple[str, int]] = Counter()
+        self._silent: Counter[tuple[str, int]] = Counter()
+        """Where somebody connected to, and said nothing: clients do, to where they are about to ask."""
+        self._said: Counter[tuple[str, int]] = Counter()
+        """Where somebody said what is no request."""
 
     async def handle_stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -74,7 +91,7 @@ class Capture:
             self._unnamed.add(client.id)
         task = asyncio.current_task()
         assert task is not None
-        self._quiet[client.id] = (target, task)
+        quiet = self._quiet[client.id] = _Quiet(target, task)
         # Before its first byte: what its TLS greeting decides needs the run.
         if isinstance(await self._sessions.assign(client, None), Rejected):
             writer.close()
@@ -83,15 +100,22 @@ class Capture:
             with self._proxyserver.register_connection(client.id, handler):
                 await handler.handle_client()
         finally:
-            if self._quiet.pop(client.id, None) is not None and not _is_loopback(target[0]):
-                self._unasked[target] += 1
+            if self._quiet.pop(client.id, None) is not None:
+                self._note(quiet)
 
     @property
     def unasked(self) -> dict[tuple[str, int], int]:
         """Where clients connected to, how often, and nobody asked for anything: what was said there was no HTTP."""
-        return {
-            target: count for target, count in self._unasked.items() if target not in self._asked
-        }
+        silent = {target: n for target, n in self._silent.items() if target not in self._asked}
+        return dict(self._said + Counter(silent))
+
+    def _note(self, quiet: _Quiet) -> None:
+        if _is_loopback(quiet.target[0]):
+            return
+        if quiet.said:
+            self._said[quiet.target] += 1
+        elif not quiet.greeted:
+            self._silent[quiet.target] += 1
 
     async def settle(self) -> None:
         """Wait until what has been connected is handled, as far as nothing was asked on it.
@@ -102,17 +126,22 @@ class Capture:
             if not _has_come(self.listening):
                 break
             await asyncio.sleep(0)
-        if waiting := [task for _, task in self._quiet.values()]:
+        if waiting := [quiet.task for quiet in self._quiet.values()]:
             await asyncio.wait(waiting, timeout=_SETTLE_S)
 
-    def _spoke(self, client: connection.Client) -> None:
-        if quiet := self._quiet.pop(client.id, None):
-            self._asked.add(quiet[0])
+    def next_layer(self, data: layer.NextLayer) -> None:
+        """Note that a client has said something, whatever it is."""
+        if quiet := self._quiet.get(data.context.client.id):
+            begun = data.data_client()
+            # The preface of HTTP/2 is a greeting.
+            quiet.said = quiet.said or (bool(begun) and not begun.startswith(_PREFACE))
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Take the name that a client greets."""
         context = data.context
-        self._spoke(context.client)
+        if quiet := self._quiet.get(context.client.id):
+            quiet.greeted, quiet.said = True, False
+            self._asked.add(quiet.target)
         if context.client.id in self._unnamed and data.client_hello.sni:
             assert context.server.address is not None
             context.server.address = (data.client_hello.sni, context.server.address[1])
@@ -120,7 +149,8 @@ class Capture:
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Take the name that a plain request is for."""
-        self._spoke(flow.client_conn)
+        if quiet := self._quiet.pop(flow.client_conn.id, None):
+            self._asked.add(quiet.target)
         if flow.client_conn.id in self._unnamed and (name := _host_name(flow.request)):
             flow.request.data.host = name
 

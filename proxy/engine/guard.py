@@ -66,7 +66,8 @@ async def guarded_open_connection(
 
 def guarded_make_server_connection(self: http_layer.HttpStream) -> Any:
     """Get a connection for a request, new or pooled, if the guard allows it."""
-    target = connection.Server(address=(self.flow.request.host, self.flow.request.port))
+    # No connection yet, only where one would go to: it needs no id from the system's randomness.
+    target = connection.Server(id="", address=(self.flow.request.host, self.flow.request.port))
     if GUARD.allows(self.context.client, target, self.flow):
         made = yield from _make_server_connection(self)
         if made and self.flow.error is not None and (yield from self.check_killed(True)):

@@ -7,24 +7,33 @@
 4. `Connection` is compared by its class, which is abstract, and by its id, where it is nearly always itself.
 5. `_Option` copies a value twice whenever it is read, which for numbers and words is for nothing.
 6. `expected_http_body_size` asks a message for its fields one by one, five times a request.
+7. `Layer.handle_event` asks at each command whether it is to be logged, and drives generators by calls; a loop over
+   one is run without.
+8. Hooks and replies look each time whether their class is a dataclass, which every one of them is.
+9. A flow has an id from the system's randomness, by which nobody here looks for it; ours are counted.
 
 Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/test_lean.py, which compares
 each with its twin.
 """
 
 import copy
+import itertools
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from mitmproxy import connection, http, optmanager
+from mitmproxy import connection, flow, hooks, http, optmanager
 from mitmproxy.net.http import http1
-from mitmproxy.proxy import context
+from mitmproxy.proxy import commands, context, events, layer
 
 _LENGTH = b"content-length"
 _CODING = b"transfer-encoding"
 _LENGTHS = frozenset((len(_LENGTH), len(_CODING)))
 _PLAIN = (str, int, float, type(None))
 _stock_body_size = http1.expected_http_body_size
+
+Commands = Any
+"""A generator of mitmproxy commands."""
 
 
 def skip_type_checks(_: http.MessageData) -> None:
@@ -112,6 +121,71 @@ def body_size(request: http.Request, response: http.Response | None = None) -> i
     return int(said) if plain else _stock_body_size(request, response)
 
 
+def handle_event(self: layer.Layer, event: events.Event) -> Commands:
+    """Handle an event, or keep it until the reply has come that the layer waits for."""
+    if self._paused is None:
+        generator = self._handle_event(event)
+        return _until_waiting(self, generator, generator)
+    return while_waiting(self, event)
+
+
+def wait_for(self: layer.Layer, command: commands.Command, generator: Commands) -> None:
+    """Have a layer wait for the reply to a command of its; the layers around it do not."""
+    command.blocking = self
+    self._paused = layer.Paused(command, generator)
+
+
+def while_waiting(self: layer.Layer, event: events.Event) -> Commands:
+    """Go on with a layer if this is the reply that it waits for, and with what came meanwhile; else keep the event."""
+    paused = self._paused
+    assert paused is not None
+    if not isinstance(event, events.CommandCompleted) or event.command is not paused.command:
+        self._paused_event_queue.append(event)
+        return
+    self._paused = None
+    generator = paused.generator
+    try:
+        first = generator.send(event.reply)
+    except StopIteration:
+        pass
+    else:
+        yield from _until_waiting(self, itertools.chain((first,), generator), generator)
+    while self._paused is None and self._paused_event_queue:
+        generator = self._handle_event(self._paused_event_queue.popleft())
+        yield from _until_waiting(self, generator, generator)
+
+
+def _until_waiting(
+    self: layer.Layer, asked: Iterable[commands.Command], generator: Commands
+) -> Commands:
+    """Give what a layer asks for, up to what it has to wait for.
+
+    asked: what is left of the generator.
+    """
+    for command in asked:
+        if command.blocking is True:
+            wait_for(self, command, generator)
+            yield command
+            return
+        yield command
+
+
+def make(kind: type, *_: object, **__: object) -> Any:
+    """Give a hook or a reply that is still to be filled."""
+    return object.__new__(kind)
+
+
+class Numbers:
+    """Stands where a module of ids was."""
+
+    _count = itertools.count(1)
+
+    @classmethod
+    def uuid4(cls) -> int:
+        """Give an id that no other flow of this process has."""
+        return next(cls._count)
+
+
 def install() -> None:
     """Put the twins in place, for the whole process."""
     twins: tuple[tuple[type, str, object], ...] = (
@@ -122,7 +196,12 @@ def install() -> None:
         (http.Headers, "__contains__", contains),
         (connection.Connection, "__eq__", is_same),
         (optmanager._Option, "current", current),
+        (layer.Layer, "handle_event", handle_event),
+        (hooks.Hook, "__new__", staticmethod(make)),
+        (commands.StartHook, "__new__", staticmethod(make)),
+        (events.CommandCompleted, "__new__", staticmethod(make)),
     )
     http1.expected_http_body_size = body_size
+    flow.uuid = Numbers  # type: ignore[assignment]
     for owner, name, twin in twins:
         setattr(owner, name, twin)

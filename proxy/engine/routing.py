@@ -21,6 +21,7 @@ from mitmproxy.proxy.layers.http import (
 )
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 
+from .lean import wait_for, while_waiting
 from .recording import RecordingStream
 
 Commands = Any
@@ -42,12 +43,18 @@ def handle_event(self: HttpLayer, event: events.Event) -> Commands:
 
 def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> Commands:
     """Hand an event to a stream or to a side of HTTP; do what it asks for, or hand that on."""
-    for command in child.handle_event(event):
+    # As `Layer.handle_event` does, without a generator of its own: no child of HTTP has another.
+    waiting = child._paused is not None
+    generator = while_waiting(child, event) if waiting else child._handle_event(event)
+    for command in generator:
         if isinstance(command, commands.SendData):  # most of all that passes
             yield command
             continue
-        if command.blocking or isinstance(command, commands.RequestWakeup):
+        blocking = command.blocking
+        if blocking or isinstance(command, commands.RequestWakeup):
             self.command_sources[command] = child  # who gets the reply
+            if blocking is True:
+                wait_for(child, command, generator)
         if isinstance(command, SendHttp):
             side = self.connections[command.connection]
             yield from self.event_to_child(side, command.event)
@@ -71,6 +78,8 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
             if isinstance(command, commands.OpenConnection):
                 self.connections[command.connection] = child
             yield command
+        if blocking is True:
+            return
 
 
 def _step_over(self: HttpLayer, command: RegisterHttpConnection) -> None:

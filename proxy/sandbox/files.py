@@ -11,6 +11,7 @@ bwrap(1); tried with 0.8.
 """
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from .mounts import SETTINGS
 _TEMPORARY = ("/tmp", "/var/tmp")
 _HOMES = ("/home", "/root")
 _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_BIN")
-_LISTS = ("PATH", "PYTHONPATH", "NODE_PATH")
+_LISTS = ("PATH", "PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def _of_variables(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
         for text in environ.get(name, "").split(os.pathsep):
             if os.path.isabs(text):
                 yield from _installation(Path(text))
+    yield from map(Path, re.split("[: ]", environ.get("LD_PRELOAD", "")))
     yield home / ".local" / "lib"
 
 

@@ -26,9 +26,11 @@ def read_mounts(table: str = _TABLE) -> list[Mount]:
 
 def find_again(path: str, mounts: list[Mount]) -> list[str]:
     """List the other paths at which the same folder or file is mounted, or something that is in it."""
-    holder = max((m for m in mounts if _is_in(path, m.point)), key=lambda m: len(m.point))
-    # The last of those that are mounted at one point is the one that is seen.
-    holder = [m for m in mounts if m.point == holder.point][-1]
+    holders = [m for m in mounts if _is_in(path, m.point)]
+    if not holders:  # the root of a chroot is no mount
+        return []
+    # Of those that are mounted at one point the last is the one that is seen.
+    holder = max(reversed(holders), key=lambda m: len(m.point))
     place = _join(holder.root, path[len(holder.point.rstrip("/")) :])
     found = []
     for mounted in mounts:

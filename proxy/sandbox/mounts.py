@@ -11,7 +11,6 @@
 Files stay as they are: what may be written outside may be written here.
 """
 
-import contextlib
 import os
 from typing import Any
 
@@ -96,8 +95,7 @@ def rearrange(plan: dict[str, Any]) -> None:
                 mount(path, path, flags=MS_BIND)
                 _lock(path)
     for mounted in read_mounts():
-        with contextlib.suppress(FileNotFoundError):  # it is below a folder that is hidden
-            _defuse(mounted)
+        _defuse(mounted)
 
 
 def _write_files(files: dict[str, str]) -> None:
@@ -131,9 +129,17 @@ def _lock(target: str) -> None:
 
 def _defuse(mounted: Mount) -> None:
     """Have a mount of the machine's lead to nobody outside."""
-    if mounted.kind == "mqueue":
-        mount("mqueue", mounted.point, "mqueue", _PLAIN | MS_NOEXEC)
-    elif mounted.kind == "proc" and not f"{mounted.point}/".startswith("/proc/"):
-        mount("tmpfs", mounted.point, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=755")
-    elif mounted.kind in _OF_THE_KERNEL or f"{mounted.point}/".startswith("/sys/"):
-        _lock(mounted.point)
+    point, kind = mounted.point, mounted.kind
+    below_sys = f"{point}/".startswith("/sys/")
+    if kind not in ("mqueue", "proc", *_OF_THE_KERNEL) and not below_sys:
+        return
+    try:
+        os.stat(point)
+    except OSError:  # it is hidden, or closed to this user: the command cannot see it either
+        return
+    if kind == "mqueue":
+        mount("mqueue", point, "mqueue", _PLAIN | MS_NOEXEC)
+    elif kind != "proc":
+        _lock(point)
+    elif not f"{point}/".startswith("/proc/"):
+        mount("tmpfs", point, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=755")

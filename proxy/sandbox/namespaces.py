@@ -6,7 +6,7 @@ The user namespace is made for root too: without it root inside is root outside,
 import os
 from pathlib import Path
 
-_ALL = (
+ALL = (
     os.CLONE_NEWUSER
     | os.CLONE_NEWNET
     | os.CLONE_NEWNS
@@ -23,7 +23,7 @@ def enter() -> None:
     Raises: OSError, where the kernel or the machine does not allow it.
     """
     uid, gid = os.geteuid(), os.getegid()
-    os.unshare(_ALL)
+    os.unshare(ALL)
     # Source: user_namespaces(7): without this a group map is not ours to write.
     _write("setgroups", "deny")
     _write("uid_map", f"{uid} {uid} 1")

@@ -2,12 +2,15 @@
 
 import errno
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
 from ..errors import EngineError
+from .namespaces import ALL
 from .seccomp import MACHINES
 
+_PATIENCE_S = 20.0
 _WAYS = "or run in Docker (docs/sandbox.md), or outside a sandbox with --no-sandbox"
 
 _SWITCHES = (
@@ -39,6 +42,18 @@ def require_system(system: str = sys.platform, machine: str = platform.machine()
             f" {' and '.join(MACHINES)}",
             _WAYS.removeprefix("or "),
         )
+
+
+def works() -> bool:
+    """Say whether namespaces can be made here, by making some; takes 20 ms."""
+    try:
+        require_system()
+    except EngineError:
+        return False
+    code = f"import os; os.unshare({ALL})"
+    command = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+    return done.returncode == 0
 
 
 def explain(step: str, number: int, text: str) -> EngineError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.tests.support.docker import Compose, composed
+from playhead.tests.support.docker import IMAGE, Compose, composed, docker
 
 STORY = "python -m playhead.examples.double_refund"
 DEMO = (
@@ -23,9 +23,9 @@ services:
     healthcheck: {disable: true}
     stop_grace_period: 0s
     networks: {egress: {aliases: [api.test, other.test]}}
-    entrypoint: [python, -m, http.server, "80", --directory, /etc]
+    entrypoint: [sh, -c, "python -m http.server 81 --directory /etc & exec python -m http.server 80 --directory /etc"]
 """
-TAPED, OTHER = "http://api.test/hostname", "http://other.test/hostname"
+TAPED, OTHER, PAST = "http://api.test/hostname", "http://other.test/hostname", "http://api.test:81/"
 ASK = """
 import os, sys, urllib.request
 for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
@@ -78,7 +78,7 @@ def recorded(compose: Compose) -> subprocess.CompletedProcess[str]:
     """A recording called `mine`, of an agent that ends with 7."""
     compose.env["PLAYHEAD_RUN"] = "mine"
     try:
-        return compose.up("record", AGENT_COMMAND=f"python /ask.py 7 {TAPED}")
+        return compose.up("record", AGENT_COMMAND=f"python /ask.py 7 {TAPED} {PAST}")
     finally:
         del compose.env["PLAYHEAD_RUN"]
 
@@ -89,20 +89,29 @@ def test_what_knows_no_proxy_is_recorded_and_replayed(
     """And the agent's own exit code comes out, of the recording and of a faithful replay."""
     assert recorded.returncode == 7, recorded.stdout + recorded.stderr
     assert f"told {TAPED} 200" in recorded.stdout
+    assert f"error {PAST}" in recorded.stdout
     agent = f"python /ask.py 7 {TAPED}"
     replayed = compose.up("replay", PLAYHEAD_RUN="mine", AGENT_COMMAND=agent)
     assert replayed.returncode == 7, replayed.stdout + replayed.stderr
     assert f"told {TAPED} 200" in replayed.stdout
 
 
+def test_the_same_tries_reach_the_origin_without_compose(compose: Compose) -> None:
+    """Or what is held back above and below would say nothing."""
+    script = f"{compose.env['PLAYHEAD_TEST']}/ask.py:/ask.py:ro"
+    words = ("--network", "playhead-test_egress", "--volume", script, "--entrypoint", "python")
+    done = docker("run", "--rm", *words, IMAGE, "/ask.py", "0", TAPED, OTHER, PAST)
+    assert set(re.findall(r"told (\S+) 200", done.stdout)) == {TAPED, OTHER, PAST}, done.stdout
+
+
 @pytest.mark.usefixtures("recorded")
 def test_what_is_not_on_the_tape_does_not_leave(compose: Compose) -> None:
     """Neither as a request nor as a connection; the origin is there all the time."""
-    agent = f"python /ask.py 0 {TAPED} {OTHER} http://api.test:81/"
+    agent = f"python /ask.py 0 {TAPED} {OTHER} {PAST}"
     done = compose.up("replay", PLAYHEAD_RUN="mine", AGENT_COMMAND=agent)
     assert done.returncode == 123, done.stdout + done.stderr
     assert f"told {OTHER}" not in done.stdout
-    assert "error http://api.test:81/" in done.stdout
+    assert f"error {PAST}" in done.stdout
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The double refund: the incident happens, the fix mends it, and the tape holds what the agent never learnt."""
 
 import asyncio
-import contextlib
 import json
 import os
 import re
@@ -27,10 +26,10 @@ from playhead.store import Store
 from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead, wait_until
+from playhead.tests.support.refunds import STORY, run_fakes
 from playhead.timeline import build
 from playhead.timeline.export import exchange_json
 
-STORY = "playhead.examples.double_refund"
 QUESTION = {"role": "user", "content": "Order 1007 is broken, I want 49.00 back"}
 EXPECTED = (
     "I am sorry. Let me look at your order.",
@@ -80,37 +79,13 @@ class Tape(NamedTuple):
     """Exit codes of the services, which were told to end by a signal."""
 
 
-Fakes = list[tuple[subprocess.Popen[str], str]]
-"""The provider and the payment API as processes, each with the URL that it printed."""
-
-
-@contextlib.contextmanager
-def _fakes(delay: str) -> Iterator[Fakes]:
-    commands = [
-        [sys.executable, "-m", f"{STORY}.fake_provider", "--port", "0"],
-        [sys.executable, "-m", f"{STORY}.fake_payments", "--port", "0", "--delay", delay],
-    ]
-    processes = [
-        prepared.start(c, imports=["aiohttp.web"], stdout=subprocess.PIPE, text=True)
-        for c in commands
-    ]
-    try:
-        lines = [process.stdout.readline().split() for process in processes if process.stdout]
-        assert [line[0] for line in lines] == ["ready", "ready"]
-        yield [(p, line[1]) for p, line in zip(processes, lines, strict=True)]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-
-
 @pytest.fixture(scope="module")
 def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
     """Record the incident, end the services, replay it."""
     folder = tmp_path_factory.mktemp("incident")
     store, receipt = folder / "store", folder / "receipt.json"
     command = ("--", sys.executable, "-m", f"{STORY}.agent")
-    with _fakes("0.8") as fakes:
+    with run_fakes("0.8") as fakes:
         (_, provider), (_, payments) = fakes
         environment = {
             "OPENAI_BASE_URL": f"{provider}/v1",
@@ -196,7 +171,7 @@ class TestGate:
         store, file, receipt = tmp_path / "store", tmp_path / "playhead.yaml", tmp_path / "r.json"
         flags = ("-c", file, "--store", store, "--receipt", receipt)
         command = ("--", sys.executable, "-m", f"{STORY}.agent")
-        with _fakes("2") as fakes:
+        with run_fakes("2") as fakes:
             (_, provider), (_, payments) = fakes
             rule = f"{{match: 'POST {payments}/v1/refunds', gate: duplicates}}"
             file.write_text(f"effects: [{rule}]\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode, OnFull
 from playhead.store import Store, writer
 from playhead.store.room import Room
@@ -115,6 +116,29 @@ def test_a_gap_is_told_when_it_begins_and_when_it_is_over(
     assert [effect.seq for effect in receipt.effects] == [3], (
         "the one that was not logged is in the gap alone"
     )
+
+
+def test_a_large_request_passes_without_the_disk(
+    deck: Deck, disk: Disk, tmp_path: Path, origin: Origin
+) -> None:
+    """It is sent on as it comes; nothing of it is kept, and the gap counts it."""
+    url, large = f"{origin.url}/x", bytes(HELD_BYTES + 1)
+    assert _ask(deck, "r", url) == 200
+    disk.full = True
+    assert _ask(deck, "r", url, b"a=1") == 200
+    assert deck.running.store.writer.failed is not None
+    bodies = tmp_path / "store" / "bodies"
+    bodies.write_bytes(b"no folder: there is no room for one")
+    assert _ask(deck, "r", url, large) == 200
+    bodies.unlink()
+    disk.full = False
+    wait_until(lambda: deck.running.store.writer.failed is None)
+    assert _ask(deck, "r", url, large) == 200
+    deck.do(deck.running.sessions.tick)
+    receipt, _ = _ended(deck, "r")
+    (gap,) = receipt.gaps
+    assert (gap.exchanges, gap.effects) == (2, 2)
+    assert deck.running.store.seqs(deck.running.store.get_run("r")) == [1, 4]
 
 
 @pytest.mark.parametrize("deck", ["stop"], indirect=True)

@@ -203,6 +203,18 @@ ours.connect(("192.0.2.7", 53))
 assert ours.getsockname()[0] == "198.18.0.1", ours.getsockname()
 with contextlib.suppress(OSError):
     socket.socket().connect(("198.18.0.1", 22))
+# Where something was asked for, too: plain, and in TLS.
+import ssl, time, urllib.error, urllib.request
+with contextlib.suppress(urllib.error.HTTPError):
+    urllib.request.urlopen(urllib.request.Request("http://192.0.2.9/"), timeout=5)
+socket.create_connection(("192.0.2.9", 80))
+socket.create_connection(("192.0.2.9", 80)).sendall(b"secret")
+inside = ssl.create_default_context()
+inside.check_hostname = False
+with socket.create_connection(("192.0.2.10", 443)) as sock:
+    inside.wrap_socket(sock, server_hostname="nothing.test").unwrap()
+with inside.wrap_socket(socket.create_connection(("192.0.2.11", 443)), server_hostname="a.test") as sock:
+    sock.sendall(b"secret")
 socket.create_connection(("192.0.2.8", 80))
 """
 
@@ -224,6 +236,8 @@ def test_no_attempt_is_hidden(tmp_path: Path) -> None:
         ("proxy", "192.0.2.4:443"): "no request of HTTP, but SSH",
         ("proxy", "192.0.2.5:22"): "no request of HTTP, but SSH",
         ("proxy", "192.0.2.6:53"): "no question to DNS",
+        ("proxy", "192.0.2.9:80"): "connected to, and no request of HTTP came",
+        ("proxy", "192.0.2.11:443"): "connected to, and no request of HTTP came",
         ("proxy", "192.0.2.8:80"): "connected to, and no request of HTTP came",
     }
     assert len(receipt["sandbox"]["refused"]) == 1000

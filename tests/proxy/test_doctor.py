@@ -4,12 +4,14 @@ import asyncio
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from playhead.proxy import checkup
+from playhead.proxy import probes as table
 from playhead.proxy.doctor import (
     Answer,
     Cell,
@@ -67,6 +69,7 @@ def found(outside: Tried | None, inside: Tried | None = None, probe: Probe = PRO
         # a tunnel without a request
         (60, Seen(reached=True), "self-signed", Status.UNTRUSTED, "yes", "no", "trust it"),
         (1, Seen(reached=True), "PKIX path", Status.UNTRUSTED, "yes", "no", "trust it"),
+        (1, Seen(reached=True, refused=True), "", Status.UNTRUSTED, "yes", "no", "trust it"),
         (1, Seen(reached=True), "boom", Status.FAILED, "yes", "unknown", ""),
         # nobody knows
         (7, Seen(), "connection refused", Status.FAILED, "unknown", "unknown", ""),
@@ -138,6 +141,44 @@ def test_clock_is_virtual_where_the_time_of_the_tape_is_told(
     assert bool(cell.why) is (answer != "yes")
 
 
+def test_what_a_preload_mends_is_told_where_it_was_tried() -> None:
+    """Beside what is to be done without one."""
+    past = tried(0, DIRECT)
+    assert judge(PROBE, past, tried(), CLOCKS).preloaded.answer is Answer.UNKNOWN
+    mended = judge(PROBE, past, tried(), CLOCKS, again=tried())
+    assert (mended.status, mended.preloaded) == (Status.BYPASSED, YES)
+    assert mended.advice.startswith("go through With --determinism")
+    assert judge(PROBE, past, tried(), CLOCKS, again=past).preloaded.answer is Answer.NO
+
+
+@pytest.mark.parametrize(
+    ("status", "preloaded", "code"),
+    [
+        (Status.OK, "unknown", 0),
+        (Status.BYPASSED, "no", 0),
+        (Status.ABSENT, "unknown", 0),
+        (Status.UNTRUSTED, "yes", 0),
+        (Status.UNTRUSTED, "no", 1),
+        (Status.FAILED, "unknown", 1),
+    ],
+)
+def test_who_reaches_us_and_cannot_use_us_is_a_failure(
+    status: Status,
+    preloaded: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Unless a preload mends it; who goes past proxies by its nature is a finding only."""
+
+    async def examined_before(*_: object) -> list[Finding]:
+        return [Finding("a client", status, YES, YES, YES, YES, Cell(Answer(preloaded)))]
+
+    monkeypatch.setattr(checkup, "examine", examined_before)
+    assert checkup.check_up(as_json=True) == code
+    assert json.loads(capsys.readouterr().out)[0]["status"] == status
+
+
 def test_time_that_is_none_is_not_taken_for_one() -> None:
     """Some number with the look of it."""
     assert find_time("99:99:99.1", r"(\d\d:\d\d:\d\d)", "%H %M %S") is None
@@ -176,10 +217,10 @@ def test_findings_are_written_for_people_and_programs() -> None:
     """A table, advice below it, each reason once; the same in JSON."""
     past = Cell(Answer.NO, "it went past")
     findings = [
-        Finding("curl", Status.OK, YES, YES, YES, past),
-        Finding("node", Status.BYPASSED, past, YES, YES, YES, "do this", "said that"),
-        Finding("wget", Status.OK, YES, YES, YES, past),
-        Finding("go", Status.ABSENT, *(Cell(Answer.UNKNOWN),) * 4),
+        Finding("curl", Status.OK, YES, YES, YES, past, YES),
+        Finding("node", Status.BYPASSED, past, YES, YES, YES, past, "do this", "said that"),
+        Finding("wget", Status.OK, YES, YES, YES, past, YES),
+        Finding("go", Status.ABSENT, *(Cell(Answer.UNKNOWN),) * 5),
     ]
     assert render(findings) == (
         "      proxied   trusted   captured  clock\n"
@@ -218,15 +259,27 @@ def test_every_probe_asks_for_its_own_address() -> None:
 REAL = ("curl", "wget", "git", "python urllib", "python http.client", "perl LWP", "node fetch")
 
 
-def examined(folder: Path) -> dict[str, Finding]:
+def examined(folder: Path, *names: str) -> dict[str, Finding]:
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        findings = runner.run(checkup.examine(folder, time.time_ns() / 1e9, REAL))
+        findings = runner.run(checkup.examine(folder, time.time_ns() / 1e9, names))
     return {finding.client: finding for finding in findings}
 
 
+DISTRUSTFUL = """
+import ssl, urllib.request as u
+try:
+    u.urlopen({url}, context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+except OSError:
+    raise SystemExit(1)
+"""
+
+
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finding]:
-    return examined(tmp_path_factory.mktemp("doctor"))
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Finding]]:
+    mine = table._python("distrustful", DISTRUSTFUL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_CLIENTS", (*table._CLIENTS, mine))
+        yield examined(tmp_path_factory.mktemp("doctor"), "distrustful", *REAL)
 
 
 def need(*programs: str) -> None:
@@ -247,9 +300,19 @@ def test_client_that_goes_past_the_proxy_is_told_so(real: dict[str, Finding]) ->
     """It reaches the origin itself, with our certificate, and in the sandbox the proxy."""
     finding = real["python http.client"]
     assert finding.status is Status.BYPASSED
-    assert "With --determinism" in finding.advice  # it was tried
+    assert finding.preloaded == YES
+    assert "With --determinism" in finding.advice
     assert finding.proxied == Cell(Answer.NO, "it went to the origin itself")
     assert finding.trusted == finding.captured == YES
+
+
+def test_client_that_refuses_the_certificate_is_told_so(real: dict[str, Finding]) -> None:
+    """It has no roots, and says nothing of it: the proxy sees how it breaks off."""
+    finding = real["distrustful"]
+    assert (finding.status, finding.proxied) == (Status.UNTRUSTED, YES)
+    assert finding.trusted == Cell(Answer.NO, "it refuses the certificate")
+    assert finding.captured == Cell(Answer.NO, "it arrives, and refuses the certificate")
+    assert finding.preloaded.answer is Answer.NO
 
 
 def test_clock_of_an_interpreter_with_a_preload_is_that_of_the_tape(
@@ -262,16 +325,16 @@ def test_clock_of_an_interpreter_with_a_preload_is_that_of_the_tape(
         assert real["node fetch"].captured == YES
 
 
+@pytest.mark.parametrize("step", ["open", "start"])
 def test_machine_without_a_sandbox_is_examined_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but one column."""
+    """All but one column, wherever the making of it fails."""
 
     async def refuse(_: object) -> None:
         raise EngineError("user namespaces are refused here")
 
-    monkeypatch.setattr(Box, "open", refuse)
-    monkeypatch.setattr("playhead.tests.proxy.test_doctor.REAL", ("python urllib",))
-    finding = examined(tmp_path)["python urllib"]
+    monkeypatch.setattr(Box, step, refuse)
+    finding = examined(tmp_path, "python urllib")["python urllib"]
     assert (finding.status, finding.clock) == (Status.OK, YES)
     assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are refused here")

@@ -4,7 +4,15 @@ import json
 import os
 from pathlib import Path
 
-from playhead.proxy.trying import Outcome, Try, load_outcomes, main, save_tries, try_all
+from playhead.proxy.trying import (
+    Outcome,
+    Try,
+    count_ended,
+    load_outcomes,
+    main,
+    save_tries,
+    try_all,
+)
 
 HERE = dict(os.environ)
 
@@ -59,5 +67,7 @@ def test_files_tell_what_to_try_and_how_it_went(tmp_path: Path) -> None:
     source, target = tmp_path / "tries", tmp_path / "outcomes"
     save_tries([shell("echo hello"), shell("exit 2")], source)
     assert json.loads(source.read_text())[0]["command"][0] == "/bin/sh"
+    assert count_ended(target) == 0
     assert main([str(source), str(target), "2"]) == 0
+    assert count_ended(target) == 2
     assert load_outcomes(target) == [Outcome(0, "hello\n"), Outcome(2, "")]

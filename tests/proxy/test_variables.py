@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 import playhead
 from playhead.proxy.ca import open_ca
-from playhead.proxy.trust import proxy_url, variables
+from playhead.proxy.docker.image import agent_variables, share_certificates
+from playhead.proxy.trust import variables
 from playhead.proxy.variables import OUTRANKING, TABLE, Holds, names
 
+URL = "http://run:token@127.0.0.1:8080"
 ROOT = Path(playhead.__file__).resolve().parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 CLIENTS = (ROOT / "docs/clients.md").read_text()
@@ -57,16 +58,20 @@ def test_no_variable_stands_twice() -> None:
     assert all(row.readers for row in TABLE)
 
 
-@pytest.mark.parametrize(
-    ("service", "host"), [("agent-record", "playhead"), ("agent-replay", "127.0.0.1")]
-)
-def test_agents_in_compose_have_every_variable(service: str, host: str, tmp_path: Path) -> None:
-    """As `playhead env` would print them there."""
+def test_compose_writes_none_of_them_itself() -> None:
+    """Its agents are given them by `playhead beside`, out of the same table."""
+    ours = {name for row in TABLE for name in names(row)} | set(OUTRANKING)
+    for service, told in COMPOSE["services"].items():
+        assert not ours & set(told.get("environment", ())), service
+    agents = [told for name, told in COMPOSE["services"].items() if name.startswith("agent-")]
+    assert len(agents) == 3
+    assert all(". /agent/environment;" in told["entrypoint"][2] for told in agents)
+
+
+def test_agents_in_containers_are_given_every_variable(tmp_path: Path) -> None:
+    """Whatever their image has of them."""
     ca = open_ca(tmp_path, tmp_path / "ca", environ={})
-    expected = variables(
-        {}, proxy_url=proxy_url(host, 8080), public_dir=ca.bundle_file.parent, seen_at=Path("/ca")
-    )
-    found = {}
-    for name, value in COMPOSE["services"][service]["environment"].items():
-        found[name] = re.sub(r"(?<=^http://).*@(?=[a-z0-9.]+:8080$)", "", value)
-    assert found == expected
+    shared = share_certificates(ca.bundle_file.parent, tmp_path / "shared")
+    image = {"HTTPS_PROXY": "http://elsewhere", "NO_PROXY": "localhost", "PATH": "/bin"}
+    found = agent_variables(image, {}, url=URL, certificates=shared, kit=None)
+    assert found == variables({}, proxy_url=URL, public_dir=shared, seen_at=shared)

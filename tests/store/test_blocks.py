@@ -181,6 +181,15 @@ def test_a_picture_is_found_in_whatever_it_stands(shared: Store) -> None:
         assert len(blocks.lift(8, value, 1).value) < 100
 
 
+def test_what_packs_stays_where_it_stands(shared: Store) -> None:
+    """The base64 of a text, and hex: an edited one would be kept as a whole, and stands on the one before instead."""
+    blocks = Blocks(shared._database)
+    text = base64.b64encode(b"".join(b"line %d of a log\n" % n for n in range(2000)))
+    for data in (text, Random(1).randbytes(20_000).hex().encode(), b"A" * 20_000):
+        for _ in range(2):
+            assert blocks.lift(8, b'\x94"%b"' % data, 1).names == []
+
+
 # ---- what is damaged -------------------------------------------------------------------------------
 
 
@@ -239,7 +248,7 @@ def test_a_process_writes_whole_what_another_took_the_pictures_of(store_dir: Pat
 def test_a_value_that_swells_is_refused_early(shared: Store) -> None:
     """A name takes 24 bytes, and what it names may be large."""
     blocks = Blocks(shared._database)
-    lifted = blocks.lift(9, b'\x94"%b"' % (b"A" * (1 << 20)), 1)
+    lifted = blocks.lift(9, b'\x94"%b"' % picture(9, 1 << 20), 1)
     bomb = lifted.value[:5] + lifted.value[6:-1] * 1_000_000
 
     def look(transaction: lmdb.Transaction) -> None:

@@ -8,10 +8,12 @@ import threading
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import lmdb
 import pytest
 
-from playhead.store import Record, RunInfo, Store, StoreUnwritable, opening, writer
+from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable, opening, writer
 from playhead.store.room import Room
 from playhead.tape.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
@@ -292,6 +294,46 @@ async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
         info = again.get_run("r")
         assert again.seqs(info) == [*acknowledged, 9000]
         assert again.find_broken_link(info) is None
+
+
+class _GivenUp:
+    """An environment after LMDB could not write its meta page: nothing can be begun in it any more."""
+
+    def __init__(self, environment: Any) -> None:
+        self._environment = environment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+    def begin(self, **_: Any) -> Any:
+        raise lmdb.PanicError("MDB_PANIC: Update of meta page failed")
+
+
+async def test_what_lmdb_has_given_up_is_opened_again(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself, once nobody reads; what was acknowledged is there, and both go on."""
+    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        await store.append_durably(run.number, noted("before"))
+        database = store._database
+        with database.reading() as transaction:
+            given_up: Any = _GivenUp(database.environment)
+            database.environment = store.writer._environment = given_up
+            with pytest.raises(StoreUnwritable, match="MDB_PANIC"):
+                await store.append_durably(run.number, noted("lost"))
+            with pytest.raises(StoreError, match=r"MDB_PANIC|opened again"):
+                store.events(run)
+            # Whoever reads still has what they began with.
+            assert transaction.stat(database.tables["events"])["entries"] == 2
+            assert database.environment is given_up
+        wait_until(lambda: store.writer.failed is None)
+        await store.append_durably(run.number, noted("after"))
+        told = [event.data.get("text") for event in store.events(run)]
+        assert told == [None, "before", "after"]
+        assert store.find_broken_link(run) is None
+        assert store.runs()[0].id == "r"
 
 
 async def test_recording_stops_before_the_disk_is_full(

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -414,13 +414,6 @@ def _share() -> dict[str, str]:
     return {"key": str(key), "shared": name}
 
 
-def _bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
-    done = subprocess.run(
-        command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
-    )
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
-
-
 async def _boxed(
     command: list[str],
     environ: dict[str, str],
@@ -460,9 +453,12 @@ def _furnish(folder: Path, uid: int) -> None:
         os.chown(folder / name, uid, uid)
     _mount(str(folder / "runtime"), folder / "again" / "runtime")
     _mount(str(folder / "ssh"), folder / "again" / "ssh")
+    (folder / "closed").mkdir(0o700)
+    (folder / "closed" / "proc").mkdir()
     # Somebody who is root in a namespace of his own alone may not have these.
     with contextlib.suppress(OSError):
-        _mount("proc", folder / "proc", "proc")
+        for place in ("proc", "closed/proc"):
+            _mount("proc", folder / place, "proc")
     with contextlib.suppress(OSError):
         _mount("mqueue", folder / "queues", "mqueue")
 
@@ -472,7 +468,12 @@ def _mount(source: str, target: Path, kind: str = "") -> None:
     _libc("mount", source.encode(), os.fsencode(target), kind.encode() or None, flags, None)
 
 
-def _main(uid: int) -> None:
+@contextlib.contextmanager
+def populated(uid: int) -> Iterator[tuple[list[str], dict[str, str], Path]]:
+    """Be on a machine of its own with programs on it; give what tries everything, its variables, and a folder.
+
+    Ends the process where no such machine can be had.
+    """
     from . import machine
 
     folder = Path("/srv/machine")
@@ -481,21 +482,38 @@ def _main(uid: int) -> None:
     # What a launcher may have been started with itself.
     leaked = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     leaked.set_inheritable(True)
+    (folder / "roots.pem").write_text("")
+    (folder / "work").mkdir()
+    os.chdir(folder / "work")
+    given = {**_populate(folder), "pid": str(bystander.pid)}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "XDG_RUNTIME_DIR": str(folder / "runtime"),
+        "SSH_AUTH_SOCK": given["ssh"],
+        "DOCKER_HOST": f"unix://{given['docker']}",
+    }
     try:
-        (folder / "roots.pem").write_text("")
-        given = {**_populate(folder), "pid": str(bystander.pid)}
-        environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "XDG_RUNTIME_DIR": str(folder / "runtime"),
-            "SSH_AUTH_SOCK": given["ssh"],
-            "DOCKER_HOST": f"unix://{given['docker']}",
-        }
-        (folder / "work").mkdir()
-        os.chdir(folder / "work")
-        command = [sys.executable, "-I", __file__, json.dumps(given)]
+        yield [sys.executable, "-I", __file__, json.dumps(given)], environ, folder
+    finally:
+        os.unlink(f"/dev/shm/{given['shared']}")
+        leaked.close()
+        bystander.kill()
+        bystander.wait()
+
+
+def try_bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
+    """Try everything on the machine as it is."""
+    done = subprocess.run(
+        command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def _main(uid: int) -> None:
+    with populated(uid) as (command, environ, folder):
         found = {
-            "bare": _bare(command, environ),
+            "bare": try_bare(command, environ),
             "contained": asyncio.run(_boxed(command, environ, folder)),
             "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
         }
@@ -503,11 +521,6 @@ def _main(uid: int) -> None:
             wrapped = _boxed(command, environ, folder, strict=True, wrapped=True)
             found["strict, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))
-    finally:
-        os.unlink(f"/dev/shm/{given['shared']}")
-        leaked.close()
-        bystander.kill()
-        bystander.wait()
 
 
 if __name__ == "__main__":

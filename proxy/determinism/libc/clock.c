@@ -234,9 +234,9 @@ __attribute__((constructor)) static void start(void) {
     program[length > 0 ? length : 0] = 0;
     /* Node's own preload does all of it, and V8 looks for itself as it likes. */
     if (!notes || !tape || !library || !strcmp(base(program), "node")) { errno = saved; return; }
-    static char kept[8][PATH_BYTES];
+    static char kept[sizeof names / sizeof *names][PATH_BYTES];
     int many = 0;
-    for (int which = 0; names[which] && many < 8; which++) {
+    for (int which = 0; names[which]; which++) {
         const char *value = variable(environ, names[which]);
         if (!value || strlen(value) + 32 > PATH_BYTES) continue;
         char *end = kept[many] + PATH_BYTES;

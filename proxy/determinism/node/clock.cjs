@@ -1,5 +1,5 @@
-// The wall clock in milliseconds: real and written down, or as it was written down. `performance`, `hrtime` and timers
-// stay real. Laid out as `../python/playhead_preload/clock.py` says.
+// The wall clock in milliseconds: real and written down, or as it was written down. So is the time from which
+// `performance` counts; that itself, `hrtime` and timers stay real. Laid out as `../python/playhead_preload/clock.py` says.
 'use strict';
 
 const fs = require('fs');
@@ -17,8 +17,7 @@ function writer() {
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;
-  return (called) => {
-    const now = realNow();
+  return (called, now = realNow()) => {
     const lane = lanes.here(called);
     let number = numbers.get(lane);
     if (number === undefined) {
@@ -32,7 +31,7 @@ function writer() {
       return now;
     }
     record.writeUInt32LE(number, 0);
-    record.writeBigUInt64LE(BigInt(now) * MILLION, 4);
+    record.writeBigUInt64LE(BigInt(Math.round(now * 1000)) * 1000n, 4);
     try {
       fs.writeSync(descriptor, record);
     } catch (error) {
@@ -62,12 +61,12 @@ function reader() {
       looks.set(lane, known);
     }
     if (known.place < known.end) {
-      last = Number(data.readBigUInt64LE(known.place) / MILLION);
+      last = Number(data.readBigUInt64LE(known.place) / 1000n) / 1000;
       known.place += 8;
     } else {
       if (!known.told) notes.tell('exhausted', lane);
       known.told = true;
-      last += 1;
+      last = Math.floor(last) + 1;
     }
     return last;
   };
@@ -105,4 +104,16 @@ exports.start = () => {
       return made.get(this);
     },
   });
+
+  const counted = Object.getPrototypeOf(performance);
+  const { get } = Object.getOwnPropertyDescriptor(counted, 'timeOrigin') || {};
+  if (get !== undefined) {
+    let origin;
+    const timeOrigin = function timeOrigin() {
+      const real = get.call(this);
+      if (origin === undefined) origin = look(timeOrigin, real);
+      return origin;
+    };
+    Object.defineProperty(counted, 'timeOrigin', { configurable: true, enumerable: true, get: timeOrigin });
+  }
 };

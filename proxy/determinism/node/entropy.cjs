@@ -1,5 +1,5 @@
 // Randomness by key: what each lane asks for is a function of the seed, the lane and how often it asked. TLS and keys
-// are made by OpenSSL itself, and stay as random as they were.
+// are made by OpenSSL itself, and stay as random as they were; so is what libraries ask for that make keys themselves.
 'use strict';
 
 const crypto = require('crypto');
@@ -8,7 +8,7 @@ const notes = require('./notes.cjs');
 
 const BLOCK_BYTES = 64;
 const seed = Buffer.from(process.env.PLAYHEAD_SEED, 'hex');
-const { createHmac } = crypto;
+const { createHmac, randomBytes: kernelBytes } = crypto;
 const counts = new Map();
 
 function stream(size, ...key) {
@@ -21,7 +21,8 @@ function stream(size, ...key) {
 }
 
 function bytes(called, size) {
-  const lane = lanes.here(called);
+  const lane = lanes.drawing(called);
+  if (lane === undefined) return kernelBytes(size);
   const number = (counts.get(lane) || 0) + 1;
   counts.set(lane, number);
   return stream(size, 'bytes', lane, number);

@@ -7,6 +7,8 @@ const { sep } = require('path');
 const OURS = __dirname + sep;
 const DEPTH = 8;
 const KEPT = 3; // folders and file of a path: the rest depends on where the program is installed
+const MAKE_KEYS =
+  /[\\/]node_modules[\\/](?:@noble|@peculiar|@stablelib|brorand|elliptic|jose|jsrsasign|libsodium[^\\/]*|node-forge|openpgp|secp256k1|sodium[^\\/]*|ssh2|tweetnacl)[\\/]/;
 const names = new Map();
 
 const sites = (_error, callSites) => callSites;
@@ -22,8 +24,8 @@ function file(called, depth) {
   return undefined;
 }
 
-// called: the function of ours that was called, from whose caller on is looked.
-exports.here = (called) => {
+// Give the path of the file that calls; called: the function of ours that was called, from whose caller on is looked.
+function caller(called) {
   const { stackTraceLimit, prepareStackTrace } = Error;
   let found = 'native';
   try {
@@ -36,10 +38,22 @@ exports.here = (called) => {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;
   }
+  return found;
+}
+
+function named(found) {
   let name = names.get(found);
   if (name === undefined) {
     name = found.split(/[\\/]/).slice(-KEPT).join('/');
     names.set(found, name);
   }
   return name;
+}
+
+exports.here = (called) => named(caller(called));
+
+// The same for randomness; undefined where keys and nonces are made, which need the kernel's.
+exports.drawing = (called) => {
+  const found = caller(called);
+  return MAKE_KEYS.test(found) ? undefined : named(found);
 };

@@ -272,3 +272,18 @@ def test_sockets_and_agents_of_its_own_are_left_alone(proxy: Proxy, tmp_path: Pa
     ran = proxy.ask(node, "-e", NODE + program)
     assert sorted(ran.out.split()) == ["/own", "/path"], ran.err
     assert proxy.asked == []
+
+
+# ---- Bun ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["", ", ['chat']", ", 'chat'", ", { headers: { a: 'b' } }"])
+def test_websockets_of_bun_come_to_the_proxy(proxy: Proxy, words: str) -> None:
+    """Whatever else they are given."""
+    bun = shutil.which("bun")
+    if bun is None:
+        pytest.skip("no bun on this machine")
+    program = f"new WebSocket('wss://api.test/w'{words}).onclose = () => console.log('closed')"
+    ran = proxy.ask(bun, "-e", program)
+    assert ran.out == "closed\n", ran.err
+    assert proxy.asked == [("CONNECT api.test:443 HTTP/1.1", THROUGH, "GET /w HTTP/1.1")]

@@ -41,6 +41,16 @@ def test_what_was_cut_is_laid_out_again(tmp_path: Path) -> None:
     }
 
 
+def test_jobs_of_pools_are_laid_out_for_every_process(tmp_path: Path) -> None:
+    """Whichever process they ran in."""
+    job = pack("<II6sQ", 6, 1, b"pool a", 9)
+    write_journals([*cut("0.1", A + job), *cut("0.2", job.replace(b"pool a", b"pool b"))], tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "0.1.journal": A,
+        "pools.journal": job + job.replace(b"pool a", b"pool b"),
+    }
+
+
 def test_an_intake_gives_each_record_once_and_none_half_written(tmp_path: Path) -> None:
     """While the command runs a record is given a call after it was seen first; in the end all are."""
     intake = Intake(tmp_path, lambda process: {1: "a"})

@@ -159,7 +159,9 @@ def test_c_code_in_python_finds_the_same_again() -> None:
 def test_a_program_sleeps_a_thousandth_where_that_is_declared() -> None:
     """Were it real, the program would be killed."""
     kit = new_kit(libc=True)
-    ran = run(again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; echo awake")
+    ran = run(
+        again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; env -i sleep 100; echo awake"
+    )
     kit.close()
     assert ran.out == "awake\n"
 

@@ -55,6 +55,22 @@ def test_a_recording_sees_the_real_clock(node: str) -> None:
     assert wrong == "ERR_OUT_OF_RANGE"
 
 
+def test_libraries_that_make_keys_get_the_kernels_randomness(node: str, tmp_path: Path) -> None:
+    """Two signatures with one nonce give the key away; what others ask for comes again."""
+    library = tmp_path / "node_modules" / "tweetnacl"
+    library.mkdir(parents=True)
+    draw = "const crypto = require('crypto');\n"
+    draw += "module.exports = () => [crypto.randomBytes(8), crypto.getRandomValues(new Uint8Array(8))].join();\n"
+    (library / "index.js").write_text(draw)
+    program = tmp_path / "agent.js"
+    program.write_text(
+        "console.log(require('crypto').randomUUID()); console.log(require('tweetnacl')());"
+    )
+    kit = new_kit()
+    first, second = (run(made, node, program).out.splitlines() for made in (kit, again(kit, [])))
+    assert [one == other for one, other in zip(first, second, strict=True)] == [True, False]
+
+
 def test_children_of_another_runtime_are_covered_too(node: str) -> None:
     """Python that Node starts, and Node that Python starts, with variables of their own."""
     kit = new_kit()

@@ -51,6 +51,48 @@ def test_what_is_found_of_time_and_chance_is_found_again(version: str) -> None:
     assert (recorded.told["exhausted"], recorded.told["problems"]) == ([], [])
 
 
+POOLS = """
+    import concurrent.futures, json, multiprocessing, os, random, threading, time, uuid
+
+    def look(_):
+        time.sleep(random.SystemRandom().random() / 100)
+        return time.time_ns(), random.random(), uuid.uuid4().hex
+
+    def child(which):
+        reader, writer = os.pipe()
+        if not os.fork():
+            os.write(writer, repr(look(which)).encode())
+            os._exit(0)
+        os.wait()
+        found.append([which, os.read(reader, 200).decode()])
+
+    if __name__ == "__main__":
+        found = []
+        context = multiprocessing.get_context("fork")
+        with context.Pool(3) as pool:
+            found.append(pool.map(look, range(6), chunksize=1))
+            found.append([one.get() for one in [pool.apply_async(look, (0,)) for _ in range(4)]])
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+            found.append(list(pool.map(look, range(4))))
+        for _ in range(5):
+            threads = [threading.Thread(target=child, args=(which,)) for which in range(4)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+        print(json.dumps(found[:3] + sorted(found[3:])))
+"""
+
+
+def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
+    """And so does a fork, whichever thread's is first; each job has looks of its own."""
+    kit = new_kit()
+    recorded = run(kit, sys.executable, "-W", "ignore", *script(POOLS))
+    assert recorded.err == ""
+    replayed = run(again(kit, recorded.rows), sys.executable, "-W", "ignore", *script(POOLS))
+    assert replayed.said == recorded.said
+    assert replayed.told == recorded.told
+    assert recorded.told["exhausted"] == []
+
+
 def test_without_it_nothing_is_found_again() -> None:
     """The control: every part differs from run to run, but for what has seconds or a day."""
     command = [sys.executable, "-W", "ignore", str(AGENT)]
@@ -117,6 +159,22 @@ def test_a_seed_of_the_program_is_obeyed() -> None:
     )
     plain = subprocess.run([sys.executable, *program], capture_output=True, text=True, check=True)
     assert run(new_kit(), sys.executable, *program).out == plain.stdout
+
+
+def test_libraries_that_make_keys_get_the_kernels_randomness(tmp_path: Path) -> None:
+    """Two signatures with one nonce give the key away; what others ask for comes again."""
+    (tmp_path / "ecdsa.py").write_text(
+        "import os, secrets\ndef nonces(): return os.urandom(8), secrets.token_bytes(8)\n"
+    )
+    program = script(
+        "import ecdsa, json, os; print(json.dumps([os.urandom(8).hex(), *[one.hex() for one in ecdsa.nonces()]]))"
+    )
+    kit = new_kit()
+    first, second = (
+        run(made, sys.executable, *program, PYTHONPATH=str(tmp_path)).said
+        for made in (kit, again(kit, []))
+    )
+    assert [one == other for one, other in zip(first, second, strict=True)] == [True, False, False]
 
 
 def test_the_types_stay_what_they_are() -> None:

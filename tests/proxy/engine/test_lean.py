@@ -1,19 +1,22 @@
 """The cheaper twins give what mitmproxy's own give: whatever the names, values, case and number."""
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mitmproxy import connection, http, options, optmanager
+from mitmproxy import connection, flow, hooks, http, options, optmanager
 from mitmproxy.coretypes import multidict
 from mitmproxy.net.http import http1
 from mitmproxy.net.http.http1 import read
-from mitmproxy.proxy import context
+from mitmproxy.proxy import commands, context, events, layer
 
 from playhead.proxy.engine import lean
 
@@ -25,12 +28,22 @@ _PLACES: tuple[tuple[type, str], ...] = (
     (http.Headers, "__contains__"),
     (connection.Connection, "__eq__"),
     (optmanager._Option, "current"),
+    (layer.Layer, "handle_event"),
+    (hooks.Hook, "__new__"),
+    (commands.StartHook, "__new__"),
+    (events.CommandCompleted, "__new__"),
 )
 
 _ORIGINALS = """
+import inspect
 from mitmproxy import connection, http, optmanager
 from mitmproxy.net.http import http1
-from mitmproxy.proxy import context
+from mitmproxy import flow, hooks
+from mitmproxy.proxy import commands, context, events, layer
+assert flow.uuid.__name__ == "uuid" and "str(uuid.uuid4())" in inspect.getsource(flow.Flow.__init__)
+made = (hooks.Hook, commands.StartHook, events.CommandCompleted)
+assert all("__new__" in kind.__dict__ for kind in made)
+assert layer.Layer.__dict__["handle_event"].__module__ == "mitmproxy.proxy.layer"
 assert http1.expected_http_body_size.__module__ == "mitmproxy.net.http.http1.read"
 assert "__eq__" in connection.Connection.__dict__ and "current" in optmanager._Option.__dict__
 assert not {"__eq__"} & (connection.Client.__dict__.keys() | connection.Server.__dict__.keys())
@@ -44,9 +57,9 @@ assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Contex
 def _put_back() -> Iterator[None]:
     """Leave mitmproxy as it was found, with the twins or without."""
     before = [(owner, name, owner.__dict__.get(name)) for owner, name in _PLACES]
-    size = http1.expected_http_body_size
+    size, ids = http1.expected_http_body_size, flow.uuid
     yield
-    http1.expected_http_body_size = size
+    http1.expected_http_body_size, flow.uuid = size, ids
     for owner, name, stock in before:
         if stock is None:
             if name in owner.__dict__:
@@ -247,6 +260,71 @@ def test_a_connection_is_itself_and_its_copies() -> None:
     assert not lean.is_same(one, SimpleNamespace(id=one.id))
 
 
+class Asking(layer.Layer):
+    """Asks for what each event says it asks for, and says what it was told."""
+
+    def __init__(self) -> None:
+        client = connection.Client(peername=("", 1), sockname=("", 2), timestamp_start=0.0)
+        super().__init__(context.Context(client, options.Options()))
+
+    def _handle_event(self, event: Any) -> Any:
+        for number, waits in enumerate(event.asks):
+            command = commands.Command()
+            command.blocking, command.said = waits, (event.name, number)  # type: ignore[attr-defined]
+            command.told = yield command  # type: ignore[attr-defined]
+
+
+def _events(plan: list[list[bool]]) -> list[Any]:
+    return [SimpleNamespace(name=at, asks=asks) for at, asks in enumerate(plan)]
+
+
+def _play(handle: Callable[[layer.Layer, Any], Any], plan: list[list[bool]]) -> list[Any]:
+    """Give what a layer asks for, in order, and what it was told, where replies come after all events."""
+    asking, seen, waiting = Asking(), list[Any](), list[commands.Command]()
+    todo: list[Any] = _events(plan)
+    while todo or waiting:
+        event = todo.pop(0) if todo else _reply(waiting.pop(0))
+        for command in handle(asking, event):
+            seen.append((command.said, command.blocking is asking))
+            if command.blocking:
+                waiting.append(command)
+        seen.append((asking._paused is not None, len(asking._paused_event_queue)))
+    return seen
+
+
+def _reply(command: commands.Command) -> events.CommandCompleted:
+    return events.OpenConnectionCompleted(command, "told")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=4), max_size=6))
+def test_a_layer_waits_as_ever(plan: list[list[bool]]) -> None:
+    """What a layer asks for, what it waits for, and what is kept for it meanwhile, are mitmproxy's."""
+    assert _play(lean.handle_event, plan) == _play(_stock_layer().handle_event, plan)
+
+
+@cache
+def _stock_layer() -> type[layer.Layer]:
+    """Give mitmproxy's layer as its file has it, whether or not its twin is in place."""
+    spec = importlib.util.spec_from_file_location("stock_layer", layer.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    stock = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(hooks.all_hooks, clear=True):  # a hook of that file has its name only once
+        spec.loader.exec_module(stock)
+    found: type[layer.Layer] = stock.Layer
+    return found
+
+
+def test_a_flow_is_told_from_every_other() -> None:
+    """Its id is its own, whether it is new or a copy."""
+    lean.install()
+    client = connection.Client(peername=("", 1), sockname=("", 2), timestamp_start=0.0)
+    one = http.HTTPFlow(client, connection.Server(address=None))
+    other = http.HTTPFlow(client, connection.Server(address=None))
+    one.request = http.Request.make("GET", "http://here/")
+    assert len({one.id, other.id, one.copy().id}) == 3
+
+
 def test_the_twins_take_the_places_they_name() -> None:
     """All of them; twice is once."""
     for _ in range(2):
@@ -259,8 +337,13 @@ def test_the_twins_take_the_places_they_name() -> None:
             lean.contains,
             lean.is_same,
             lean.current,
+            lean.handle_event,
+            lean.make,
+            lean.make,
+            lean.make,
         ]
         assert http1.expected_http_body_size is lean.body_size
+        assert flow.uuid is lean.Numbers  # type: ignore[comparison-overlap]
 
 
 def test_mitmproxy_still_has_what_is_replaced_where_it_was() -> None:

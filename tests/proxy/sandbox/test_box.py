@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -217,9 +218,11 @@ def test_orphans_end_with_the_command(pipe: tuple[Path, int]) -> None:
 LAUNCHER = """
 import asyncio, os, sys
 from playhead.proxy.sandbox.box import Box
+from playhead.proxy.sandbox.files import Files
 from playhead.proxy.sandbox.hiding import Plan
 async def main():
-    box = Box(sys.argv[1:], os.environ, Plan((), (), (), (), (), {}))
+    files = Files((), (), (sys.argv[1],), "/").words() if sys.argv[1] else ()
+    box = Box(sys.argv[2:], os.environ, Plan((), (), (), (), (), {}), files=files)
     inlets = await box.open()
     await box.start()
     await box.wait()
@@ -227,12 +230,18 @@ asyncio.run(main())
 """
 
 
-def test_nothing_is_left_of_a_launcher_that_was_killed(pipe: tuple[Path, int]) -> None:
-    """kill -9: all processes are gone, and nothing is mounted that was not."""
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_nothing_is_left_of_a_launcher_that_was_killed(
+    pipe: tuple[Path, int], wrapped: bool
+) -> None:
+    """kill -9: all processes are gone, and nothing is mounted that was not; with bubblewrap, too."""
+    if wrapped and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap (bwrap) is not installed")
     path, reading = pipe
+    files = str(path.parent) if wrapped else ""
     before = Path("/proc/mounts").read_text()
     command = [sys.executable, "-c", STUBBORN, str(path), "stays"]
-    with subprocess.Popen([sys.executable, "-c", LAUNCHER, *command]) as launcher:
+    with subprocess.Popen([sys.executable, "-c", LAUNCHER, files, *command]) as launcher:
         seen = b""
         with selectors.DefaultSelector() as selector:
             selector.register(reading, selectors.EVENT_READ)

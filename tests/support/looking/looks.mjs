@@ -9,6 +9,7 @@ const look = () => [Date.now(), Math.random(), randomUUID()];
 
 said.push(new Date(), Date.now(), Date(), new Date().toLocaleString(), new Date(0));
 said.push(new Intl.DateTimeFormat('en', { timeStyle: 'full' }).format());
+said.push(performance.timeOrigin);
 said.push(Math.random(), Math.random(), randomUUID(), randomBytes(5).toString('hex'), randomInt(1e9));
 said.push([...crypto.getRandomValues(new Uint16Array(4))], globalThis.crypto.randomUUID());
 said.push((await promisify(randomBytes)(70)).toString('hex'), await promisify(randomInt)(5, 1e6));

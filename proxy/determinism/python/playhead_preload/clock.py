@@ -88,7 +88,11 @@ class _Reader:
         self._values = {}
         self._last = int(os.environ["PLAYHEAD_START"])
         self._missing = set()
-        path = os.path.join(os.environ["PLAYHEAD_TAPE"], notes.lane() + ".journal")
+        self._pools_read = False
+        self._load(notes.lane())
+
+    def _load(self, name):
+        path = os.path.join(os.environ["PLAYHEAD_TAPE"], name + ".journal")
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -106,7 +110,12 @@ class _Reader:
         lane = lanes.looking()
         values = self._values.get(lane)
         if values is None:
-            values = self._values[lane] = self._values.pop(lanes.text(lane), iter(()))
+            text = lanes.text(lane)
+            if text.startswith("pool ") and not self._pools_read:
+                # Threads that come here at the same time each read it: that is harmless, and locks in signals are not.
+                self._load("pools")
+                self._pools_read = True
+            values = self._values[lane] = self._values.pop(text, iter(()))
         found = next(values, None)
         if found is not None:
             self._last = found[0]

@@ -6,10 +6,7 @@ It is named for who handed it over, and counted there. Threads that were given t
 import functools
 from _thread import get_ident
 
-from . import hooks
-
-_running = {}
-"""The job of a thread, by its ident."""
+from . import hooks, lanes, notes
 
 
 class _Handed:
@@ -29,39 +26,41 @@ def start():
 
 def _forget():
     _Handed.counts = {}
-    mine = _running.get(get_ident())
-    _running.clear()
+    mine = lanes.RUNNING.get(get_ident())
+    lanes.RUNNING.clear()
     if mine is not None:
-        _running[get_ident()] = mine
+        lanes.RUNNING[get_ident()] = mine
 
 
-def find():
-    """Give the name of the job that this thread is at, if any."""
-    return _running.get(get_ident())
+def name(prefix="job ", number=None):
+    """Name a job after who hands it over, counted there unless it has a number.
+
+    prefix: `pool ` where another process may take it: then that of this process is part of the name.
+    """
+    if number is not None:
+        return "%s%s|%s" % (prefix, notes.lane(), number)
+    thread, task = where = lanes.here()
+    _Handed.counts[where] = _Handed.counts.get(where, 0) + 1
+    if thread.startswith(("job ", "pool ")):  # jobs that hand on jobs
+        prefix = thread[: thread.index(" ") + 1] if prefix == "job " else prefix
+        thread = lanes.digest(thread)
+    elif prefix != "job ":
+        thread = "%s|%s" % (notes.lane(), thread)
+    return "%s%s|%s#%d" % (prefix, thread, task, _Handed.counts[where])
 
 
-def _name():
-    from . import lanes
-
-    where = lanes.here()
-    number = _Handed.counts[where] = _Handed.counts.get(where, 0) + 1
-    thread, task = where
-    if thread.startswith("job "):
-        thread = "job " + lanes.digest(thread)  # jobs that hand on jobs
-    return "job %s|%s#%d" % (thread, task, number)
-
-
-def _do(job, function, *args, **kwargs):
+def do(job, function, *args, **kwargs):
+    """Call a function as that job."""
     thread = get_ident()
-    before = _running.get(thread)
-    _running[thread] = job
+    before = lanes.RUNNING.get(thread)
+    lanes.RUNNING[thread] = job
     try:
         return function(*args, **kwargs)
     finally:
         if before is None:
-            _running.pop(thread, None)
+            lanes.RUNNING.pop(thread, None)
         else:
-            _running[thread] = before
+            lanes.RUNNING[thread] = before
 
 
 def _change_pool(module):
@@ -71,11 +70,11 @@ def _change_pool(module):
     @functools.wraps(make)
     def made(self, *args, **kwargs):
         make(self, *args, **kwargs)
-        self._playhead_job = _name()
+        self._playhead_job = name()
 
     @functools.wraps(run)
     def ran(self, *args, **kwargs):
-        return _do(self._playhead_job, run, self, *args, **kwargs)
+        return do(self._playhead_job, run, self, *args, **kwargs)
 
     item.__init__, item.run = made, ran
 
@@ -85,7 +84,7 @@ def _change_anyio(module):
 
     @functools.wraps(real)
     async def run_sync(func, *args, **kwargs):
-        return await real(functools.partial(_do, _name(), func), *args, **kwargs)
+        return await real(functools.partial(do, name(), func), *args, **kwargs)
 
     module.run_sync = run_sync
 

@@ -7,11 +7,9 @@ they are made; so a look by a library or by another task changes nothing for the
 import sys
 from _thread import get_ident
 
-from . import jobs
-
 _OURS = frozenset(
     "playhead_preload." + name
-    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced", "jobs")
+    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced", "jobs", "pools")
 )
 _CARRIERS = _OURS | {
     "os",
@@ -25,6 +23,10 @@ _CARRIERS = _OURS | {
 """Modules that ask for randomness for somebody else."""
 _modules = sys.modules
 _frame = sys._getframe
+
+
+RUNNING = {}
+"""The job that a thread is at, by the thread's ident."""
 
 
 class _Tasks:
@@ -50,7 +52,7 @@ def _forget():
 def here():
     """Give thread and task."""
     threading = _modules.get("threading")
-    job = jobs.find()
+    job = RUNNING.get(get_ident())
     if job is not None:
         thread = job
     elif threading is None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
 from . import hooks, lanes, notes
 from .replaced import Replaced
@@ -29,7 +29,8 @@ _NODE = os.environ.get("PLAYHEAD_NODE", "")
 
 class _Children:
     counts = {}
-    forking = []
+    forking = {}
+    """The lanes of those that are being forked, by the thread that does."""
 
 
 def start():
@@ -54,7 +55,9 @@ def _child(program):
     thread, task = lanes.here()
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
     lane = "%s.%d" % (notes.lane(), number)
-    if thread != "MainThread" or task:
+    if thread.startswith("pool "):  # whichever process has it
+        lane = "0.%d-%s" % (number, lanes.digest(thread + "|" + task))
+    elif thread != "MainThread" or task:
         lane += "-" + lanes.digest(thread + "|" + task)
     program = os.path.basename(os.fsdecode(program))
     notes.tell("child", lane, program)
@@ -62,16 +65,16 @@ def _child(program):
 
 
 def _before_fork():
-    _Children.forking.append(_child("fork"))
+    _Children.forking[get_ident()] = _child("fork")
 
 
 def _forked():
-    _Children.forking.pop()
+    _Children.forking.pop(get_ident(), None)
 
 
 def _born():
-    lane = _Children.forking[-1]
-    _Children.forking = []
+    lane = _Children.forking[get_ident()]
+    _Children.forking = {}
     _Children.counts = {}
     os.environ["PLAYHEAD_LANE"] = lane
     try:
