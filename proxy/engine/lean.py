@@ -202,6 +202,6 @@ def install() -> None:
         (events.CommandCompleted, "__new__", staticmethod(make)),
     )
     http1.expected_http_body_size = body_size
-    flow.uuid = Numbers  # type: ignore[attr-defined, assignment]
+    flow.uuid = Numbers  # type: ignore[assignment]
     for owner, name, twin in twins:
         setattr(owner, name, twin)
