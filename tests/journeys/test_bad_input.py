@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[int, str, str]] = {
     # usage
     "recrod": (2, "No such command 'recrod'", "Did you mean 'record'"),
     "serve --mod record": (2, "No such option '--mod'", "Did you mean '--mode'"),
-    "record --rum x -- true": (2, "No such option '--rum'", "Did you mean '--run'"),
+    "record --runn x -- true": (2, "No such option '--runn'", "Did you mean '--run'"),
     "record": (2, "Missing argument", "record --help"),
     "replay tape": (125, "Missing argument", "replay --help"),
     "replay --no-sandbx tape -- true": (125, "No such option", "--no-sandbox"),
