@@ -45,8 +45,8 @@ async def _keep(
         run = find_run()
         if run is None or stop.is_set():
             continue
-        # A log that cannot be written has a gap, which says that nobody knows.
-        with contextlib.suppress(StoreUnwritable):
+        # A log that cannot be written has a gap, which says that nobody knows; what cannot be read is tried again.
+        with contextlib.suppress(StoreUnwritable, OSError):
             if first:
                 await append(run, begun(kit))
                 first = False

@@ -195,8 +195,6 @@ class Kit:
         """
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
-        if self._library is not None:
-            self._library.chmod(0o555)
         for path in (self._tape, *self._tape.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         self._library = None

@@ -18,6 +18,8 @@ _FLAGS = (
     *("-std=gnu11", "-O2", "-fPIC", "-shared", "-nostdlib"),
     *("-fvisibility=hidden", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
 )
+_OLD_GLIBC = ("-Wl,--no-as-needed", "-l:libdl.so.2")
+"""Where it keeps `dlsym`; later ones and musl have an empty one, or take the name for themselves."""
 _COMPILERS = ("cc", "gcc", "clang")
 _PATIENCE_S = 60
 
@@ -34,7 +36,9 @@ def get_library() -> Path:
     if sys.platform != "linux":
         raise NoLibrary("it is for Linux only")
     try:
-        made = blake2b(SOURCE.read_bytes() + repr(_FLAGS).encode(), digest_size=8).hexdigest()
+        made = blake2b(
+            SOURCE.read_bytes() + repr((_FLAGS, _OLD_GLIBC)).encode(), digest_size=8
+        ).hexdigest()
         folder = _cache()
         library = folder / f"clock-{os.uname().machine}-{made}.so"
         if not library.exists():
@@ -90,7 +94,11 @@ def _compile(library: Path) -> None:
         raise NoLibrary(f"there is no C compiler here ({', '.join(_COMPILERS)})")
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="making-") as folder:
         made = os.path.join(folder, library.name)
-        _run([compiler, *_FLAGS, "-o", made, str(SOURCE)], "it cannot be compiled")
+        command = [compiler, *_FLAGS, "-o", made, str(SOURCE)]
+        try:
+            _run([*command, *_OLD_GLIBC], "it cannot be compiled")
+        except NoLibrary:  # no such file here
+            _run(command, "it cannot be compiled")
         # Tried before it is used: where it cannot be loaded, every program would complain of it.
         _run(["/bin/sh", "-c", ":"], "it cannot be loaded", LD_PRELOAD=made)
         os.chmod(made, 0o500)

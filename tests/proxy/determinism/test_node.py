@@ -60,7 +60,7 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(node: str, tmp_path
     library = tmp_path / "node_modules" / "tweetnacl"
     library.mkdir(parents=True)
     draw = "const crypto = require('crypto');\n"
-    draw += "module.exports = () => [crypto.randomBytes(8), crypto.getRandomValues(new Uint8Array(8))].join();\n"
+    draw += "module.exports = () => [crypto.randomBytes(8).toString('hex'), crypto.getRandomValues(new Uint8Array(8))].join();\n"
     (library / "index.js").write_text(draw)
     program = tmp_path / "agent.js"
     program.write_text(

@@ -93,6 +93,25 @@ def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
     assert recorded.told["exhausted"] == []
 
 
+def test_an_agent_of_many_tasks_finds_the_same_again() -> None:
+    """Each is a lane of its own, and so are those of a long day."""
+    program = script(
+        """
+        import asyncio, hashlib, time
+        async def look(): return time.time_ns()
+        async def main():
+            found = [await asyncio.create_task(look()) for _ in range(6000)]
+            print(hashlib.sha256(repr(found).encode()).hexdigest())
+        asyncio.run(main())
+        """
+    )
+    kit = new_kit()
+    recorded = run(kit, sys.executable, *program)
+    replayed = run(again(kit, recorded.rows), sys.executable, *program)
+    assert (replayed.out, replayed.told) == (recorded.out, recorded.told)
+    assert recorded.told["problems"] == []
+
+
 def test_without_it_nothing_is_found_again() -> None:
     """The control: every part differs from run to run, but for what has seconds or a day."""
     command = [sys.executable, "-W", "ignore", str(AGENT)]
@@ -175,6 +194,17 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(tmp_path: Path) -> 
         for made in (kit, again(kit, []))
     )
     assert [one == other for one, other in zip(first, second, strict=True)] == [True, False, False]
+
+
+def test_a_new_seed_of_the_kernels_is_a_new_one() -> None:
+    """Who seeds `random` with nothing, again and again, draws no number twice, and the same in a replay."""
+    program = script(
+        "import random\nfor _ in range(3): random.seed(); print(random.random(), random.Random().random())"
+    )
+    kit = new_kit()
+    recorded, replayed = (run(made, sys.executable, *program) for made in (kit, again(kit, [])))
+    assert replayed.out == recorded.out
+    assert len(set(recorded.out.split())) == 6
 
 
 def test_the_types_stay_what_they_are() -> None:

@@ -48,6 +48,8 @@ class _Writer:
         lane = lanes.looking()
         number = self._numbers.get(lane)
         if number is None:
+            if len(self._numbers) >= lanes.MOST:
+                return now  # the notes say so
             number = self._numbers[lane] = next(self._lanes)
             notes.tell("lane", str(number), lanes.text(lane))
         # Counted in one step, so that neither threads nor signals need a lock.

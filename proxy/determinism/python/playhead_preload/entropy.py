@@ -36,6 +36,10 @@ _MAKE_KEYS = frozenset(
     ]
 )
 """Packages that get the kernel's randomness."""
+_MOST_GENERATORS = 4096
+"""Of the module `random`, 2.5 kB each: those of lanes that are over are not needed any more."""
+_MORE = ("more",)
+"""A lane for all that are too many."""
 _real_urandom = os.urandom
 _counts = {}
 
@@ -65,6 +69,8 @@ def _urandom(size, flags=0):
     lane = lanes.asking()
     if not _MAKE_KEYS.isdisjoint(str(module).partition(".")[0] for module in lane[2:]):
         return _real_urandom(size)
+    if lane not in _counts and len(_counts) >= lanes.MOST:
+        lane = _MORE
     number = _counts[lane] = _counts.get(lane, 0) + 1
     return _stream(size, lanes.text(lane), number)
 
@@ -104,6 +110,7 @@ def _change_random(random):
     if random._urandom is _real_urandom:
         _change_running(random)
     made = {}
+    begun = {}
     seeded = []
 
     def generator():
@@ -112,8 +119,14 @@ def _change_random(random):
         lane = lanes.asking()
         found = made.get(lane)
         if found is None:
+            if len(made) >= _MOST_GENERATORS:
+                made.pop(next(iter(made)), None)
+            text = lanes.text(lane)
+            number = begun.get(lane, 0) + 1
+            if number > 1 or len(begun) < lanes.MOST:
+                begun[lane] = number
             found = made[lane] = random.Random(
-                int.from_bytes(_stream(32, "random", lanes.text(lane)), "little")
+                int.from_bytes(_stream(32, "random", text, number), "little")
             )
         return found
 
@@ -140,6 +153,7 @@ def _change_random(random):
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=made.clear)
+        os.register_at_fork(after_in_child=begun.clear)
 
 
 def _change_running(random):

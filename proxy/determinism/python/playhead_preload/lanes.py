@@ -21,6 +21,8 @@ _CARRIERS = _OURS | {
     "numpy.random.bit_generator",
 }
 """Modules that ask for randomness for somebody else."""
+MOST = 100_000
+"""Lanes that are told apart: each is remembered as long as its process lives."""
 _modules = sys.modules
 _frame = sys._getframe
 

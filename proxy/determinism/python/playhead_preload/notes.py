@@ -7,8 +7,8 @@ import os
 
 _FOLDER = os.environ["PLAYHEAD_NOTES"]
 _open, _write, _close = os.open, os.write, os.close
-_MOST = 5000
-"""Lines, so that a program with endless threads fills no disk."""
+_MOST = 100_000
+"""Lines, so that a program with endless tasks fills no disk."""
 
 
 class _Mine:
@@ -45,6 +45,8 @@ def tell(*words):
     _Mine.lines += 1
     if _Mine.lines > _MOST:
         return
+    if _Mine.lines == _MOST:
+        words = "problem", "no more than %d lanes are kept" % (_MOST,)
     line = b"\t".join(word.encode("unicode_escape") for word in words) + b"\n"
     try:
         descriptor = _open(_path(_Mine.lane), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
