@@ -58,10 +58,10 @@ class BaseStream(HttpStream):
         addons = getattr(self.context.client, "hooks", None)  # put there by our handler
         if addons is None:
             return (yield from generator)
-        waiting_commands = generator
+        asked = generator
         while True:
             # A loop over a generator is run without a call; what has to be sent into it is the exception.
-            for command in waiting_commands:
+            for command in asked:
                 if isinstance(command, commands.StartHook):
                     waiting = addons.start(command)
                     if waiting is None:
@@ -76,7 +76,7 @@ class BaseStream(HttpStream):
                 first = generator.send(reply)
             except StopIteration:
                 return None
-            waiting_commands = itertools.chain((first,), generator)
+            asked = itertools.chain((first,), generator)
 
     def handle_connect_finish(self) -> Commands:
         """Make the tunnel, and let the handler know what is inside it."""

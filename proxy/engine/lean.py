@@ -3,7 +3,8 @@
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
    or by `addons/wire.py`, which is type-checked before it runs; there are no addons but ours.
 2. `Context.fork` makes an upstream connection, with an id from the system's randomness, and throws it away.
-3. `Headers` looks a name up by lower-casing every name through two Python calls.
+3. `Headers` looks a name up by lower-casing every name through two Python calls, and is made as a mapping that is
+   updated, where its fields are all there is.
 4. `Connection` is compared by its class, which is abstract, and by its id, where it is nearly always itself.
 5. `_Option` copies a value twice whenever it is read, which for numbers and words is for nothing.
 6. `expected_http_body_size` asks a message for its fields one by one, five times a request.
@@ -31,6 +32,7 @@ _CODING = b"transfer-encoding"
 _LENGTHS = frozenset((len(_LENGTH), len(_CODING)))
 _PLAIN = (str, int, float, type(None))
 _stock_body_size = http1.expected_http_body_size
+_stock_headers = http.Headers.__init__
 
 Commands = Any
 """A generator of mitmproxy commands."""
@@ -48,6 +50,19 @@ def fork(self: context.Context) -> context.Context:
     copy.server = self.server
     copy.layers = self.layers.copy()
     return copy
+
+
+def init_headers(self: http.Headers, fields: Any = (), **headers: Any) -> None:
+    """Take header fields."""
+    if headers or type(fields) not in (list, tuple):
+        _stock_headers(self, fields, **headers)
+        return
+    for field in fields:
+        plain = type(field) is tuple and len(field) == 2
+        if not plain or type(field[0]) is not bytes or type(field[1]) is not bytes:
+            _stock_headers(self, fields)
+            return
+    self.fields = tuple(fields)
 
 
 def get_all(self: http.Headers, name: str | bytes) -> list[str]:
@@ -191,6 +206,7 @@ def install() -> None:
     twins: tuple[tuple[type, str, object], ...] = (
         (http.MessageData, "__post_init__", skip_type_checks),
         (context.Context, "fork", fork),
+        (http.Headers, "__init__", init_headers),
         (http.Headers, "get_all", get_all),
         (http.Headers, "get", get),
         (http.Headers, "__contains__", contains),

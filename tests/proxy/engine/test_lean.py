@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import tee
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -23,6 +24,7 @@ from playhead.proxy.engine import lean
 _PLACES: tuple[tuple[type, str], ...] = (
     (http.MessageData, "__post_init__"),
     (context.Context, "fork"),
+    (http.Headers, "__init__"),
     (http.Headers, "get_all"),
     (http.Headers, "get"),
     (http.Headers, "__contains__"),
@@ -47,7 +49,7 @@ assert layer.Layer.__dict__["handle_event"].__module__ == "mitmproxy.proxy.layer
 assert http1.expected_http_body_size.__module__ == "mitmproxy.net.http.http1.read"
 assert "__eq__" in connection.Connection.__dict__ and "current" in optmanager._Option.__dict__
 assert not {"__eq__"} & (connection.Client.__dict__.keys() | connection.Server.__dict__.keys())
-assert http.Headers.__dict__.keys() >= {"get_all"}
+assert http.Headers.__dict__.keys() >= {"get_all", "__init__"}
 assert not {"get", "__contains__"} & http.Headers.__dict__.keys()
 assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Context.__dict__
 """
@@ -315,6 +317,40 @@ def _stock_layer() -> type[layer.Layer]:
     return found
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (),
+        [],
+        [(b"A", b"1"), (b"a", b"2")],
+        ((b"A", b"1"),),
+        [[b"A", b"1"]],
+        iter([(b"A", b"1")]),
+        [("A", "1")],
+        [(b"A", None)],
+        [(b"A", b"1", b"2")],
+        [(b"A",)],
+        [b"AB"],
+        None,
+        7,
+    ],
+)
+def test_fields_are_taken_as_mitmproxy_takes_them(fields: Any) -> None:
+    """What becomes of them, or why they are none, whatever they are."""
+    ours, theirs = tee(fields) if hasattr(fields, "__next__") else (fields, fields)
+    assert _taken(lean.init_headers, ours) == _taken(lean._stock_headers, theirs)
+    assert _taken(lean.init_headers, (), a_b="1") == _taken(lean._stock_headers, (), a_b="1")
+
+
+def _taken(init: Callable[..., None], fields: Any, **named: str) -> Any:
+    headers = http.Headers.__new__(http.Headers)
+    try:
+        init(headers, fields, **named)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return headers.fields
+
+
 def test_a_flow_is_told_from_every_other() -> None:
     """Its id is its own, whether it is new or a copy."""
     lean.install()
@@ -332,6 +368,7 @@ def test_the_twins_take_the_places_they_name() -> None:
         assert [getattr(owner, name) for owner, name in _PLACES] == [
             lean.skip_type_checks,
             lean.fork,
+            lean.init_headers,
             lean.get_all,
             lean.get,
             lean.contains,
