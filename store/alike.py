@@ -9,7 +9,9 @@ Bodies are ends of longer values: nothing is copied to compare them.
 from collections.abc import Callable
 from typing import NamedTuple
 
-_STEP_BYTES = 4096
+_STEP_BYTES = 64
+"""First step from an end: bodies of other conversations mostly differ within it."""
+_GROWTH = 8
 _MOST_STEP_BYTES = 256 * 1024
 _EXACT_BYTES = 32
 """Where a difference begins is known to this."""
@@ -55,7 +57,7 @@ class Ends(NamedTuple):
 
 def common_ends(old: Body, new: Body) -> Ends:
     """Compare two bodies from both ends; the two parts never overlap in either."""
-    most = min(old.size, new.size)
+    most = min(len(old.value) - old.at, len(new.value) - new.at)
     start = _common_start(old, new, most)
     return Ends(start, _common_end(old.value, new.value, most - start))
 
@@ -65,9 +67,9 @@ def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
 
     brought: of the old body, what its own step brought: most of it has to stand in the new one.
     """
-    if brought.end <= ends.start or brought.start >= old.size - ends.end:
-        return Span(ends.start, new.size - ends.end)
     missing, at, end = 0, ends.start, new.size - ends.end
+    if brought.end <= at or brought.start >= old.size - ends.end:
+        return Span(at, end)
     for sixths in _SAMPLES:
         middle = brought.start + (brought.end - brought.start) * sixths // 6
         start = max(0, min(middle, brought.end - SAMPLE_BYTES))
@@ -90,9 +92,9 @@ def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:
         return start + new.size - old.size
     sample = old.value[old.at + start : old.at + end]
     # Mostly it has only been moved by a little.
-    near = max(0, start - _NEAR_BYTES)
-    place = new.value.find(sample, new.at + near, new.at + end + _NEAR_BYTES)
-    if place < 0:
+    near, far = max(0, start - _NEAR_BYTES), end + _NEAR_BYTES
+    place = new.value.find(sample, new.at + near, new.at + far)
+    if place < 0 and (near or far < new.size):
         place = new.value.find(sample, new.at)
     return place - new.at if place >= 0 else None
 
@@ -127,7 +129,7 @@ def _follow(same: Callable[[int, int], bool], most: int) -> int:
         if not same(at, size):
             break
         at += size
-        step = min(2 * step, _MOST_STEP_BYTES)
+        step = min(_GROWTH * step, _MOST_STEP_BYTES)
     else:
         return at
     while size > _EXACT_BYTES:

@@ -217,22 +217,24 @@ def _talk(
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Lane]] = []
+    body = stored.body
     recent = lanes[::-1]
     # Comparing two bodies takes the longer the more they share, as all agents of a run may.
-    recent.sort(key=partial(_is_unlikely, stored.body))
+    recent.sort(key=partial(_is_unlikely, body))
     for lane in recent:
-        ends = common_ends(lane.last.body, stored.body)
-        nearly_all = ends.size > _NEARLY_ALL * lane.last.body.size
-        if nearly_all and (brought := _brought(lane, stored, ends)) is not None:
+        last = lane.last.body
+        ends = common_ends(last, body)
+        nearly_all = ends.size > _NEARLY_ALL * last.size
+        if nearly_all and (brought := _brought(lane, body, ends)) is not None:
             return _next(lane, stored, brought, request, find_opening)
         ranked.append((ends, lane))
     ranked.sort(key=lambda one: -one[0].size)
     for ends, lane in ranked:
-        if (brought := _brought(lane, stored, ends)) is not None:
+        if (brought := _brought(lane, body, ends)) is not None:
             return _next(lane, stored, brought, request, find_opening)
     place, ends = _begin(ranked[0] if ranked else None, stored, request, find_opening)
     lane = _Lane((request.host, request.path), stored, stored)
-    lane.brought = Span(ends.start, stored.body.size - ends.end)
+    lane.brought = Span(ends.start, body.size - ends.end)
     return place, lane, None
 
 
@@ -248,11 +250,11 @@ def _is_unlikely(body: Body, lane: _Lane) -> bool:
     )
 
 
-def _brought(lane: _Lane, stored: Stored, ends: Ends) -> Span | None:
-    """Find what a value brings that goes on from a lane; None where it does not."""
-    brought = find_fresh(lane.last.body, lane.brought, stored.body, ends)
+def _brought(lane: _Lane, body: Body, ends: Ends) -> Span | None:
+    """Find what a body brings that goes on from a lane; None where it does not."""
+    brought = find_fresh(lane.last.body, lane.brought, body, ends)
     if brought is not None and brought.end - brought.start < _SHORT_BYTES:  # the same again
-        return Span(*(min(place, stored.body.size) for place in lane.brought))
+        return Span(*(min(place, body.size) for place in lane.brought))
     return brought
 
 
