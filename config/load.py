@@ -311,6 +311,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "redact_off",
         ),
         *("limits", "sink", "retention", "encrypt", "control", "sandbox", "determinism"),
+        "libc_preload",
     )
     default = Config()
 
@@ -352,6 +353,7 @@ def _config(value: Value, base: Path | None) -> Config:
         control=fields.section("control", lambda given: _control(given, place), default.control),
         sandbox=fields.section("sandbox", _sandbox, default.sandbox),
         determinism=fields.optional("determinism", _DETERMINISM),
+        libc_preload=fields.parsed("libc_preload", choice("auto", "off"), default.libc_preload),
     )
     for key, text in _between_keys(config):
         fields.given[key].fault(text)

@@ -416,6 +416,8 @@ class Config:
     sandbox: Sandbox = field(default_factory=Sandbox)
     determinism: str | None = None
     """Of a command's clock and randomness: `off`, `seed` or `full`. None: off in record, in a replay as recorded."""
+    libc_preload: str = "auto"
+    """For that, whether a library is loaded into programs that are neither Python nor Node: `auto`, where it can be; `off`."""
 
     @property
     def public_ca_dir(self) -> Path:

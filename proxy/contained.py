@@ -217,7 +217,8 @@ class Contained:
             ],
             "sockets": sorted(self._reached)[:_MOST_SOCKETS],
         }
-        return told, [*self._denied(leaving, resolver), *self._unasked(redact)]
+        left = [*self._denied(leaving, resolver), *self._unasked()]
+        return told, [{**row, "target": redact(row["target"])} for row in left]
 
     def _denied(self, leaving: Tap | None, resolver: Resolver) -> Iterator[dict[str, Any]]:
         """Yield what the kernel, or the resolver, let lead to nobody."""
@@ -233,16 +234,16 @@ class Contained:
         for one, count in resolver.strange.items():
             yield self._row("proxy", one, count, "no question to DNS")
 
-    def _unasked(self, redact: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+    def _unasked(self) -> Iterator[dict[str, Any]]:
         """Yield where somebody connected to, and asked for nothing."""
         for (host, port), count in self._runtime.engine.capture.unasked.items():
             one = Attempt("tcp", host, port)
-            row = self._row("proxy", one, count, "connected to, and no request of HTTP came")
-            yield {**row, "target": redact(one.target)}
+            yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
 
     def _row(self, by: str, one: Attempt, count: int, reason: str) -> dict[str, Any]:
+        name = self._names.find(one.address) if self._names is not None else None
         return {
-            "target": one.target,
+            "target": one._replace(address=name or one.address).target,
             "by": by,
             "reason": reason,
             "protocol": one.protocol,

@@ -215,13 +215,15 @@ def _variables(config: Config, url: str, kit: Kit | None) -> dict[str, str]:
 
 def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
+    library = config.libc_preload == "auto"
     if config.mode is Mode.RECORD:
-        return Kit.for_recording(config.determinism, os.environ)
+        return Kit.for_recording(config.determinism, os.environ, library=library)
     return Kit.for_replay(
         config.determinism,
         runtime.store,
         runtime.store.get_run(run),
         short_sleeps=config.playback.sleeps == "short",
+        library=library,
     )
 
 

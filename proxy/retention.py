@@ -83,7 +83,12 @@ def _collect(config: Config, size: int) -> Collected:
         for at in range(0, len(here), _BATCH_RUNS):
             store.delete_runs(here[at : at + _BATCH_RUNS])
             progress(at + _BATCH_RUNS, len(here))
-        _tidy_archive(config, store, [run for run in gone if run.archived is not None], progress)
+        unreached: StoreError | None = None
+        try:
+            away = [run for run in gone if run.archived is not None]
+            _tidy_archive(config, store, away, progress)
+        except StoreError as error:  # what was deleted here gives its space back all the same
+            unreached = error
         sentences = _carried_out(store, sentences)
         freed = store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
         erasing = store.erasing
@@ -98,6 +103,8 @@ def _collect(config: Config, size: int) -> Collected:
                 size, after = compact(config.store, progress)
     except StoreError as error:
         waiting = str(error)
+    if unreached is not None:
+        raise unreached
     return Collected(sentences, True, freed, size, after, waiting)
 
 

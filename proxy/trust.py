@@ -82,8 +82,8 @@ def variables(
     proxy_url: as `proxy_url` writes it; None makes the child trust the proxy and leads it nowhere. Java takes host
         and port only: its clients cannot send credentials.
     public_dir: where `open_ca` left certificate and bundle; wget's and Java's files are written there.
-    seen_at: where the child finds that folder, for one with a file system of its own; the names of its files are
-        public then, and hold nothing of the person's.
+    seen_at: where the child finds that folder, for one with a file system of its own; what is written there may be
+        read by everybody then, and holds nothing of the person's.
     Raises: EngineError, when a file cannot be read or written.
     """
     public_dir = public_dir.resolve()

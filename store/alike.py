@@ -120,6 +120,8 @@ def _common_end(old: bytes, new: bytes, most: int) -> int:
 def _follow(same: Callable[[int, int], bool], most: int) -> int:
     """Say how far two bodies are the same: in growing steps up to a difference, then by halves."""
     at, step = 0, _STEP_BYTES
+    if not same(0, min(_EXACT_BYTES, most)):  # as it is with most others
+        return 0
     while at < most:
         size = min(step, most - at)
         if not same(at, size):

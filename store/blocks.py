@@ -179,6 +179,8 @@ def body_place(value: bytes) -> int:
     if len(value) < _HEAD_BYTES:
         raise BadRecord(f"a value that ends after {len(value)} bytes")
     place: int = _PLACE.unpack_from(value, len(_LIFTED))[0]
+    if not _HEAD_BYTES <= place <= len(value):
+        raise BadRecord(f"a body at {place} in a value of {len(value)} bytes")
     return place
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import lmdb
@@ -44,7 +44,9 @@ class _Prepared(NamedTuple):
     """An exchange as it is going to be put."""
 
     run: int
-    record: Record
+    exchange: Exchange
+    outcome: Event | None
+    """With the hash of what is written."""
     place: Place
     whole: bytes
     """Itself."""
@@ -102,12 +104,13 @@ class Exchanges:
         exchange = record.exchange
         encoded = encode_exchange(exchange)
         written = content_hash(encoded)
-        if record.outcome is not None:
+        outcome = record.outcome
+        if outcome is not None:
             final = True
             said = b""
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
-            record = replace(record, outcome=vouched(record.outcome, written, said))
+            outcome = vouched(outcome, written, said)
         lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
         check = b"" if lifted.names else written[: bodies.SUM_BYTES]
         stored = Stored(exchange.seq, lifted.value, lifted.body_at)
@@ -122,7 +125,8 @@ class Exchanges:
             rows.append(files_row(self._database, run, exchange))
         prepared = _Prepared(
             run,
-            record,
+            exchange,
+            outcome,
             place,
             encoded,
             lifted,
@@ -135,11 +139,10 @@ class Exchanges:
         return lambda txn: self._save(txn, prepared)
 
     def _save(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
-        run, record = prepared.run, prepared.record
-        exchange = record.exchange
+        run, exchange, outcome = prepared.run, prepared.exchange, prepared.outcome
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
         origin = self._origins.find_new(run, exchange)
-        linked = self._log.link(transaction, run, record.outcome) if record.outcome else None
+        linked = self._log.link(transaction, run, outcome) if outcome else None
         self._put(transaction, prepared)
         for row in prepared.rows:
             self._database.put_row(transaction, row)
@@ -151,7 +154,7 @@ class Exchanges:
 
     def _put(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
         run, place = prepared.run, prepared.place
-        key = run, prepared.record.exchange.seq
+        key = run, prepared.exchange.seq
         if key not in self._passing and self._values.holds(transaction, *key):
             self._free(transaction, *key)
         self._passing.discard(key)
@@ -162,7 +165,7 @@ class Exchanges:
             value = bodies.pack(place.stored.value)
         whole = self._blocks.put(transaction, run, prepared.lifted)
         self._values.put(transaction, *key, value if whole else bodies.pack(prepared.whole))
-        place.stored.written = whole
+        place.stored.written = whole  # what lies there otherwise is nobody's base
 
     def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
         """Say whether the base is there that an exchange is to stand on."""

@@ -50,7 +50,7 @@ Every event carries the hash of the one before it (`chain`), so that a run canno
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any
@@ -153,7 +153,7 @@ def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
     told = {"hash": written}
     if said:
         told["said"] = said
-    return replace(outcome, data={**outcome.data, **told})
+    return Event(outcome.kind, outcome.at_ns, {**outcome.data, **told})
 
 
 def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:

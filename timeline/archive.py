@@ -63,6 +63,7 @@ def archive_runs(
     left = sorted(runs, key=lambda run: (run.id, run.number))
     moved = Moved([], [])
     done = 0
+    place.prepare()
     while left:
         go = go_name(host, clock())
         store.archive.begin(place.name, go)

@@ -20,7 +20,7 @@ from ...tape.codec import BadRecord
 from ...tape.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
-from .library import NoLibrary, get_library
+from .library import NoLibrary, place_library
 from .report import Report, read_lanes, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
@@ -30,6 +30,7 @@ _NODE = _HERE / "node" / "preload.cjs"
 _BUN = _HERE / "bun" / "preload.mjs"
 _LESS = "{} was asked for, but the tape was recorded with {}"
 _NO_END = "the recording did not come to its end: its journal may lack the last looks"
+_NO_LIBRARY = "programs that are neither Python nor Node were covered, and are not now: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,13 @@ class Basis:
 class Kit:
     """A folder, and the variables that make preloads use it. Close it in the end."""
 
-    def __init__(self, basis: Basis, *, recorded: bool, short_sleeps: bool = False) -> None:
+    def __init__(
+        self, basis: Basis, *, recorded: bool, short_sleeps: bool = False, library: bool = True
+    ) -> None:
         """Make the folder.
 
         recorded: whether the clock is to be that of a recording.
+        library: whether programs that are neither Python nor Node are to be covered, where they can be.
         """
         self.basis = basis
         self.short_sleeps = short_sleeps
@@ -59,7 +63,6 @@ class Kit:
         """What was asked for and is not there; a text for people."""
         self.no_library = ""
         """Why programs that are linked with a C library are not covered; a text for people, empty where they are."""
-        self._library = self._find_library(recorded)
         self._recorded = recorded
         # Nobody else may enter the outer one, whatever the inner one has to be open for.
         self._outer = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
@@ -69,22 +72,30 @@ class Kit:
         self._tape = self.folder / "tape"
         self._notes.mkdir()
         self._tape.mkdir()
+        self._library = self._place_library() if self._wants_library(library) else None
         self._intake = Intake(self._notes, partial(read_lanes, self._notes))
 
-    def _find_library(self, recorded: bool) -> Path | None:
-        if recorded and not self.basis.libc:
+    def _wants_library(self, wanted: bool) -> bool:
+        if self._recorded and not self.basis.libc:
             self.no_library = "the recording was made without"
-            return None
+        elif not wanted:
+            self.no_library = "it is switched off: libc_preload"
+        return not self.no_library
+
+    def _place_library(self) -> Path | None:
+        """Put the library where the command sees it, which may not see the user's cache."""
         try:
-            found = get_library()
+            placed = place_library(self.folder)
         except NoLibrary as error:
             self.no_library = str(error)
             return None
         self.basis = replace(self.basis, libc=True)
-        return found
+        return placed
 
     @classmethod
-    def for_recording(cls, level: str | None, environ: Mapping[str, str]) -> "Kit | None":
+    def for_recording(
+        cls, level: str | None, environ: Mapping[str, str], *, library: bool = True
+    ) -> "Kit | None":
         """Give what a recording is made with; None where it is made without.
 
         Raises: EngineError, where there is no place for a journal.
@@ -95,7 +106,9 @@ class Kit:
         given = environ.get("PYTHONHASHSEED", "")
         hash_seed = given if given.isdecimal() else str(int.from_bytes(seed[:4]) or 1)
         try:
-            return cls(Basis(level, seed, hash_seed, time.time_ns()), recorded=False)
+            return cls(
+                Basis(level, seed, hash_seed, time.time_ns()), recorded=False, library=library
+            )
         except OSError as error:
             raise EngineError(
                 f"no folder for the journal can be made in {tempfile.gettempdir()!r}: {error.strerror}",
@@ -104,7 +117,13 @@ class Kit:
 
     @classmethod
     def for_replay(
-        cls, level: str | None, store: Store, tape: RunInfo, *, short_sleeps: bool = False
+        cls,
+        level: str | None,
+        store: Store,
+        tape: RunInfo,
+        *,
+        short_sleeps: bool = False,
+        library: bool = True,
     ) -> "Kit | None":
         """Give what a replay is made with, as its recording was; None where that was made without.
 
@@ -124,11 +143,13 @@ class Kit:
                 )
             if basis is None:
                 return None
-            kit = cls(basis, recorded=True, short_sleeps=short_sleeps)
+            kit = cls(basis, recorded=True, short_sleeps=short_sleeps, library=library)
             if level == FULL and recorded == SEED:
                 kit.missing = _LESS.format(level, recorded)
             elif kit.basis.level == FULL and tape.status is RunStatus.RECOVERED:
                 kit.missing = _NO_END
+            elif basis.libc and kit.no_library:
+                kit.missing = _NO_LIBRARY.format(kit.no_library)
             if kit.basis.level == FULL:
                 write_journals(journal, kit._tape)
         except (BadRecord, OSError) as error:
@@ -177,6 +198,8 @@ class Kit:
         """
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
+        if self._library is not None:
+            self._library.chmod(0o555)
         for path in (self._tape, *self._tape.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         self._library = None

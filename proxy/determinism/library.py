@@ -37,14 +37,30 @@ def get_library() -> Path:
         made = blake2b(SOURCE.read_bytes() + repr(_FLAGS).encode(), digest_size=8).hexdigest()
         folder = _cache()
         library = folder / f"clock-{os.uname().machine}-{made}.so"
-        if any(character in str(library) for character in " :"):  # what separates them
-            raise NoLibrary(f"LD_PRELOAD takes no path with a blank or a colon: {str(library)!r}")
         if not library.exists():
             _compile(library)
         _check(library)
     except OSError as error:
         raise NoLibrary(f"{error.filename or SOURCE}: {error.strerror}") from error
     return library
+
+
+def place_library(folder: Path) -> Path:
+    """Give a copy of the library in a folder of ours. Blocks.
+
+    Raises: NoLibrary.
+    """
+    found, placed = get_library(), folder / "clock.so"
+    if any(character in str(placed) for character in " :"):  # what separates them
+        raise NoLibrary(f"LD_PRELOAD takes no path with a blank or a colon: {str(placed)!r}")
+    try:
+        if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+            raise NoLibrary(f"nothing can be executed in {str(folder.parent)!r}; set TMPDIR")
+        shutil.copyfile(found, placed)
+        placed.chmod(0o500)
+    except OSError as error:
+        raise NoLibrary(f"{placed}: {error.strerror}") from error
+    return placed
 
 
 def _cache() -> Path:

@@ -56,7 +56,7 @@ def read_report(folder: Path, program: str) -> Report:
     program: name of the command's program, which is the first process.
     """
     report = Report(started={"0": program})
-    hosted = set()
+    replaced, hosted = set(), set()
     for path in sorted(folder.glob("*.notes")):
         lane = path.name.removesuffix(".notes")
         for word, *told in _lines(path):
@@ -68,6 +68,9 @@ def read_report(folder: Path, program: str) -> Report:
                     report.kernel_randomness.add(
                         program_name if name == "exe" else f"{program_name}: {name}"
                     )
+                case "became", [child, name]:
+                    report.started[child] = name
+                    replaced.add(_program_lane(lane))
                 case "hosted", _:
                     hosted.add(_program_lane(lane))
                 case "process", [runtime, version]:
@@ -78,8 +81,10 @@ def read_report(folder: Path, program: str) -> Report:
                     report.exhausted.append(f"{lane}|{text}")
                 case "problem", [text]:
                     report.problems.append(f"process {lane}: {text}")
-    for lane in hosted:
+    for lane in replaced | hosted:
         report.others.pop(lane, None)
+    for lane in replaced - report.processes.keys():
+        report.started.pop(lane, None)
     return report
 
 

@@ -92,11 +92,11 @@ class Capture:
         task = asyncio.current_task()
         assert task is not None
         quiet = self._quiet[client.id] = _Quiet(target, task)
-        # Before its first byte: what its TLS greeting decides needs the run.
-        if isinstance(await self._sessions.assign(client, None), Rejected):
-            writer.close()
-            return
         try:
+            # Before its first byte: what its TLS greeting decides needs the run.
+            if isinstance(await self._sessions.assign(client, None), Rejected):
+                writer.close()
+                return
             with self._proxyserver.register_connection(client.id, handler):
                 await handler.handle_client()
         finally:

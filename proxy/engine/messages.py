@@ -20,7 +20,7 @@ import re
 from typing import Any
 
 import h11
-from h11._readers import ChunkedReader, Http10Reader
+from h11._readers import ChunkedReader, ContentLengthReader, Http10Reader
 from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
 from mitmproxy.connection import Connection
@@ -135,8 +135,27 @@ class MessagesMixin(Http1Connection):
         if isinstance(event, HttpEvent):
             return self.send(event)
         if isinstance(event, events.DataReceived) and self.state != self.passthrough:
+            if self.state == self.read_body and self._is_nothing_else(event.data):
+                return self._pass_piece(event)
             self.buf += event.data  # type: ignore[misc]  # h11's gives itself
         return self.state(event)
+
+    def _is_nothing_else(self, data: bytes) -> bool:
+        """Say whether what came is part of a body of known length, or its end, and nothing else."""
+        reader = self.body_reader
+        if type(reader) is not ContentLengthReader or len(self.buf):
+            return False
+        return 0 < len(data) <= reader._remaining
+
+    def _pass_piece(self, event: events.DataReceived) -> Commands:
+        """Hand on a piece of a body as it came: through the buffer it would be copied three times."""
+        reader = self.body_reader
+        assert isinstance(reader, ContentLengthReader)
+        assert self.stream_id is not None
+        reader._remaining -= len(event.data)
+        yield ReceiveHttp(self.ReceiveData(self.stream_id, event.data))
+        if not reader._remaining:
+            yield from self.read_body(event)
 
     def read_body(self, event: events.Event) -> Commands:
         """Read a body, with its trailers."""

@@ -45,20 +45,16 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
     """Hand an event to a stream or to a side of HTTP; do what it asks for, or hand that on."""
     # As `Layer.handle_event` does, without a generator of its own: no child of HTTP has another.
     waiting = child._paused is not None
-    generator = while_waiting(child, event) if waiting else child._handle_event(event)
+    generator: Commands = while_waiting(child, event) if waiting else child._handle_event(event)
     for command in generator:
-        if isinstance(command, commands.SendData):  # most of all that passes
+        kind = type(command)
+        # Most of all that passes; none of these waits for a reply.
+        if kind is commands.SendData:
             yield command
-            continue
-        blocking = command.blocking
-        if blocking or isinstance(command, commands.RequestWakeup):
-            self.command_sources[command] = child  # who gets the reply
-            if blocking is True:
-                wait_for(child, command, generator)
-        if isinstance(command, SendHttp):
+        elif kind is SendHttp:
             side = self.connections[command.connection]
             yield from self.event_to_child(side, command.event)
-        elif isinstance(command, ReceiveHttp):
+        elif kind is ReceiveHttp:
             told = command.event
             if isinstance(told, RequestHeaders):
                 yield from self.make_stream(told.stream_id)
@@ -67,19 +63,25 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
                 stream.hear_leaving()
             if stream is not None:  # else it is done with: what still comes is for nobody
                 yield from self.event_to_child(stream, told)
-        elif isinstance(command, DropStream):
+        elif kind is DropStream:
             self.streams.pop(command.stream_id, None)
-        elif isinstance(command, GetHttpConnection):
-            yield from self.get_connection(command)
-        elif isinstance(command, RegisterHttpConnection):
+        elif kind is RegisterHttpConnection:
             _step_over(self, command)
             yield from self.register_connection(command)
         else:
-            if isinstance(command, commands.OpenConnection):
-                self.connections[command.connection] = child
-            yield command
-        if blocking is True:
-            return
+            blocking = command.blocking
+            if blocking or isinstance(command, commands.RequestWakeup):
+                self.command_sources[command] = child  # who gets the reply
+                if blocking is True:
+                    wait_for(child, command, generator)
+            if kind is GetHttpConnection:
+                yield from self.get_connection(command)
+            else:
+                if isinstance(command, commands.OpenConnection):
+                    self.connections[command.connection] = child
+                yield command
+            if blocking is True:
+                return
 
 
 def _step_over(self: HttpLayer, command: RegisterHttpConnection) -> None:

@@ -83,7 +83,13 @@ def make_files(
             "apt install bubblewrap, or dnf install bubblewrap; or leave the flag out",
         )
     home = Path(environ.get("HOME") or "/root").resolve()
-    working = Path.cwd()
+    try:
+        working = Path.cwd()
+    except FileNotFoundError as error:
+        raise EngineError(
+            "--sandbox-files shows the working folder, which was removed",
+            "change to another folder",
+        ) from error
     if working == home or working in home.parents:
         raise EngineError(
             f"--sandbox-files hides the home folder, and the command would run in {str(working)!r}",
@@ -93,7 +99,8 @@ def make_files(
     places = [home, *map(Path, (*_HOMES, *_TEMPORARY, environ.get("TMPDIR") or "/tmp"))]
     if os.path.isabs(runtime):
         places.append(Path(runtime))
-    empty = sorted({str(place.resolve()) for place in places if place.is_dir()})
+    there = {place.resolve() for place in places if place.is_dir()}
+    empty = sorted(str(place) for place in there if place != Path("/"))  # some containers' home
     hidden = {Path(place) for place in empty}
     writable = [str(place.resolve()) for place in (working, *shared)]
     needed = (*_of_ours(public), *_of_variables(environ, home), *_of_command(environ, command))

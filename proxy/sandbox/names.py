@@ -46,8 +46,11 @@ class Names:
         """Questions that found no place in that."""
 
     def find(self, address: str) -> str | None:
-        """Find the name that has an address."""
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        """Find the name that has an address; None for one that has none, and for what is no address."""
+        try:
+            parsed = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return None
         if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
             parsed = parsed.ipv4_mapped
         number = int(parsed) - (_FIRST4 if parsed.version == 4 else _FIRST6)

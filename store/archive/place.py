@@ -20,6 +20,7 @@ from pyarrow import fs
 from ...config.archive_place import ArchivePlace
 from ..body_files import make_folder, sync_folder
 from ..errors import StoreError, StoreUnwritable
+from .schema import STEPS
 
 _SUFFIX = ".parquet"
 _CONNECT_S, _REQUEST_S = 10.0, 60.0
@@ -38,6 +39,15 @@ class Place:
             else "/".join(filter(None, (place.bucket, place.prefix)))
         )
         self._system: Any = fs.LocalFileSystem() if place.folder else _bucket(place)
+
+    def prepare(self) -> None:
+        """Make it, so that one whose disk is not there can be told from an empty one.
+
+        Raises: StoreUnwritable.
+        """
+        if self._folder is not None:
+            with self._told(STEPS, StoreUnwritable, "written"):
+                make_folder(self._folder / STEPS)
 
     @contextlib.contextmanager
     def writing(self, folder: str, go: str) -> Iterator[Any]:
@@ -91,10 +101,11 @@ class Place:
     def remove(self, folder: str, go: str) -> None:
         """Remove a file, and what was begun of it; one that is not there is gone.
 
-        Raises: StoreUnwritable.
+        Raises: StoreUnwritable, also where the archive itself is not there.
         """
         with self._told(f"{folder}/{go}", StoreUnwritable, "removed"):
             if self._folder is not None:
+                (self._folder / STEPS).stat()
                 path = self._folder / folder / (go + _SUFFIX)
                 for one in (path, _part(path)):
                     one.unlink(missing_ok=True)

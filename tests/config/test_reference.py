@@ -73,6 +73,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "sink",
         "sandbox",
         "determinism",
+        "libc_preload",
     )
     for field in fields(Config):
         same = getattr(config, field.name) == getattr(default, field.name)

@@ -26,7 +26,7 @@ from playhead.store import Store
 from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead, wait_until
-from playhead.tests.support.refunds import STORY, Fakes, run_fakes
+from playhead.tests.support.refunds import STORY, run_fakes
 from playhead.timeline import build
 from playhead.timeline.export import exchange_json
 
@@ -73,6 +73,10 @@ class Tape(NamedTuple):
     """Receipt of the recording."""
     receipt: dict[str, Any]
     """Receipt of the replay."""
+    ledger: list[dict[str, Any]]
+    """Refunds of the payment API after the recording."""
+    ended: list[int]
+    """Exit codes of the services, which were told to end by a signal."""
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +95,18 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
         }
         named = ("--run", "incident")
         recorded = playhead("record", "--store", store, *named, *command, env=environment)
+        with urllib.request.urlopen(f"{payments}/ledger") as response:
+            ledger = json.load(response)["refunds"]
+        for process, _ in fakes:
+            process.send_signal(signal.SIGTERM)
+        ended = [process.wait(10) for process, _ in fakes]
     flags = ("--store", store, "--receipt", receipt)
     replayed = playhead("replay", *flags, "incident", *command, env=environment)
     with Store.open(store, readonly=True) as opened:
         run = opened.get_run(RunId("incident"))
         exchanges, account = list(opened.exchanges(run)), build(opened, run).to_json()
-    return Tape(recorded, replayed, exchanges, account, json.loads(receipt.read_text()))
+    told = json.loads(receipt.read_text())
+    return Tape(recorded, replayed, exchanges, account, told, ledger, ended)
 
 
 class TestTape:
@@ -123,6 +133,24 @@ class TestTape:
         assert effects[1]["outcome"] == "200"
         note = f"possible duplicate of seq {first}, whose answer the client had not seen"
         assert [effect["note"] for effect in effects] == ["", note]
+
+    def test_the_agent_refunds_twice_and_tells_of_one(self, tape: Tape) -> None:
+        """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
+        from playhead.examples.double_refund import agent  # here: it imports an SDK
+
+        assert tape.recorded.stdout.splitlines() == [
+            f"customer  {agent.COMPLAINT}",
+            "agent     I am sorry. Let me look at your order.",
+            'tool      lookup_order {"order_id": "1007"} -> ch_1007 succeeded',
+            "agent     I will refund that now.",
+            'tool      refund {"charge": "ch_1007", "amount": 4900} -> the payment API timed out',
+            "agent     That took too long. Let me try again.",
+            'tool      refund {"charge": "ch_1007", "amount": 4900} -> re_2 succeeded',
+            "agent     You get 49.00 USD back (refund re_2). Sorry for the trouble!",
+        ]
+        told = [(each["id"], each["amount"]) for each in tape.ledger]
+        assert told == [("re_1", 4900), ("re_2", 4900)]
+        assert tape.ended == [0, 0]
 
     def test_the_replay_tells_the_same_story(self, tape: Tape) -> None:
         """With the services gone the agent times out again, and the receipt says the same of its effects."""
@@ -198,47 +226,6 @@ def _gates(store: Path, *arguments: str) -> str:
 def _held(store: Path) -> list[Any]:
     rows: list[Any] = json.loads(_gates(store, "--json") or "[]")
     return rows
-
-
-class TestProcesses:
-    """The fakes and the agent as the demo runs them, each a process of its own."""
-
-    @pytest.fixture
-    def fakes(self) -> Iterator[Fakes]:
-        """Start both fakes."""
-        with run_fakes("0.8") as running:
-            yield running
-
-    def test_the_agent_refunds_twice_and_tells_of_one(self, fakes: Fakes) -> None:
-        """The customer hears of one refund, the ledger holds two; a signal ends the fakes cleanly."""
-        from playhead.examples.double_refund import agent  # here: it imports an SDK
-
-        (_, provider), (_, payments) = fakes
-        environment = os.environ | {
-            "OPENAI_BASE_URL": f"{provider}/v1",
-            "OPENAI_API_KEY": "any",
-            "PAYMENTS_URL": payments,
-            "REFUND_TIMEOUT_S": "0.3",
-        }
-        command = [sys.executable, "-m", f"{STORY}.agent"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines() == [
-            f"customer  {agent.COMPLAINT}",
-            "agent     I am sorry. Let me look at your order.",
-            'tool      lookup_order {"order_id": "1007"} -> ch_1007 succeeded',
-            "agent     I will refund that now.",
-            'tool      refund {"charge": "ch_1007", "amount": 4900} -> the payment API timed out',
-            "agent     That took too long. Let me try again.",
-            'tool      refund {"charge": "ch_1007", "amount": 4900} -> re_2 succeeded',
-            "agent     You get 49.00 USD back (refund re_2). Sorry for the trouble!",
-        ]
-        with urllib.request.urlopen(f"{payments}/ledger") as response:
-            ledger = json.load(response)["refunds"]
-        assert [(each["id"], each["amount"]) for each in ledger] == [("re_1", 4900), ("re_2", 4900)]
-        for process, _ in fakes:
-            process.send_signal(signal.SIGTERM)
-        assert [process.wait(5) for process, _ in fakes] == [0, 0]
 
 
 class TestFix:

@@ -64,10 +64,9 @@ COMMANDS = {
 """By run: a script among `clients` with its arguments, or a whole command."""
 
 IMPORTS = (
-    *prepared.HTTPX,
+    *prepared.MCP,
     *("openai.resources.chat.completions", "anthropic.resources.messages", "truststore"),
     *("httpcore2._async.http2", "httpcore2._sync.http2"),
-    *("mcp.client.streamable_http", "httpcore._async.http2", "anyio._backends._asyncio"),
     "playhead.tests.journeys.clients.transcript",
 )
 """What the scripts under `serve` need to have imported; one process has it for all of them."""
@@ -271,7 +270,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
         Origin({"/{path:.*}": handler}, certificates) as h1,
         Origin({"/{path:.*}": handler}) as plain,
         AsgiOrigin(answers.over_asgi(log), certificates) as h2,
-        McpOrigin(certificates) as mcp,
+        McpOrigin(certificates, IMPORTS) as mcp,
         RawOrigin(_say_raw, certificates) as raw,
     ):
         places = {"h1": h1.url, "plain": plain.url, "h2": h2.url, "mcp": mcp.url, "raw": raw.url}

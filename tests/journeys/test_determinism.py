@@ -153,6 +153,23 @@ def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     assert replayed.receipt["level"].startswith("4:")
 
 
+def test_a_shell_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
+    """In the sandbox too: every program finds the recorded time by the C library's clock, and TLS works."""
+    if not all(map(shutil.which, ("cc", "curl"))):
+        pytest.skip("no C compiler or no curl on this machine")
+    script = 'for i in 1 2; do curl -sS -d "$(date +%s.%N) $(mktemp -u)" "$ORIGIN/say"; done'
+    agent = ["sh", "-c", script]
+    recorded = launcher("record", "--run", "shell", "--determinism", "full", agent=agent)
+    assert (recorded.code, recorded.receipt["requests"]) == (0, 2)
+    replayed = launcher("replay", "--sandbox=contained", "shell", agent=agent)
+    if replayed.code == 125 and "sandbox" in replayed.err:
+        pytest.skip("no sandbox on this machine")
+    assert replayed.code == 0, replayed.err
+    assert replayed.receipt["matched"] == {"exact": 2}
+    assert replayed.receipt["determinism"] == recorded.receipt["determinism"]
+    assert replayed.receipt["determinism"]["preloaded"] == 7
+
+
 def test_nothing_of_it_is_left_behind_in_the_clear(recorded: Told, folder: Path) -> None:
     """The journal is in the log, which is sealed; the folder it was written to is gone."""
     left = [path.name for path in folder.iterdir()]

@@ -23,10 +23,7 @@ def _run(proxy: Serve, url: str, store: Path, *order: str) -> str:
     env = environment(os.environ, proxy_url=proxy.url_for("mcp"), public_dir=store / "ca")
     done = prepared.run(
         [sys.executable, str(CLIENT), url, *order],
-        imports=(
-            *prepared.HTTPX,
-            *("mcp.client.sse", "mcp.client.streamable_http", "httpcore._async.http2"),
-        ),
+        imports=prepared.MCP,
         text=True,
         timeout=60,
         env=env,

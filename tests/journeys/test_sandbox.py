@@ -191,6 +191,7 @@ os.kill(1, signal.SIGINT)
 for port in range(2000, 3100):  # more than are listed
     socket.socket().connect_ex(("127.0.0.1", port))
 socket.socket().connect_ex(("192.0.2.1", 22))
+socket.socket().connect_ex(("git.example.test", 22))
 with socket.create_server(("0.0.0.0", 2222)):  # every address leads to it
     socket.create_connection(("192.0.2.2", 2222))
 socket.create_connection(("192.0.2.3", 443)).sendall(b"SSH-2.0-x")
@@ -231,6 +232,7 @@ def test_no_attempt_is_hidden(tmp_path: Path) -> None:
     assert done.returncode == receipt["exit_code"] == 123, done.stderr
     assert {(row["by"], row["target"]): row["reason"] for row in receipt["egress"]} == {
         ("kernel", "192.0.2.1:22"): "refused in the sandbox",
+        ("kernel", "git.example.test:22"): "refused in the sandbox",
         ("kernel", "192.0.2.2:2222"): "refused in the sandbox",
         ("proxy", "192.0.2.3:443"): "connected to, and no request of HTTP came",
         ("proxy", "192.0.2.4:443"): "no request of HTTP, but SSH",

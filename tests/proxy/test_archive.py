@@ -327,6 +327,25 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
     assert len({Path(one).name for one in files(store)}) == 1
 
 
+def test_gc_gives_space_back_though_the_archive_is_out_of_reach(store: Path) -> None:
+    """What it could not delete there is named, and deleted the next time that it can be."""
+    done(store, "archive", "night")
+    data = store / "log.lmdb" / "data.mdb"
+    before = data.stat().st_size
+    attic(store).rename(attic(store).with_name("elsewhere"))
+    attic(store).mkdir()  # where its disk is mounted
+    assert "cannot be removed" in refused(store, "gc")
+    assert "cannot be removed" in refused(store, "gc")
+    with Store.open(store, readonly=True) as opened:
+        assert opened.runs() == []
+        assert len(opened.archive.unneeded()) == 1
+    assert data.stat().st_size < before
+    attic(store).rmdir()
+    attic(store).with_name("elsewhere").rename(attic(store))
+    done(store, "gc")
+    assert files(store) == []
+
+
 def test_without_an_archive_nothing_is_moved(store: Path) -> None:
     """It is said what to set."""
     config = store.parent / "none.yaml"

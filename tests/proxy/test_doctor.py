@@ -197,6 +197,14 @@ def test_absent_client_is_no_failure() -> None:
     assert (finding.status, finding.detail) == (Status.ABSENT, "pyenv: client: command not found")
 
 
+def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
+    """Most runtimes need a compiler for it, once."""
+    clocks = replace(CLOCKS, no_library="there is no C compiler here")
+    cell = judge(PROBE, tried(), tried(output="playhead-clock 1700003600"), clocks).clock
+    assert cell.answer is Answer.NO
+    assert cell.why.endswith("(none for C programs: there is no C compiler here)")
+
+
 def test_without_a_sandbox_nothing_is_said_of_it() -> None:
     """The reason is, and the clock was seen all the same."""
     inside = tried(output="playhead-clock 1700000000")

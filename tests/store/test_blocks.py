@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.store import LogCorrupt, RunInfo, Store, bodies
-from playhead.store.blocks import MOST_BYTES, Blocks, is_lifted
+from playhead.store.blocks import MOST_BYTES, Blocks, body_place, is_lifted
 from playhead.store.key import StoreKey
 from playhead.store.layout import number_key
 from playhead.tape.codec import BadRecord
@@ -269,6 +269,15 @@ def test_a_name_that_is_cut_short_is_refused(shared: Store, size: int) -> None:
         pytest.raises(BadRecord, match="in the name of a block"),
     ):
         blocks.whole(transaction, 1, value)
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xc1", b"\xc1\0\0\0\4", b"\xc1\0\0\0\7x", b"\xc1\xff\xff\xff\xffx"]
+)
+def test_a_body_outside_of_its_value_is_refused(value: bytes) -> None:
+    """Of an opening that was damaged."""
+    with pytest.raises(BadRecord):
+        body_place(value)
 
 
 def test_a_block_of_another_kind_is_refused(shared: Store) -> None:

@@ -4,6 +4,8 @@ full_disk agent URL STORE ON_FULL     asks, fills the disk, asks, makes room, as
 full_disk poller URL                  asks for what `player` asks for
 full_disk player URL STORE            asks for the same as a tape has, on a disk that fills meanwhile
 full_disk delete STORE                deletes runs where the disk is full to the last byte
+
+Each is a process of its own, so each imports what it needs.
 """
 
 import asyncio
@@ -17,11 +19,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playhead.config import Config, Retention
-from playhead.proxy.retention import collect
-from playhead.store import Store, StoreUnwritable, put_ballast
-from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+if TYPE_CHECKING:
+    from playhead.store import Store
 
 SEEN_S = 20.0
 
@@ -66,6 +67,8 @@ def until(condition: Callable[[], bool]) -> bool:
 
 def readable(store: Path) -> int:
     """Give how many exchanges the store shows."""
+    from playhead.store import Store
+
     with Store.open(store, readonly=True) as opened:
         return sum(len(opened.seqs(run)) for run in opened.runs())
 
@@ -100,16 +103,22 @@ def player(url: str, store: Path) -> dict[str, object]:
     return {"seen": sorted(set(seen))}
 
 
-async def write(store: Store, name: str) -> None:
+async def write(store: "Store", name: str) -> None:
+    from playhead.tests.support import exchanges as made
+
     run = await store.create_run(name, mode="record", at_ns=1)
     for seq in range(1, 21):
-        exchange = make_exchange(seq, response=make_response(os.urandom(9000)))
-        store.append_made(run.number, partial(make_intent, exchange))
-        await store.save(run.number, partial(make_record, exchange))
+        exchange = made.make_exchange(seq, response=made.make_response(os.urandom(9000)))
+        store.append_made(run.number, partial(made.make_intent, exchange))
+        await store.save(run.number, partial(made.make_record, exchange))
     await store.seal(run, reason="test", at_ns=2)
 
 
 def delete(path: Path) -> dict[str, object]:
+    from playhead.config import Config, Retention
+    from playhead.proxy.retention import collect
+    from playhead.store import Store, StoreUnwritable, put_ballast
+
     ballast = 1 << 20
     with Store.open(path) as store:
         put_ballast(path, ballast)

@@ -6,11 +6,9 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from playhead.proxy.determinism.journal import write_journals
 from playhead.proxy.determinism.kit import Kit
-from playhead.proxy.determinism.library import NoLibrary, get_library
 
 
 @dataclass
@@ -55,9 +53,7 @@ def new_kit(*, libc: bool = False) -> Kit:
 
     libc: with the library for programs that are neither Python nor Node, where it can be compiled.
     """
-    wanted = None if libc else NoLibrary("not wanted here")
-    with patch("playhead.proxy.determinism.kit.get_library", side_effect=wanted, wraps=get_library):
-        kit = Kit.for_recording("full", {})
+    kit = Kit.for_recording("full", {}, library=libc)
     assert kit is not None
     return kit
 

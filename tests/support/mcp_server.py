@@ -6,9 +6,12 @@ It prints its address, serves until its standard input ends, and then prints wha
 import json
 import subprocess
 import sys
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 
 
@@ -18,8 +21,10 @@ class McpOrigin:
     `sent` holds, once it was stopped, the bodies that it sent, in order, by "METHOD path".
     """
 
-    def __init__(self, certificates: Certificates) -> None:
+    def __init__(self, certificates: Certificates, imports: Sequence[str] = prepared.MCP) -> None:
+        """Take what the process that is forked for it has imported."""
         self._certificates = certificates
+        self._imports = imports
         self.sent: dict[str, list[bytes]] = {}
         self.port = 0
 
@@ -30,8 +35,9 @@ class McpOrigin:
 
     def __enter__(self) -> Self:
         files = (str(self._certificates.root), str(self._certificates.chain))
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", __name__, *files],
+        self._process = prepared.start(
+            [sys.executable, "-m", __name__, *files],
+            imports=self._imports,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -97,4 +103,5 @@ def _serve(root: str, chain: str) -> None:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")
     _serve(*sys.argv[1:])

@@ -39,6 +39,12 @@ _FOR_OURS = (
 )
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
 """What httpx has imported when its first request has come back."""
+MCP = (
+    *HTTPX,
+    *("httpcore._async.http2", "anyio._backends._asyncio", "mcp.client.sse"),
+    *("mcp.client.streamable_http", "mcp.server.fastmcp", "playhead.tests.support.asgi"),
+)
+"""What clients and servers of the `mcp` package have imported."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
 _NUMBER = struct.Struct("i")

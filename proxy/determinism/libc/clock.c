@@ -38,8 +38,9 @@
 #define SCAN_BYTES (16 << 20)
 #define OBJECTS 64
 #define MOST_LANES 12 /* of a thread */
-#define PATH_BYTES 4096
+#define PATH_BYTES 1024 /* looks may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
+#define MOST_GIVEN 12
 #define CLOCK_REAL 0x706c6179 /* real time whatever is told: for the interpreters' own preloads, which keep a journal */
 
 extern char **environ;
@@ -51,6 +52,7 @@ enum { OFF, WRITE, READ };
 
 static struct {
     int clock, seeded, hosted, short_sleeps;
+    pid_t pid;
     char notes[PATH_BYTES], tape[PATH_BYTES];
     char lane[NAME_BYTES];  /* as children are given it */
     char name[NAME_BYTES];  /* of our files */
@@ -62,7 +64,7 @@ static struct {
     int64_t last_ns; /* told last, to whichever thread */
     const char *journal; /* that is read */
     size_t journal_bytes;
-    const char *given[16]; /* our variables, for children that are given others */
+    const char *given[MOST_GIVEN + 1]; /* our variables, for children that are given others */
 } our;
 
 struct lane {
@@ -200,6 +202,7 @@ static const char *map(const char *path, size_t most, size_t *size) {
 /* Begin in this process: at its start, and in the child of a fork. */
 static void begin(void) {
     char path[PATH_BYTES], program[NAME_BYTES];
+    our.pid = getpid();
     our.records = our.lanes = our.threads = our.children = our.full = 0;
     our.journal = NULL;
     memset(our.piece, 0, sizeof our.piece);
@@ -222,7 +225,8 @@ static void begin(void) {
 
 __attribute__((constructor)) static void start(void) {
     static const char *const names[] = {"PLAYHEAD_CLOCK", "PLAYHEAD_SEED", "PLAYHEAD_NOTES", "PLAYHEAD_TAPE",
-        "PLAYHEAD_START", "PLAYHEAD_SLEEPS", "PLAYHEAD_NODE", "PLAYHEAD_PYTHON", "PLAYHEAD_LIBRARY", NULL};
+        "PLAYHEAD_START", "PLAYHEAD_SLEEPS", "PLAYHEAD_NODE", "PLAYHEAD_PYTHON", "PLAYHEAD_LIBRARY",
+        "PYTHONPATH", "PYTHONHASHSEED", "NODE_OPTIONS", NULL};
     int saved = errno;
     const char *notes = variable(environ, "PLAYHEAD_NOTES"), *tape = variable(environ, "PLAYHEAD_TAPE");
     const char *clock = variable(environ, "PLAYHEAD_CLOCK"), *seed = variable(environ, "PLAYHEAD_SEED");
@@ -234,9 +238,10 @@ __attribute__((constructor)) static void start(void) {
     program[length > 0 ? length : 0] = 0;
     /* Node's own preload does all of it, and V8 looks for itself as it likes. */
     if (!notes || !tape || !library || !strcmp(base(program), "node")) { errno = saved; return; }
-    static char kept[sizeof names / sizeof *names][PATH_BYTES];
+    if (strlen(notes) + NAME_BYTES + 16 > PATH_BYTES || strlen(tape) + NAME_BYTES + 16 > PATH_BYTES) { errno = saved; return; }
+    static char kept[MOST_GIVEN][PATH_BYTES];
     int many = 0;
-    for (int which = 0; names[which]; which++) {
+    for (int which = 0; names[which] && many < MOST_GIVEN; which++) {
         const char *value = variable(environ, names[which]);
         if (!value || strlen(value) + 32 > PATH_BYTES) continue;
         char *end = kept[many] + PATH_BYTES;
@@ -621,7 +626,6 @@ static const char *asking(const void *caller) {
 OURS ssize_t getrandom(void *to, size_t length, unsigned flags) {
     const char *object = asking(CALLER);
     if (!object || !to) return syscall(SYS_getrandom, to, length, flags);
-    if (length > 256) length = 256; /* as a signal would cut it */
     draw(to, length, object);
     return length;
 }
@@ -724,12 +728,12 @@ static size_t count(char *const *variables) {
 }
 
 /* Fill `to`, which has room for 16 more than are given. */
-static char **ours_too(char **to, struct given *made, char *const *from, const char *program) {
+static char **ours_too(char **to, struct given *made, char *const *from, const char *program, const char *word) {
     char lane[NAME_BYTES], **at = to;
     const int saved = errno;
     child_lane(lane, ".");
     /* Shells try one folder after the other. */
-    if (!strchr(program, '/') || !access(program, X_OK)) tell("child", lane, base(program));
+    if (!strchr(program, '/') || !access(program, X_OK)) tell(word, lane, base(program));
     errno = saved;
     put(put(made->lane, made->lane + sizeof made->lane, "PLAYHEAD_LANE="), made->lane + sizeof made->lane, lane);
     const char *preload = variable(from, "LD_PRELOAD");
@@ -758,16 +762,19 @@ static char **ours_too(char **to, struct given *made, char *const *from, const c
     return to;
 }
 
-#define WITH_OURS(from, program) \
+/* A process is replaced by what it executes, unless it is a vfork, whose memory is its parent's. */
+#define EXECUTED (getpid() == our.pid ? "became" : "child")
+
+#define WITH_OURS(from, program, word) \
     const size_t many = count(from); \
     const int changed = our.name[0] && !our.hosted && many < MOST_VARIABLES; \
     char *room[changed ? many + 20 : 1]; \
     struct given made; \
-    char *const *variables = changed ? ours_too(room, &made, from, program) : from
+    char *const *variables = changed ? ours_too(room, &made, from, program, word) : from
 
 OURS int execve(const char *path, char *const arguments[], char *const given[]) {
     NEXT(execve);
-    WITH_OURS(given, path);
+    WITH_OURS(given, path, EXECUTED);
     return real(path, arguments, variables);
 }
 
@@ -775,7 +782,7 @@ OURS int execv(const char *path, char *const arguments[]) { return execve(path, 
 
 OURS int execvpe(const char *file, char *const arguments[], char *const given[]) {
     NEXT(execvpe);
-    WITH_OURS(given, file);
+    WITH_OURS(given, file, EXECUTED);
     return real(file, arguments, variables);
 }
 
@@ -785,7 +792,7 @@ OURS int execvp(const char *file, char *const arguments[]) { return execvpe(file
     OURS int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, \
                   char *const arguments[], char *const given[]) { \
         NEXT(name); \
-        WITH_OURS(given ? given : environ, path); \
+        WITH_OURS(given ? given : environ, path, "child"); \
         return real(pid, path, actions, attributes, arguments, variables); \
     }
 SPAWN(posix_spawn)

@@ -65,3 +65,19 @@ async def test_a_replay_that_is_to_repeat_more_than_was_recorded_says_so(tmp_pat
             assert replayed is not None
             assert (replayed.basis.level, replayed.missing) == ("seed", missing)
             replayed.close()
+
+
+async def test_a_replay_that_covers_less_than_the_recording_says_so(tmp_path: Path) -> None:
+    """As where the C compiler is gone, or the library is switched off now."""
+    kit = new_kit(libc=True)
+    kit.basis = replace(kit.basis, libc=True)
+    with Store.open(tmp_path / "store") as store:
+        tape = await store.create_run("tape", mode="record", at_ns=1)
+        for event in events(kit, ["agent"]):
+            await store.append_durably(tape.number, event)
+        kit.close()
+        replayed = Kit.for_replay(None, store, tape, library=False)
+        assert replayed is not None
+        replayed.close()
+        assert "LD_PRELOAD" not in replayed.variables({})
+        assert replayed.missing.endswith("are not now: it is switched off: libc_preload")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.determinism import library
-from playhead.proxy.determinism.library import NoLibrary, get_library
+from playhead.proxy.determinism.library import NoLibrary, get_library, place_library
 from playhead.tests.support.kits import Ran, again, new_kit, run
 
 SOURCE = Path(__file__).parents[2] / "support" / "looking" / "looks.c"
@@ -57,6 +57,13 @@ def twice(*command: str) -> tuple[Ran, Ran]:
 PROGRAMS = {
     "date": ["date", "+%s.%N"],
     "a shell": ["sh", "-c", SHELL.format(python=sys.executable)],
+    "without variables": [
+        "env",
+        "-i",
+        "sh",
+        "-c",
+        f"env -i {sys.executable} -c 'import time, uuid; print(time.time_ns(), uuid.uuid4())'",
+    ],
     "bash": ["bash", "-c", "echo $EPOCHREALTIME; printf '%(%c)T '; echo $SRANDOM"],
     "perl": ["perl", "-e", "print time, ' ', scalar localtime, ' '; print `date +%N`"],
     "awk": ["awk", "BEGIN { srand(); print rand() }"],
@@ -159,7 +166,9 @@ def test_c_code_in_python_finds_the_same_again() -> None:
 def test_a_program_sleeps_a_thousandth_where_that_is_declared() -> None:
     """Were it real, the program would be killed."""
     kit = new_kit(libc=True)
-    ran = run(again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; env -i sleep 100; echo awake")
+    ran = run(
+        again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; env -i sleep 100; echo awake"
+    )
     kit.close()
     assert ran.out == "awake\n"
 
@@ -180,6 +189,14 @@ def test_it_is_compiled_once_into_a_folder_that_nobody_else_writes(
         with pytest.raises(NoLibrary, match=r"others can write .* chmod go-w"):
             get_library()
         path.chmod(mode)
+
+
+def test_a_folder_that_the_loader_cannot_take_is_told_of(tmp_path: Path) -> None:
+    """A blank ends a path there."""
+    folder = tmp_path / "a blank"
+    folder.mkdir()
+    with pytest.raises(NoLibrary, match="no path with a blank"):
+        place_library(folder)
 
 
 WITHOUT = {

@@ -263,6 +263,8 @@ os.unshare(os.CLONE_NEWUSER)
 for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
     Path("/proc/self", name).write_text(text)
 Path("/proc/sys/user/max_user_namespaces").write_text("0")
+"""
+REPLAY = """
 sys.argv = ["playhead", "replay", "latest", "--store", sys.argv[1], "--", "touch", sys.argv[2]]
 from playhead.proxy.cli import main
 main()
@@ -275,7 +277,7 @@ def test_without_user_namespaces_nothing_is_run(tmp_path: Path) -> None:
     with Store.open(store) as opened:
         record_run(opened, "tape", [ask()])
     done = subprocess.run(
-        [sys.executable, "-c", FORBIDDEN, str(store), str(made)],
+        [sys.executable, "-c", FORBIDDEN + REPLAY, str(store), str(made)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -290,3 +292,12 @@ def test_without_user_namespaces_nothing_is_run(tmp_path: Path) -> None:
     for way in ("sysctl user.max_user_namespaces", "Docker", "--no-sandbox"):
         assert way in second
     assert not made.exists()
+
+
+def test_whether_there_can_be_one_is_tried() -> None:
+    """The demo asks, and replays outside where there can be none."""
+    try_it = "from playhead.proxy.sandbox.preflight import works; print(works())"
+    for before, expected in (("", "True"), (FORBIDDEN, "False")):
+        command = [sys.executable, "-c", before + try_it]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert said.stdout == f"{expected}\n", said.stderr

@@ -101,6 +101,20 @@ def test_a_home_cannot_be_the_working_folder(
         files(home)
 
 
+def test_a_working_folder_that_was_removed_is_said(home: Path) -> None:
+    """There is nothing to be shown."""
+    (home / "agent").rmdir()
+    with pytest.raises(EngineError, match="the working folder, which was removed"):
+        files(home)
+
+
+def test_the_root_is_no_home(home: Path) -> None:
+    """Though some containers say so: the system is still there."""
+    made = make_files({"HOME": "/"}, ["true"], public=home / "ca", shared=[])
+    assert "/" not in made.empty
+    assert made.sees("/usr/bin/env")
+
+
 def test_without_bubblewrap_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence says what is missing, and how it is installed."""
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
