@@ -64,7 +64,10 @@ class Kit:
         self.no_library = ""
         """Why programs that are linked with a C library are not covered; a text for people, empty where they are."""
         self._recorded = recorded
-        self.folder = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
+        # Nobody else may enter the outer one, whatever the inner one has to be open for.
+        self._outer = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
+        self.folder = self._outer / "kit"
+        self.folder.mkdir()
         self._notes = self.folder / "notes"
         self._tape = self.folder / "tape"
         self._notes.mkdir()
@@ -191,7 +194,7 @@ class Kit:
     def serve_container(self) -> None:
         """Be used by a command in a container: by somebody else, with a C library that may be no match for ours.
 
-        Who may enter the folder is up to whoever hands it on.
+        Who may enter the folder above is up to whoever hands this one on.
         """
         self.folder.chmod(0o755)
         self._notes.chmod(0o777)
@@ -214,7 +217,7 @@ class Kit:
 
     def close(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._outer, ignore_errors=True)
 
 
 def _read(store: Store, tape: RunInfo) -> tuple[Basis | None, list[Mapping[str, Any]]]:

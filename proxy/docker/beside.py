@@ -134,7 +134,7 @@ class BesideBox:
     def _lay_out(self) -> None:
         # What another agent was given before.
         for path in self._agent.iterdir():
-            if self._kit is not None and path == self._kit.folder:
+            if self._kit is not None and path == self._kit.folder.parent:
                 continue
             if path.is_dir():
                 shutil.rmtree(path)
@@ -143,6 +143,7 @@ class BesideBox:
         certificates = share_certificates(self._public, self._agent / "ca")
         if self._kit is not None:
             self._kit.serve_container()
+            self._kit.folder.parent.chmod(0o755)
         variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))

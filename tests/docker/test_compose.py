@@ -25,13 +25,18 @@ services:
     networks: {egress: {aliases: [api.test, other.test]}}
     entrypoint: [sh, -c, "python -m http.server 81 --directory /etc & exec python -m http.server 80 --directory /etc"]
 """
-TAPED, OTHER, PAST = "http://api.test/hostname", "http://other.test/hostname", "http://api.test:81/"
+TAPED, OTHER, PAST = "http://api.test/hostname", "http://other.test/hostname", "tcp://api.test:81"
 ASK = """
-import os, sys, urllib.request
+import os, socket, sys, time, urllib.request
+print("clock", time.time(), flush=True)
 for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
     del os.environ[name]
 for url in sys.argv[2:]:
     try:
+        if url.startswith("tcp:"):
+            socket.create_connection((url[6:-3], int(url[-2:])), 20).close()
+            print("told", url, 200, flush=True)
+            continue
         print("told", url, urllib.request.urlopen(url, timeout=20).status, flush=True)
     except Exception as error:
         print("error", url, error, flush=True)
@@ -74,19 +79,21 @@ def test_an_unfaithful_replay_is_seen_in_the_exit_code(compose: Compose) -> None
 
 
 @pytest.fixture(scope="module")
-def recorded(compose: Compose) -> subprocess.CompletedProcess[str]:
-    """A recording called `mine`, of an agent that ends with 7."""
-    compose.env["PLAYHEAD_RUN"] = "mine"
-    try:
-        return compose.up("record", AGENT_COMMAND=f"python /ask.py 7 {TAPED} {PAST}")
-    finally:
-        del compose.env["PLAYHEAD_RUN"]
+def recorded(
+    compose: Compose, tmp_path_factory: pytest.TempPathFactory
+) -> subprocess.CompletedProcess[str]:
+    """A recording called `mine`, of an agent that ends with 7, with its clock."""
+    file = tmp_path_factory.mktemp("recorded") / "playhead.yaml"
+    file.write_text("determinism: full\n")
+    file.chmod(0o644)
+    agent = f"python /ask.py 7 {TAPED} {PAST}"
+    return compose.up("record", PLAYHEAD_RUN="mine", PLAYHEAD_CONFIG=str(file), AGENT_COMMAND=agent)
 
 
 def test_what_knows_no_proxy_is_recorded_and_replayed(
     compose: Compose, recorded: subprocess.CompletedProcess[str]
 ) -> None:
-    """And the agent's own exit code comes out, of the recording and of a faithful replay."""
+    """And the agent's own exit code comes out, of the recording and of a faithful replay, which has its clock."""
     assert recorded.returncode == 7, recorded.stdout + recorded.stderr
     assert f"told {TAPED} 200" in recorded.stdout
     assert f"error {PAST}" in recorded.stdout
@@ -94,6 +101,9 @@ def test_what_knows_no_proxy_is_recorded_and_replayed(
     replayed = compose.up("replay", PLAYHEAD_RUN="mine", AGENT_COMMAND=agent)
     assert replayed.returncode == 7, replayed.stdout + replayed.stderr
     assert f"told {TAPED} 200" in replayed.stdout
+    clocks = [re.findall(r"clock ([\d.]+)", done.stdout) for done in (recorded, replayed)]
+    assert len(clocks[0]) == 1
+    assert clocks[0] == clocks[1]
 
 
 def test_the_same_tries_reach_the_origin_without_compose(compose: Compose) -> None:

@@ -47,6 +47,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def root_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The image with root as its user."""
+    folder = tmp_path_factory.mktemp("root")
+    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\nUSER 0:0\n")
+    name = "playhead-root-test"
+    docker("build", "--tag", name, folder, env={"DOCKER_BUILDKIT": "0"})
+    yield name
+    docker("rmi", "--force", name)
+
+
 def _run(
     store: Path, verb: str, run: str, *command: str, flags: tuple[str, ...] = (), **env: str
 ) -> subprocess.CompletedProcess[str]:
@@ -162,6 +173,26 @@ def test_a_clock_in_a_prompt_is_replayed(store: Path, origin: str) -> None:
     receipt = _receipt(replayed)
     assert (replayed.returncode, receipt["matched"]) == (0, {"exact": 3}), receipt
     assert receipt["determinism"]["preloaded"] == 1
+
+
+def test_who_started_it_need_not_be_who_runs(root_image: str) -> None:
+    """Somebody without rights starts an image whose user is root: what each writes the other can read."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead.tests.support.docker_somebody", root_image],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    recorded, replayed = json.loads(done.stdout)
+    assert recorded["receipt"]["determinism"]["preloaded"] == 1
+    assert replayed["receipt"]["determinism"]["preloaded"] == 1
+    assert recorded["said"] == replayed["said"]
 
 
 def test_variables_and_folders_are_given_where_asked_for(store: Path, tmp_path: Path) -> None:
@@ -294,17 +325,6 @@ NOT_EVERYWHERE = {
     *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
 }
 """What a machine may not have, or keep to itself."""
-
-
-@pytest.fixture(scope="module")
-def root_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The image with root as its user."""
-    folder = tmp_path_factory.mktemp("root")
-    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\nUSER 0:0\n")
-    name = "playhead-root-test"
-    docker("build", "--tag", name, folder, env={"DOCKER_BUILDKIT": "0"})
-    yield name
-    docker("rmi", "--force", name)
 
 
 @pytest.fixture(scope="module")

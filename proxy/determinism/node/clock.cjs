@@ -13,7 +13,7 @@ const MILLION = 1000000n;
 const realNow = Date.now;
 
 function writer() {
-  const descriptor = fs.openSync(notes.file(`${notes.lane()}.looks`), 'a', 0o600);
+  const descriptor = fs.openSync(notes.file(`${notes.lane()}.looks`), 'a', 0o644);
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;

@@ -33,7 +33,7 @@ exports.claim = (wanted, ...words) => {
   for (let number = 0; ; number += 1) {
     mine = number ? `${wanted}+${number}` : wanted;
     try {
-      closeSync(openSync(exports.file(`${mine}.notes`), 'wx', 0o600));
+      closeSync(openSync(exports.file(`${mine}.notes`), 'wx', 0o644));
       break;
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;

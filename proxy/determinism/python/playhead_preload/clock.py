@@ -66,7 +66,7 @@ class _Writer:
         if which < _MOST // _PIECE:
             size = _PIECE * _RECORD.size
             try:
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 try:
                     if os.fstat(descriptor).st_size < (which + 1) * size:
                         os.ftruncate(descriptor, (which + 1) * size)
