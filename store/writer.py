@@ -90,6 +90,8 @@ class Writer:
         self._environment = environment
         self._path = environment.path()
         self._reopen = reopen
+        self._given_up = False
+        """By LMDB, until it is open again."""
         self._after_failure = after_failure
         self._entries: list[_Entry] = []
         self._condition = threading.Condition(threading.Lock())
@@ -209,6 +211,9 @@ class Writer:
         if time.monotonic() - self._looked < _AGAIN_S:
             return
         self._looked = time.monotonic()
+        if self._given_up:
+            self._open_again()
+            return
         try:
             if self._room.lacking(again=True) is not None:
                 return
@@ -218,6 +223,7 @@ class Writer:
                 transaction.put(PROBE_ROW, str(self.outages).encode(), db=meta)
         except lmdb.PanicError as error:
             logger.debug("LMDB has given up: %s", error)
+            self._given_up = True
             self._open_again()
             return
         except (lmdb.Error, OSError, MemoryError) as error:
@@ -237,6 +243,7 @@ class Writer:
         if environment is not None:
             self._environment = environment
             self._room.use(environment)
+            self._given_up = False
             self._looked = 0.0
 
     def _look(self) -> None:

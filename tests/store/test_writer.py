@@ -336,6 +336,32 @@ async def test_what_lmdb_has_given_up_is_opened_again(
         assert store.runs()[0].id == "r"
 
 
+async def test_what_cannot_be_opened_again_is_tried_again(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the disk can be read: by then the environment that LMDB gave up is closed."""
+    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    with Store.open(store_dir) as store:
+        run = await open_run(store)
+        database = store._database
+        again, tries = database._again, [StoreUnwritable("not yet"), OSError("nor now")]
+
+        def fail() -> lmdb.Environment:
+            if tries:
+                raise tries.pop()
+            return again()
+
+        monkeypatch.setattr(database, "_again", fail)
+        given_up: Any = _GivenUp(database.environment)
+        database.environment = store.writer._environment = given_up
+        with pytest.raises(StoreUnwritable, match="MDB_PANIC"):
+            await store.append_durably(run.number, noted("lost"))
+        wait_until(lambda: store.writer.failed is None)
+        assert not tries
+        await store.append_durably(run.number, noted("after"))
+        assert [event.data.get("text") for event in store.events(run)] == [None, "after"]
+
+
 async def test_recording_stops_before_the_disk_is_full(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
