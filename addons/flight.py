@@ -59,6 +59,8 @@ _KEY = "playhead"
 
 HELD_BYTES = 8 * 1024 * 1024
 """A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
+HELD_PIECES = 1 << 18
+"""So does one in more pieces, which may be empty: each takes a hundred bytes."""
 
 
 @dataclass(slots=True)
@@ -260,7 +262,7 @@ class Flight:
             return
         self.pieces.append(data)
         self.chunks.append(chunk)
-        if self.size > HELD_BYTES:
+        if self.size > HELD_BYTES or len(self.chunks) > HELD_PIECES:
             self.download = self.spool()
             for chunk, piece in zip(self.chunks, self.pieces, strict=True):
                 self.download.write(piece, chunk)

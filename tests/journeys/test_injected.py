@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from playhead.addons import flight
 from playhead.addons.flight import HELD_BYTES
 from playhead.config import (
     Config,
@@ -599,6 +600,23 @@ async def test_an_unheard_answer_of_any_size_is_kept(tmp_path: Path) -> None:
         assert exchange.response is not None
         assert exchange.response.spilled is not None
         assert exchange.response.body_bytes == size
+
+
+async def test_an_answer_in_very_many_pieces_is_kept_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small they are: a list of them takes more than they do."""
+    monkeypatch.setattr(flight, "HELD_PIECES", 1)
+    async with saying(tmp_path, CHUNKS, fault("timeout_after_success")) as (running, url):
+        assert await _raw(running, url, PATIENCE_S) == b""
+        exchange = await _recorded(running)
+        assert exchange.response is not None
+        spilled = exchange.response.spilled
+        assert spilled is not None
+        assert not exchange.response.chunks
+        pieces = list(running.store.read_body(spilled))
+        assert len(pieces) == 2
+        assert b"".join(data for _, data in pieces) == b"abcdefg"
 
 
 async def test_a_model_that_answers_unheard_is_read_to_its_end(tmp_path: Path) -> None:
