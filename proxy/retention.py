@@ -130,7 +130,9 @@ def _carried_out(store: Store, sentences: list[Sentence]) -> list[Sentence]:
     """Say of what was to go and is still there that it stays."""
     left = {run.number for run in store.runs()}
     return [
-        one._replace(goes=False, reason="it was marked, or is played, since it was looked at")
+        one._replace(
+            goes=False, reason="it was marked or archived, or is played, since it was looked at"
+        )
         if one.goes and one.run.number in left
         else one
         for one in sentences

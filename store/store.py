@@ -149,7 +149,7 @@ class Store:
     def delete_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, all at once; give how many rows that were. Blocks.
 
-        One that was marked since it was looked at, or is being played, stays. Body files stay until
+        One that was marked or archived since it was looked at, or is being played, stays. Body files stay until
         `remove_unneeded_files`, and bytes in the file until `compact`.
         Raises: RunOpen; StoreUnwritable.
         """
@@ -159,7 +159,8 @@ class Store:
             there = [
                 now
                 for told, now in self._ended(transaction, runs)
-                if (now.labels, now.pinned) == (told.labels, told.pinned)
+                if (now.labels, now.pinned, now.archived)
+                == (told.labels, told.pinned, told.archived)
                 and now.number not in played
             ]
             return sum(self._remove(transaction, info) for info in there)

@@ -7,7 +7,8 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,9 +27,9 @@ from playhead.addons.session import Session
 from playhead.addons.sessions import Sessions
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
-from playhead.proxy.recall import recall_run
+from playhead.proxy.recall import open_place, recall_run
 from playhead.proxy.tapes import redactor_of
-from playhead.store import RunOpen, Store, find_key
+from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.archive import schema
 from playhead.store.archive.place import Place
 from playhead.store.archive.writing import GoWriter
@@ -38,6 +39,7 @@ from playhead.store.writer import Writer
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
+from playhead.timeline.archive import archive_runs
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
@@ -224,6 +226,24 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
     assert files(store) == []
     with Store.open(store, readonly=True) as opened:
         assert opened.runs() == []
+
+
+def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may do that between the sentence and the deletion: the next one takes it out of both."""
+    delete = Store.delete_runs
+
+    def slow(opened: Store, runs: Sequence[RunInfo]) -> int:
+        archive_runs(opened, open_place(str(attic(store))), runs, "elsewhere", time.time_ns)
+        return delete(opened, runs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "delete_runs", slow)
+        assert "night: it was marked or archived" in done(store, "gc")
+    assert len(files(store)) > 0
+    assert "2 deleted" in done(store, "gc")
+    assert files(store) == []
 
 
 def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:

@@ -254,7 +254,7 @@ def test_what_is_pinned_or_played_while_gc_looks_stays(
 
     monkeypatch.setattr(Store, "delete_runs", slow)
     said = run(path, "gc")
-    assert "old: it was marked, or is played" in said.output
+    assert "old: it was marked or archived, or is played" in said.output
     assert names(path)[0] == "old"
 
 
