@@ -13,7 +13,6 @@ import asyncio
 import shlex
 import shutil
 import signal
-import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from ..exports import Form, export
 from ..sandbox.box import Inlets
 from ..sandbox.listeners import Service
 from ..trust import removed
+from .devices import leading_out
 from .image import PRELOADS, agent_variables, share_certificates
 from .link import Link
 
@@ -58,7 +58,7 @@ class Beside:
 
 
 def _require_way_out(config: Config) -> None:
-    if any(name != "lo" for _, name in socket.if_nameindex()):
+    if leading_out():
         return
     if config.mode is Mode.RECORD:
         raise EngineError(

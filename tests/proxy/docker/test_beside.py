@@ -1,13 +1,18 @@
 """What an agent in another container is given, and what it gives back."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from playhead.config import Config, LiveRule, Match, Mode
+from playhead.proxy.carry import export_run
+from playhead.proxy.commands.docker import _import_where_missing
 from playhead.proxy.docker import beside
 from playhead.proxy.errors import EngineError
+from playhead.store import Store
+from playhead.tests.support.recordings import ask, record_run
 
 HARSH = "a 'quoted' \"text\" with $HOME, `date`, \\ and a\nnew line"
 
@@ -39,7 +44,7 @@ def test_what_the_image_has_stays(name: str, theirs: str, both: str) -> None:
 
 
 def _place(monkeypatch: pytest.MonkeyPatch, config: Config, *devices: str) -> None:
-    monkeypatch.setattr("socket.if_nameindex", lambda: list(enumerate(("lo", *devices), 1)))
+    monkeypatch.setattr(beside, "leading_out", lambda: list(devices))
     link = Path("/link")
     beside.Beside(link, link).place(config, ["agent"], None, "http://127.0.0.1:1023")
 
@@ -58,3 +63,23 @@ def test_a_recording_needs_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be recorded."""
     with pytest.raises(EngineError, match="a recording has to reach"):
         _place(monkeypatch, Config(mode=Mode.RECORD))
+
+
+def test_only_the_run_that_is_asked_for_is_taken_in(tmp_path: Path) -> None:
+    """Neither a mistyped name nor `latest` has another tape taken in, which would be the latest then."""
+    file, config = tmp_path / "demo.tape", replace(Config(), store=tmp_path / "store")
+    with Store.open(tmp_path / "made") as made:
+        record_run(made, "demo", [ask()])
+    export_run(replace(config, store=tmp_path / "made"), "demo", file)
+    with Store.open(config.store) as store:
+        record_run(store, "mine", [ask()])
+    for run in ("latest", "dmeo", "mine"):
+        _import_where_missing(config, run, file)
+    with Store.open(config.store) as store:
+        assert store.find_latest() == store.get_run("mine")
+        assert store.find_run("demo") is None
+    for _ in range(2):
+        _import_where_missing(config, "demo", file)
+    with Store.open(config.store) as store:
+        assert store.find_run("demo") is not None
+        assert store.find_run("demo~2") is None
