@@ -130,11 +130,13 @@ class DockerBox:
         self._image = docker.find_image(
             wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
         )
-        docker.find_image(
+        inlets = docker.find_image(
             self._inlets_image,
             f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
         )
-        self.image = f"{wanted.image} {self._image['Id']}"
+        # Containers are made of these very images: a name may be another's by then, or be fetched.
+        self._image_id, self._inlets_id = str(self._image["Id"]), str(inlets["Id"])
+        self.image = f"{wanted.image} {self._image_id}"
         """Of the agent: its name, and what it really was."""
         token = secrets.token_hex(6)
         self._network, self._agent = f"playhead-{token}-network", f"playhead-{token}-agent"
@@ -169,7 +171,7 @@ class DockerBox:
             *("--network", "none", "--dns", RESOLVER, "--hostname", socket.gethostname()),
             *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
             *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
-            *("--no-healthcheck", "--mount", link, self._inlets_image, "inlets", "--link", _LINK),
+            *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),
         ]
 
     def _logs(self) -> str:
@@ -211,7 +213,7 @@ class DockerBox:
             *mounts(self._certificates, self._kit),
             *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
             *variable_flags(variables, os.environ),
-            *("--no-healthcheck", "--entrypoint", program, self._wanted.image, *arguments),
+            *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
         )
         if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):
             raise EngineError(
