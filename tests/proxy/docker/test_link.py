@@ -146,3 +146,16 @@ def test_a_socket_that_was_left_behind_is_no_hindrance(folder: Path) -> None:
     link.listen()
     link.close()
     assert not os.path.exists(folder / "inlets")
+
+
+def test_one_proxy_waits_in_a_folder(folder: Path) -> None:
+    """A second one would take the first one's network, which may have another way out."""
+    first, second = Link(folder, []), Link(folder, [])
+    first.listen()
+    with pytest.raises(EngineError, match="another proxy waits"):
+        second.listen()
+    second.close()
+    assert os.path.exists(folder / "inlets")
+    first.close()
+    second.listen()
+    second.close()
