@@ -141,7 +141,8 @@ class BesideBox:
             if self._kit is not None and path == self._kit.folder.parent:
                 continue
             if path.is_dir():
-                shutil.rmtree(path)
+                # But for what that one put away there as its own: it is in nobody's way.
+                shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink()
         certificates = share_certificates(self._public, self._agent / "ca")
