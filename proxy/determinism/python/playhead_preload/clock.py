@@ -31,13 +31,18 @@ _REAL = 0x706C6179
 """The clock by which the library for C tells the real time (`../../libc/clock.c`); without it there is no such."""
 _real_ns = time.time_ns
 _NANO = 1_000_000_000
+# As they were at the start: a program may clear its variables, and fork.
+_WRITES = os.environ.get("PLAYHEAD_CLOCK") == "write"
+_NOTES = os.environ["PLAYHEAD_NOTES"]
+_TAPE = os.environ.get("PLAYHEAD_TAPE", "")
+_START_NS = int(os.environ.get("PLAYHEAD_START", "0"))
 
 
 class _Writer:
     """Real time, written down."""
 
     def __init__(self):
-        self._path = os.path.join(os.environ["PLAYHEAD_NOTES"], notes.lane() + ".looks")
+        self._path = os.path.join(_NOTES, notes.lane() + ".looks")
         self._pieces = {}
         self._numbers = {}
         self._lanes = count(1)
@@ -88,13 +93,13 @@ class _Reader:
 
     def __init__(self):
         self._values = {}
-        self._last = int(os.environ["PLAYHEAD_START"])
+        self._last = _START_NS
         self._missing = set()
         self._pools_read = False
         self._load(notes.lane())
 
     def _load(self, name):
-        path = os.path.join(os.environ["PLAYHEAD_TAPE"], name + ".journal")
+        path = os.path.join(_TAPE, name + ".journal")
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -157,8 +162,7 @@ def find_real():
 
 
 def _begin():
-    write = os.environ["PLAYHEAD_CLOCK"] == "write"
-    _Now.clock = _Writer() if write else _Reader()
+    _Now.clock = _Writer() if _WRITES else _Reader()
 
 
 def start():
