@@ -345,6 +345,19 @@ def test_a_program_is_not_broken_by_it(case: str, tmp_path: Path) -> None:
     assert len(ran.told["uncovered"]) <= 1  # echo
 
 
+def test_a_library_that_changes_the_interpreters_own_functions_finds_them(tmp_path: Path) -> None:
+    """`time_machine` writes into their structures, whatever stands there: the program would crash."""
+    (tmp_path / "time_machine.py").write_text("import time\nOWN = time.time\n")
+    code = """
+        import time_machine, datetime, time
+        own = [time_machine.OWN, time.time, time.time_ns, time.gmtime, time.strftime, datetime.datetime.now, datetime.datetime.utcnow]
+        print({type(one).__name__ for one in own})
+        """
+    ran = run(new_kit(), sys.executable, *script(code), PYTHONPATH=str(tmp_path))
+    assert ran.out == "{'builtin_function_or_method'}\n"
+    assert "time_machine needs the real clock" in ran.told["problems"][0]
+
+
 def test_a_module_that_was_looked_for_is_changed_when_it_is_imported() -> None:
     """Many ask whether there is one, and import it later."""
     code = "import importlib.util; importlib.util.find_spec('uuid'); import uuid; print(uuid.uuid1().node)"

@@ -17,8 +17,8 @@ from _functools import partial
 from _struct import Struct
 from itertools import count
 
-from . import lanes, notes
-from .replaced import replace
+from . import hooks, lanes, notes
+from .replaced import Replaced, replace
 
 _RECORD = Struct("<IQ")
 _VALUE = Struct("<Q")
@@ -136,6 +136,8 @@ class _Reader:
 
 class _Now:
     clock = None
+    methods = before = {}
+    """Of `datetime`: as they are, and those that we replaced."""
 
 
 def _now_ns():
@@ -174,6 +176,7 @@ def start():
         processes.after_fork.append(_begin)
     _replace_time()
     _replace_datetime()
+    hooks.on_import("time_machine", _stepped_aside, _step_aside)
 
 
 def _replace_time():
@@ -244,9 +247,27 @@ def _replace_datetime():
     methods = gc.get_referents(datetime.__dict__)[0]
     if type(methods) is not dict:
         raise TypeError("datetime cannot be changed")
+    _Now.methods, _Now.before = methods, {name: methods[name] for name in ("now", "utcnow")}
     for function in (now, utcnow):
         function.__qualname__ = "datetime." + function.__name__
         methods[function.__name__] = classmethod(function)
+    _forget_methods()
+
+
+def _step_aside():
+    """Put all back: `time_machine` writes into what it takes for the interpreter's own functions."""
+    for name, value in list(vars(time).items()):
+        if isinstance(value, Replaced):
+            setattr(time, name, value.__wrapped__)
+    _Now.methods.update(_Now.before)
+    _forget_methods()
+
+
+def _stepped_aside(_module):
+    notes.tell("problem", "time_machine needs the real clock, and has it from its import on")
+
+
+def _forget_methods():
     # The interpreter may remember the methods from before.
     forget = getattr(sys, "_clear_internal_caches", None) or getattr(sys, "_clear_type_cache", None)
     if forget is not None:
