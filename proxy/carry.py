@@ -9,8 +9,10 @@ from typing import BinaryIO
 
 from ..config import Config
 from ..store import RunInfo, StoreError
+from ..tape.codec import BadRecord
 from ..tape.redact import Redactor
-from ..timeline.portable import export_tape, import_tape
+from ..tape.tape_file import Kind, read_records
+from ..timeline.portable import export_tape, import_tape, read_row
 from .files import temporary_beside
 from .import_lines import Imported, LineImport, import_lines
 from .private import open_redaction_key
@@ -58,6 +60,18 @@ def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]
         pass
     with open_store(config) as store, ProgressBar("importing") as progress:
         return import_tape(store, lambda: _pieces(source), limit_bytes, progress)
+
+
+def may_hold(source: Path, run: str) -> bool:
+    """Look whether a tape file begins with this run; also true of one that cannot be read, which importing it tells.
+
+    Raises: StoreError, where there is no such file.
+    """
+    try:
+        first = next(read_records(_pieces(source)), None)
+        return first is None or first.kind is not Kind.RUN or read_row(first.data).id == run
+    except BadRecord:
+        return True
 
 
 def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported]:

@@ -15,9 +15,8 @@ Bytes held are bounded, for a run and for the process; what falls out begins a n
 ever recovered: after a restart lanes begin anew. Belongs to the writer's thread.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from blake3 import blake3
@@ -218,10 +217,7 @@ def _talk(
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Lane]] = []
     body = stored.body
-    recent = lanes[::-1]
-    # Comparing two bodies takes the longer the more they share, as all agents of a run may.
-    recent.sort(key=partial(_is_unlikely, body))
-    for lane in recent:
+    for lane in _likely_first(lanes, body):
         last = lane.last.body
         ends = common_ends(last, body)
         nearly_all = ends.size > _NEARLY_ALL * last.size
@@ -238,14 +234,28 @@ def _talk(
     return place, lane, None
 
 
-def _is_unlikely(body: Body, lane: _Lane) -> bool:
-    """Say whether what a lane's last step brought does not stand in a body where it stood, seen from either end."""
+def _likely_first(lanes: list[_Lane], body: Body) -> Iterator[_Lane]:
+    """Yield lanes from the last one on, but first those that a body probably goes on from.
+
+    Comparing two bodies takes the longer the more they share, as all agents of a run may.
+    """
+    others = []
+    for lane in reversed(lanes):
+        if _is_likely(lane, body):
+            yield lane
+        else:
+            others.append(lane)
+    yield from others
+
+
+def _is_likely(lane: _Lane, body: Body) -> bool:
+    """Say whether what a lane's last step brought stands in a body where it stood, seen from either end."""
     old, (start, end) = lane.last.body, lane.brought
     at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
     sample = old.value[at : at + SAMPLE_BYTES]
     near = body.at + at - old.at
     far = max(body.at, len(body.value) - len(old.value) + at)
-    return len(sample) < SAMPLE_BYTES or not (
+    return len(sample) == SAMPLE_BYTES and (
         body.value.startswith(sample, near) or body.value.startswith(sample, far)
     )
 

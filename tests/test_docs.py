@@ -651,7 +651,9 @@ def test_no_agent_in_compose_sees_a_private_key() -> None:
         assert service["security_opt"][0] == "no-new-privileges:true"
         assert set(service.get("cap_add", ())) <= {"NET_ADMIN", "NET_RAW"}
         if name.startswith("agent-"):
-            assert service["volumes"] == ["agent:/agent"]
+            (volume,) = service["volumes"]
+            assert (volume["source"], volume["target"]) == ("agent", "/agent")
+            assert volume["volume"] == {"nocopy": True}  # nor is its image's folder taken for ours
             assert service["security_opt"][1] == "seccomp=proxy/docker/seccomp.json"
             assert service["user"] == "10002:10002"
             assert "cap_add" not in service

@@ -301,13 +301,19 @@ def exit_code(receipt: Receipt) -> int:
         return 0
     if not receipt.requests or receipt.status == RunStatus.RECOVERED.value:
         return UNTESTABLE
-    if receipt.egress or receipt.foreign:
+    if receipt.egress or receipt.foreign or _packets_out(receipt):
         return LEAKED
     if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
         return DIVERGED
     if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
         return UNTESTABLE
     return UNUSED if receipt.counts["unused"] else 0
+
+
+def _packets_out(receipt: Receipt) -> int:
+    """Give how many packets left the sandbox by a device that should not be there."""
+    counters = (receipt.sandbox or {}).get("counters", {})
+    return int(counters.get("packets_out", 0))
 
 
 def build(store: Store, info: RunInfo) -> Receipt:

@@ -89,10 +89,13 @@ def beside(
 
 
 def _import_where_missing(config: Config, run: str, file: Path) -> None:
-    """Have the run in the store. Raises: StoreError."""
-    from ..carry import import_file
+    """Have the run in the store, where the file holds it. Raises: StoreError."""
+    from ..carry import import_file, may_hold
     from ..stores import open_store
 
+    if not may_hold(file, run):
+        # A mistyped name, or `latest`: another run would be taken in, and be the latest.
+        return
     if (config.store / "log.lmdb").exists():
         with open_store(config, readonly=True) as store:
             if store.find_run(run) is not None:

@@ -8,6 +8,7 @@ A socket belongs to the network namespace in which it was made, so that the agen
 needs no address that an agent could reach it, or anything else, at. Neither a bridge nor a resolver of Docker's is there.
 
     inlets.py    runs in the container whose network it is
+    devices.py   which of its network devices lead anywhere
     link.py      the other end: takes the listeners, asks for the kernel's counters
     engine.py    Docker's command line, and what is wrong where it does not work
     image.py     what an agent is given in its container

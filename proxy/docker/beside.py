@@ -6,14 +6,16 @@ it. In `agent` the agent finds what it needs, and leaves its exit code:
     environment   for a shell to read: exports of all variables
     ca/           certificates
     preloads/     for its interpreters
-    code          what its shell writes in the end
+    alive         a pipe that its shell holds open: it has ended when nobody does
+    code          what its shell writes in the end; whatever an agent wrote there before is overwritten
 """
 
 import asyncio
+import os
+import select
 import shlex
 import shutil
 import signal
-import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +28,7 @@ from ..exports import Form, export
 from ..sandbox.box import Inlets
 from ..sandbox.listeners import Service
 from ..trust import removed
+from .devices import leading_out
 from .image import PRELOADS, agent_variables, share_certificates
 from .link import Link
 
@@ -58,7 +61,7 @@ class Beside:
 
 
 def _require_way_out(config: Config) -> None:
-    if any(name != "lo" for _, name in socket.if_nameindex()):
+    if leading_out():
         return
     if config.mode is Mode.RECORD:
         raise EngineError(
@@ -107,6 +110,7 @@ class BesideBox:
         self._public = public
         self._kit = kit
         self._url = url
+        self._alive = -1
         self._ended_by = 0
         self._told = threading.Event()
 
@@ -137,7 +141,8 @@ class BesideBox:
             if self._kit is not None and path == self._kit.folder.parent:
                 continue
             if path.is_dir():
-                shutil.rmtree(path)
+                # But for what that one put away there as its own: it is in nobody's way.
+                shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink()
         certificates = share_certificates(self._public, self._agent / "ca")
@@ -150,26 +155,34 @@ class BesideBox:
         text = export({}, removed({}), Form.SH)
         text += "".join(_export(name, value) for name, value in variables.items())
         (self._agent / "environment").write_text(text.replace(str(PRELOADS), str(preloads)))
+        os.mkfifo(self._agent / "alive")
+        (self._agent / "alive").chmod(0o666)
+        self._alive = os.open(self._agent / "alive", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         (self._agent / "code").touch()
         (self._agent / "code").chmod(0o666)
         READY.touch()
 
     async def wait(self) -> int:
-        """Wait until the agent has left its exit code, or we are told to end; give it as a shell would.
+        """Wait until the agent's shell has ended, or we are told to end; give its exit code as a shell would.
 
         Raises: EngineError.
         """
-        code = await asyncio.to_thread(self._wait_for_code)
+        code = await asyncio.to_thread(self._wait_for_end)
         self.counters = await self._link.count()
         return int(code) if code.isdecimal() else 128 + (self._ended_by or signal.SIGKILL)
 
-    def _wait_for_code(self) -> str:
-        """Give what the agent's shell has written; nothing where we are to end and it has not."""
-        while not (code := self._read_code()):
-            if self._told.wait(_LOOK_S):
-                # Whoever tells us to end has ended the agent before.
-                return self._read_code()
-        return code
+    def _wait_for_end(self) -> str:
+        """Give what the agent's shell has written, once that is gone or we are to end; nothing where it has not."""
+        while not self._shell_is_gone() and not self._told.wait(_LOOK_S):
+            pass
+        # Whoever tells us to end has ended the agent before.
+        return self._read_code()
+
+    def _shell_is_gone(self) -> bool:
+        """Look whether somebody held the pipe, and nobody does now."""
+        looking = select.poll()
+        looking.register(self._alive, 0)
+        return bool(looking.poll(0))
 
     def _read_code(self) -> str:
         """Give what the agent's shell has written, once that is a whole line."""
@@ -193,6 +206,9 @@ class BesideBox:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
         READY.unlink(missing_ok=True)
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
         self._link.close()
 
 

@@ -21,6 +21,7 @@ from ..errors import EngineError
 from ..sandbox.box import Inlets
 from ..sandbox.hiding import RESOLVER
 from ..sandbox.listeners import Service
+from ..sandbox.reach import find_paths
 from .engine import Docker, Sweep, variables_of
 from .image import (
     HARD,
@@ -71,14 +72,17 @@ class InImage:
                 self._wanted, command, url=url, public=public, kit=kit, services=services
             )
 
-        return _Containers(make)
+        return _Containers(make, self._wanted.volumes)
 
 
 class _Containers:
     """See `contained.Place`."""
 
-    def __init__(self, make: "Callable[[Sequence[Service]], DockerBox]") -> None:
+    def __init__(
+        self, make: "Callable[[Sequence[Service]], DockerBox]", volumes: Sequence[str]
+    ) -> None:
         self._make = make
+        self._mounted = [os.path.realpath(path) for path in map(_mounted_from, volumes) if path]
         self.told: dict[str, Any] = {"strict": False, "files": None, "image": ""}
 
     def make_box(self, services: Sequence[Service]) -> "DockerBox":
@@ -86,9 +90,12 @@ class _Containers:
         self.told["image"] = box.image
         return box
 
-    def reached(self) -> tuple[str, ...]:
+    def reached(self) -> list[str]:
         # Of the machine's files it sees none but ours, and what somebody mounted.
-        return ()
+        if not self._mounted:
+            return []
+        found = map(os.path.realpath, find_paths())
+        return [path for path in found if any(map(Path(path).is_relative_to, self._mounted))]
 
 
 class DockerBox:
@@ -123,11 +130,13 @@ class DockerBox:
         self._image = docker.find_image(
             wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
         )
-        docker.find_image(
+        inlets = docker.find_image(
             self._inlets_image,
             f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
         )
-        self.image = f"{wanted.image} {self._image['Id']}"
+        # Containers are made of these very images: a name may be another's by then, or be fetched.
+        self._image_id, self._inlets_id = str(self._image["Id"]), str(inlets["Id"])
+        self.image = f"{wanted.image} {self._image_id}"
         """Of the agent: its name, and what it really was."""
         token = secrets.token_hex(6)
         self._network, self._agent = f"playhead-{token}-network", f"playhead-{token}-agent"
@@ -162,7 +171,7 @@ class DockerBox:
             *("--network", "none", "--dns", RESOLVER, "--hostname", socket.gethostname()),
             *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
             *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
-            *("--no-healthcheck", "--mount", link, self._inlets_image, "inlets", "--link", _LINK),
+            *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),
         ]
 
     def _logs(self) -> str:
@@ -203,8 +212,8 @@ class DockerBox:
             *agent_flags(self._network),
             *mounts(self._certificates, self._kit),
             *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
-            *variable_flags(variables),
-            *("--no-healthcheck", "--entrypoint", program, self._wanted.image, *arguments),
+            *variable_flags(variables, os.environ),
+            *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
         )
         if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):
             raise EngineError(
@@ -216,10 +225,9 @@ class DockerBox:
         settings = self._image.get("Config") or {}
         if "/" in program:
             return [str(PurePosixPath(settings.get("WorkingDir") or "/", program))]
-        path = (
-            variables_of(self._image).get("PATH")
-            or "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        )
+        path = (variables_of(self._image) | asked_variables(self._wanted.variables)).get(
+            "PATH"
+        ) or "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         return [f"{folder}/{program}" for folder in path.split(":") if folder]
 
     async def wait(self) -> int | None:
@@ -270,6 +278,12 @@ class DockerBox:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _mounted_from(volume: str) -> str:
+    """Give the path here of what Docker's flag mounts; empty for a volume of Docker's own."""
+    source, mark, _ = volume.partition(":")
+    return source if mark and source.startswith(("/", ".")) else ""
 
 
 def _ipv6_flags() -> list[str]:

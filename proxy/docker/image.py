@@ -84,12 +84,24 @@ def agent_flags(network_of: str) -> list[str]:
     ]
 
 
-def variable_flags(variables: Mapping[str, str]) -> list[str]:
-    """Write Docker's flags for variables."""
-    return [word for name, value in variables.items() for word in ("--env", f"{name}={value}")]
+def variable_flags(variables: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
+    """Write Docker's flags for variables.
+
+    inherited: what Docker's command line has itself. A value of that is not written again: others may read the words
+        that a process was started with, and it may be a key.
+    """
+    return [
+        word
+        for name, value in variables.items()
+        for word in ("--env", name if inherited.get(name) == value else f"{name}={value}")
+    ]
 
 
 def asked_variables(wanted: tuple[str, ...]) -> dict[str, str]:
-    """Read what `--env` was given: NAME=VALUE, or NAME alone for the value that it has here."""
+    """Read what `--env` was given: NAME=VALUE, or NAME alone for the value that it has here, if any."""
     pairs = (one.partition("=") for one in wanted)
-    return {name: value if mark else os.environ.get(name, "") for name, mark, value in pairs}
+    return {
+        name: value if mark else os.environ[name]
+        for name, mark, value in pairs
+        if mark or name in os.environ
+    }

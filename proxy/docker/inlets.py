@@ -14,6 +14,7 @@ from ..errors import EngineError
 from ..sandbox import kernel, listeners, netlink
 from ..sandbox.channel import Channel
 from ..sandbox.counters import PLACE, read_counters
+from .devices import leading_out
 
 SOCKET = "inlets"
 """Name of the proxy's socket in the folder that both see."""
@@ -71,6 +72,9 @@ def _connect(path: Path) -> socket.socket:
 
 
 def _hand_over(channel: Channel, services: list[listeners.Service]) -> None:
+    if others := leading_out():
+        # A socket that is bound to a device passes the routes by.
+        raise OSError(errno.EINVAL, f"it has other devices than loopback: {', '.join(others)}")
     families = netlink.make_all_local()
     made = listeners.listen(families, services)
     kernel.forbid_new_privileges()

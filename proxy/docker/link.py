@@ -1,6 +1,7 @@
 """What the proxy has of a network that a container made: its listeners, and what the kernel has counted there."""
 
 import asyncio
+import fcntl
 import os
 import socket
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ class Link:
         """
         self._path = folder / SOCKET
         self._services = tuple(services)
+        self._held = -1
+        """The folder, locked: two proxies in one would take each other's networks."""
         self._listening: socket.socket | None = None
         self._channel: Channel | None = None
 
@@ -34,11 +37,19 @@ class Link:
         """Let the container find us. Raises: EngineError."""
         made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
+            self._held = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._path.unlink(missing_ok=True)
             made.bind(str(self._path))
             # Its user is another than ours, and may be a root without rights.
             os.chmod(self._path, 0o666)
             made.listen(1)
+        except BlockingIOError as error:
+            made.close()
+            raise EngineError(
+                f"another proxy waits for its agent's network in {str(self._path.parent)!r}",
+                "one at a time: end the other one first, as with docker compose --profile '*' down",
+            ) from error
         except OSError as error:
             made.close()
             raise EngineError(
@@ -88,6 +99,9 @@ class Link:
         if self._listening is not None:
             self._listening.close()
             self._path.unlink(missing_ok=True)
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
     async def _next(self) -> Message:
         assert self._channel is not None

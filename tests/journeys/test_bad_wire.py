@@ -587,7 +587,7 @@ def test_a_client_of_frames_that_are_none_is_closed(story: Story, name: str) -> 
 
 
 def test_what_is_wrong_is_played_as_it_was(story: Story) -> None:
-    """Faults are those of the tape, refusals are made again; nothing diverges."""
+    """Faults are those of the tape, refusals are made again; nothing diverges, and what is no HTTP is an attempt to leave."""
     for case, was in story.recorded.items():
         now = story.played[case]
         kind = case.split()[0]
@@ -600,7 +600,11 @@ def test_what_is_wrong_is_played_as_it_was(story: Story) -> None:
         expected = len(was.lines) if kind in ("request", "ask") else 0
         assert len(now.lines) == expected, now.lines
     assert story.receipt is not None
-    assert story.receipt.faithful is True, story.receipt.to_json()
+    assert story.receipt.divergences == []
+    assert story.receipt.matched == {"exact": story.receipt.requests}
+    (noise,) = story.receipt.egress
+    assert "no request of HTTP, but b'\\x80\\xff" in noise["reason"]
+    assert story.receipt.to_json()["exit_code"] == 123
 
 
 def test_nobody_else_is_disturbed(story: Story) -> None:

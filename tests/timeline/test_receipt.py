@@ -580,6 +580,14 @@ def test_receipts_of_nothing() -> None:
     assert Receipt("r", None, "record", "sealed").to_json()["requests"] == 0
 
 
+@pytest.mark.parametrize(("packets", "code"), [(0, 0), (1, 123)])
+def test_a_packet_that_left_a_sandbox_is_an_attempt_to_leave(packets: int, code: int) -> None:
+    """By whatever device; the kernel has counted it, where nothing else was seen."""
+    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
+    receipt.sandbox = {"strict": False, "counters": {"packets_out": packets}}
+    assert exit_code(receipt) == code
+
+
 # ---- model drift -----------------------------------------------------------------------------------
 
 

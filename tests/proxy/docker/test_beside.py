@@ -1,13 +1,23 @@
 """What an agent in another container is given, and what it gives back."""
 
+import os
 import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from playhead.config import Config, LiveRule, Match, Mode
+from playhead.proxy.ca import BUNDLE_FILE, CERTIFICATE_FILE
+from playhead.proxy.carry import export_run
+from playhead.proxy.commands.docker import _import_where_missing
 from playhead.proxy.docker import beside
 from playhead.proxy.errors import EngineError
+from playhead.store import Store
+from playhead.tests.support.process import wait_until
+from playhead.tests.support.recordings import ask, record_run
 
 HARSH = "a 'quoted' \"text\" with $HOME, `date`, \\ and a\nnew line"
 
@@ -39,7 +49,7 @@ def test_what_the_image_has_stays(name: str, theirs: str, both: str) -> None:
 
 
 def _place(monkeypatch: pytest.MonkeyPatch, config: Config, *devices: str) -> None:
-    monkeypatch.setattr("socket.if_nameindex", lambda: list(enumerate(("lo", *devices), 1)))
+    monkeypatch.setattr(beside, "leading_out", lambda: list(devices))
     link = Path("/link")
     beside.Beside(link, link).place(config, ["agent"], None, "http://127.0.0.1:1023")
 
@@ -58,3 +68,76 @@ def test_a_recording_needs_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be recorded."""
     with pytest.raises(EngineError, match="a recording has to reach"):
         _place(monkeypatch, Config(mode=Mode.RECORD))
+
+
+def test_only_the_run_that_is_asked_for_is_taken_in(tmp_path: Path) -> None:
+    """Neither a mistyped name nor `latest` has another tape taken in, which would be the latest then."""
+    file, config = tmp_path / "demo.tape", replace(Config(), store=tmp_path / "store")
+    with Store.open(tmp_path / "made") as made:
+        record_run(made, "demo", [ask()])
+    export_run(replace(config, store=tmp_path / "made"), "demo", file)
+    with Store.open(config.store) as store:
+        record_run(store, "mine", [ask()])
+    for run in ("latest", "dmeo", "mine"):
+        _import_where_missing(config, run, file)
+    with Store.open(config.store) as store:
+        assert store.find_latest() == store.get_run("mine")
+        assert store.find_run("demo") is None
+    for _ in range(2):
+        _import_where_missing(config, "demo", file)
+    with Store.open(config.store) as store:
+        assert store.find_run("demo") is not None
+        assert store.find_run("demo~2") is None
+
+
+_COMPOSE = Path(beside.__file__).parents[2] / "compose.yaml"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[[str], subprocess.Popen[bytes]]:
+    """Start a shell's code as compose.yaml starts an agent, `code` being where its exit code belongs."""
+    entrypoint = yaml.safe_load(_COMPOSE.read_text())["x-agent"]["entrypoint"]
+    words = [
+        word.replace("$$", "$").replace("/agent/", f"{tmp_path}/agent/") for word in entrypoint
+    ]
+
+    def begin(code: str) -> subprocess.Popen[bytes]:
+        agent = ["/bin/sh", "-c", code.replace("code", f"{tmp_path}/agent/code")]
+        return subprocess.Popen([*words, *agent], stdin=subprocess.PIPE)
+
+    return begin
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[beside.BesideBox]:
+    """What waits for it."""
+    monkeypatch.setattr(beside, "READY", tmp_path / "ready")
+    monkeypatch.setattr(beside, "agent_variables", lambda *_, **__: {})
+    (tmp_path / "agent").mkdir()
+    for name in (BUNDLE_FILE, CERTIFICATE_FILE):
+        (tmp_path / name).touch()
+    made = beside.BesideBox(tmp_path, tmp_path / "agent", tmp_path, None, "", ())
+    made._lay_out()
+    yield made
+    os.close(made._alive)
+
+
+def test_an_exit_code_that_the_agent_wrote_is_no_end(
+    box: beside.BesideBox, start: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """What it does afterwards is looked at, and its real code counts."""
+    with start("echo 0 >code; read line; exit 7") as process:
+        wait_until(lambda: box._read_code() == "0", 10, 0.01)
+        assert not box._shell_is_gone()
+        process.communicate(b"go\n", timeout=10)
+    assert box._wait_for_end() == "7"
+
+
+def test_an_agent_that_is_killed_has_ended(
+    box: beside.BesideBox, start: Callable[[str], subprocess.Popen[bytes]]
+) -> None:
+    """With its shell, which then writes nothing."""
+    assert not box._shell_is_gone()
+    with start("kill -9 $PPID") as process:
+        process.communicate(timeout=10)
+    assert box._wait_for_end() == ""

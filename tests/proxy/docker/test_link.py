@@ -19,7 +19,7 @@ from playhead.proxy.sandbox.listeners import Service
 
 # A user namespace of its own has the rights that Docker gives, and no others.
 INSIDE = """
-import os, socket, sys
+import os, socket, struct, sys
 from pathlib import Path
 from playhead import PlayheadError
 from playhead.proxy.docker.inlets import serve
@@ -27,7 +27,16 @@ uid, gid = os.getuid(), os.getgid()
 os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
     Path("/proc/self", name).write_text(text)
-if len(sys.argv) > 2:
+if sys.argv[2:] == ["device"]:
+    # A pair of devices, of which one is up.
+    request = lambda kind, body: struct.pack("=IHHII", 16 + len(body), kind, 0x605, 1, 0) + body
+    text = lambda kind, value: struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
+    link = text(1, b"veth")
+    kernel.send(request(16, struct.pack("=BBHiII", 0, 0, 0, 0, 1, 1) + text(3, b"out0") + text(18, link)))
+    number = struct.unpack_from("=i", kernel.recv(4096), 16)[0]
+    sys.exit(f"PermissionError: {number}") if number else None
+elif len(sys.argv) > 2:
     busy = socket.create_server(("0.0.0.0", int(sys.argv[2])))
 try:
     sys.exit(serve(Path(sys.argv[1])))
@@ -102,6 +111,17 @@ def test_a_busy_port_is_named_on_both_sides(folder: Path) -> None:
     assert "nothing else in it" in said
 
 
+def test_a_network_with_another_device_is_refused(folder: Path) -> None:
+    """It would lead past the proxy: a socket can be bound to a device."""
+    process = _inside(folder, "device")
+    with pytest.raises((EngineError, TimeoutError)) as told:
+        asyncio.run(_open(Link(folder, [])))
+    code, said = _ended(process)
+    assert code == 1
+    assert "it has other devices than loopback: out0" in said
+    assert "it has other devices than loopback: out0" in str(told.value)
+
+
 def test_another_version_is_told(folder: Path) -> None:
     """Of the image; not what a message of it would look like."""
     link = Link(folder, [])
@@ -126,3 +146,16 @@ def test_a_socket_that_was_left_behind_is_no_hindrance(folder: Path) -> None:
     link.listen()
     link.close()
     assert not os.path.exists(folder / "inlets")
+
+
+def test_one_proxy_waits_in_a_folder(folder: Path) -> None:
+    """A second one would take the first one's network, which may have another way out."""
+    first, second = Link(folder, []), Link(folder, [])
+    first.listen()
+    with pytest.raises(EngineError, match="another proxy waits"):
+        second.listen()
+    second.close()
+    assert os.path.exists(folder / "inlets")
+    first.close()
+    second.listen()
+    second.close()
