@@ -74,7 +74,11 @@ class _Writer:
                 descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 try:
                     if os.fstat(descriptor).st_size < (which + 1) * size:
-                        os.ftruncate(descriptor, (which + 1) * size)
+                        # Taken now: a page for which there is no room kills the program (SIGBUS).
+                        if hasattr(os, "posix_fallocate"):
+                            os.posix_fallocate(descriptor, which * size, size)
+                        else:
+                            os.ftruncate(descriptor, (which + 1) * size)
                     piece = mmap.mmap(descriptor, size, offset=which * size)
                 finally:
                     os.close(descriptor)
