@@ -233,7 +233,8 @@ class Receipt:
         if told is None or told["level"] != "full":
             return "3: tools, state and model from the tape, the clock live"
         if not told["preloaded"] or any(
-            told.get(key) for key in ("uncovered", "exhausted", "kernel_randomness", "problems")
+            told.get(key)
+            for key in ("missing", "uncovered", "exhausted", "kernel_randomness", "problems")
         ):
             return "3: tools, state and model from the tape, the clock in part"
         return "4: everything from the tape, the clock too"

@@ -187,6 +187,9 @@ class Kit:
             made["PLAYHEAD_LIBRARY"] = str(self._library)
             preloads = [made["PLAYHEAD_LIBRARY"], *filter(None, [environ.get("LD_PRELOAD")])]
             made["LD_PRELOAD"] = ":".join(preloads)
+            # Programs that are built with the sanitizer refuse to start behind any library, else.
+            theirs = filter(None, [environ.get("ASAN_OPTIONS")])
+            made["ASAN_OPTIONS"] = ":".join([*theirs, "verify_asan_link_order=0"])
         # For children that are given other variables.
         made |= {"PLAYHEAD_PYTHON": str(_PYTHON), "PLAYHEAD_NODE": require}
         return made

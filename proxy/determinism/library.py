@@ -17,6 +17,7 @@ SOURCE = Path(__file__).resolve().parent / "libc" / "clock.c"
 _FLAGS = (
     *("-std=gnu11", "-O2", "-fPIC", "-shared", "-nostdlib"),
     *("-fvisibility=hidden", "-fno-stack-protector", "-U_FORTIFY_SOURCE"),
+    "-Wl,-z,now",  # what it lacks is seen when it is tried, and not in the middle of a program
 )
 _OLD_GLIBC = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 """Where it keeps `dlsym`; later ones and musl have an empty one, or take the name for themselves."""
@@ -69,7 +70,12 @@ def place_library(folder: Path) -> Path:
 
 def _cache() -> Path:
     given = os.environ.get("XDG_CACHE_HOME", "")
-    place = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    try:
+        place = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise NoLibrary(
+            "this user has no home; set XDG_CACHE_HOME to a folder of theirs"
+        ) from error
     folder = (place / "playhead").resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check(folder)

@@ -336,6 +336,23 @@ async def test_the_level_that_was_reached(store: Store, told: tuple[str, ...], l
     assert build(store, await play(store, await record(store, *TAPE), *told)).level == level
 
 
+@pytest.mark.parametrize(
+    ("changed", "level"),
+    [
+        ({}, "4: everything from the tape, the clock too"),
+        ({"missing": "C"}, "3: tools, state and model from the tape, the clock in part"),
+    ],
+    ids=["all", "not all"],
+)
+async def test_what_is_missing_of_the_clock_is_no_rung_4(
+    store: Store, changed: dict[str, str], level: str
+) -> None:
+    """Also where every process had a preload: a library that was recorded with may not be there now."""
+    told = {"level": "full", "preloaded": 1, "processes": 1, **changed}
+    note = Event(EventKind.NOTED, 3, {"determinism": told})
+    assert build(store, await play(store, await record(store, *TAPE), note, *ALL)).level == level
+
+
 # ---- effects -----------------------------------------------------------------------------------
 
 

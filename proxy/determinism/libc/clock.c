@@ -421,6 +421,7 @@ OURS int gettimeofday(struct timeval *restrict at, void *restrict zone) {
         return real(at, zone);
     }
     const int64_t now = look(CALLER);
+    if (zone) memset(zone, 0, sizeof(struct timezone));
     at->tv_sec = now / NANO;
     at->tv_usec = now % NANO / 1000;
     return 0;
@@ -442,9 +443,10 @@ OURS int timespec_get(struct timespec *at, int which) {
 }
 
 /* Deadlines that were reckoned from a told time are the kernel's again. One below 30 years is on another clock. */
-static const struct timespec *back(const struct timespec *at, struct timespec *made) {
+static const struct timespec *back(const struct timespec *at, struct timespec *made, const void *caller) {
     const int64_t last_ns = mine.last_ns ? mine.last_ns : __atomic_load_n(&our.last_ns, __ATOMIC_RELAXED);
     if (our.clock != READ || !at || at->tv_sec < 946684800 || !last_ns) return at;
+    if (find_lane(caller)->real) return at; /* who is told the real time waits by it */
     *made = as_timespec(in_ns(at) - last_ns + real_ns());
     return made;
 }
@@ -453,7 +455,7 @@ static const struct timespec *back(const struct timespec *at, struct timespec *m
     OURS int name(first *what, const struct timespec *at) { \
         NEXT(name); \
         struct timespec made; \
-        return real(what, back(at, &made)); \
+        return real(what, back(at, &made, CALLER)); \
     }
 DEADLINE(sem_timedwait, sem_t)
 DEADLINE(pthread_mutex_timedlock, pthread_mutex_t)
@@ -466,13 +468,14 @@ OURS int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, co
     if (!real && dlvsym) real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!real) real = next("pthread_cond_timedwait");
     struct timespec made;
-    return real(cond, mutex, back(at, &made));
+    return real(cond, mutex, back(at, &made, CALLER));
 }
 
 OURS int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at) {
     NEXT(pthread_cond_clockwait);
     struct timespec made;
-    return real(cond, mutex, clock, clock == CLOCK_REALTIME ? back(at, &made) : at);
+    if (!real) return EINVAL; /* an older C library has none */
+    return real(cond, mutex, clock, clock == CLOCK_REALTIME ? back(at, &made, CALLER) : at);
 }
 
 /* Sleeps. */
@@ -493,7 +496,7 @@ OURS int nanosleep(const struct timespec *asked, struct timespec *left) {
 OURS int clock_nanosleep(clockid_t clock, int flags, const struct timespec *asked, struct timespec *left) {
     NEXT(clock_nanosleep);
     struct timespec made;
-    if (flags & TIMER_ABSTIME) return real(clock, flags, clock == CLOCK_REALTIME ? back(asked, &made) : asked, left);
+    if (flags & TIMER_ABSTIME) return real(clock, flags, clock == CLOCK_REALTIME ? back(asked, &made, CALLER) : asked, left);
     if (!is_short(asked)) return real(clock, flags, asked, left);
     made = shorter(asked);
     return real(clock, flags, &made, left);
@@ -585,7 +588,7 @@ static int may_be_drawn(const char *path) {
         "libwolfssl", "libnss", "libfreebl", "libsoftokn", "libsodium", "libssh", "libk5crypto", "libkrb5", "libbotan",
         "libs2n", "libtls", "libtss2", "libp11", "libgpg", NULL};
     static const char *const marks[] = {"tls13 ", "master secret", "key expansion", "OpenSSL", "BoringSSL", "rustls",
-        "GnuTLS", "ssh-ed25519", "x25519", "X25519", NULL};
+        "GnuTLS", "25519", NULL};
     for (int which = 0; makers[which]; which++)
         if (!strncmp(base(path), makers[which], strlen(makers[which]))) return REAL;
     size_t size;
@@ -600,19 +603,23 @@ static int may_be_drawn(const char *path) {
 
 /* Give the path of the object that asks, where randomness may be drawn for it. */
 static const char *asking(const void *caller) {
-    static struct { const void *object; int rule; } known[OBJECTS];
+    static struct { const void *object; uint64_t name; int rule; } known[OBJECTS];
     static int busy;
     const char *path;
     const void *object = our.seeded ? object_of(caller, &path) : NULL;
     if (!object) return NULL;
+    /* By its name, too: what is loaded next where another library was may make keys. */
+    uint64_t name = 0xcbf29ce484222325;
+    for (const char *from = path; *from; from++) name = (name ^ (uint8_t)*from) * 0x100000001b3;
     for (int which = 0; which < OBJECTS; which++) {
         const void *found = __atomic_load_n(&known[which].object, __ATOMIC_ACQUIRE);
-        if (found == object) return known[which].rule == DRAWN ? path : NULL;
+        if (found == object && known[which].name == name) return known[which].rule == DRAWN ? path : NULL;
         if (found) continue;
         const int rule = may_be_drawn(path);
         if (!__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
             if (!known[which].object) {
                 known[which].rule = rule;
+                known[which].name = name;
                 if (rule == TOLD && !our.hosted) tell("kernel", base(path), NULL);
                 __atomic_store_n(&known[which].object, object, __ATOMIC_RELEASE);
             }
@@ -634,7 +641,9 @@ OURS int getentropy(void *to, size_t length) {
     const char *object = asking(CALLER);
     if (!object || length > 256) {
         NEXT(getentropy);
-        return real(to, length);
+        if (real) return real(to, length);
+        errno = ENOSYS; /* an older C library has none */
+        return -1;
     }
     draw(to, length, object);
     return 0;

@@ -17,8 +17,15 @@ function lead(prototype, secure) {
       return real.apply(this, words);
     }
     tunnel.open(host, port, (error, opened) => {
-      if (error) callback(error);
-      else callback(null, secure ? real.call(this, { ...options, socket: opened }) : opened);
+      if (error) {
+        callback(error);
+        return;
+      }
+      // An agent counts on it that its connections have its timeout.
+      if (options.timeout) opened.setTimeout(options.timeout);
+      const made = secure ? real.call(this, { ...options, socket: opened }) : opened;
+      if (secure && options.timeout) made.setTimeout(options.timeout);
+      callback(null, made);
     });
     return undefined; // the agent waits for the callback
   };

@@ -2,7 +2,7 @@
 // `performance` counts; that itself, `hrtime` and timers stay real. Laid out as `../python/playhead_preload/clock.py` says.
 'use strict';
 
-const fs = require('fs');
+const { existsSync, openSync, readFileSync, writeSync } = require('fs');
 const { join } = require('path');
 const lanes = require('./lanes.cjs');
 const notes = require('./notes.cjs');
@@ -13,7 +13,7 @@ const MILLION = 1000000n;
 const realNow = Date.now;
 
 function writer() {
-  const descriptor = fs.openSync(notes.file(`${notes.lane()}.looks`), 'a', 0o644);
+  const descriptor = openSync(notes.file(`${notes.lane()}.looks`), 'a', 0o644);
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;
@@ -33,7 +33,7 @@ function writer() {
     record.writeUInt32LE(number, 0);
     record.writeBigUInt64LE(BigInt(Math.round(now * 1000)) * 1000n, 4);
     try {
-      fs.writeSync(descriptor, record);
+      writeSync(descriptor, record);
     } catch (error) {
       if (written < MOST) notes.tell('problem', `the journal cannot be written: ${error.code}`);
       written = MOST + 1;
@@ -45,7 +45,7 @@ function writer() {
 function reader() {
   const looks = new Map();
   const path = join(process.env.PLAYHEAD_TAPE, `${notes.lane()}.journal`);
-  const data = fs.existsSync(path) ? fs.readFileSync(path) : Buffer.alloc(0);
+  const data = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
   for (let place = 0; place < data.length; ) {
     const begin = place + 8 + data.readUInt32LE(place);
     const end = begin + 8 * data.readUInt32LE(place + 4);

@@ -88,6 +88,10 @@ exports.start = () => {
     const made = bytes(randomBytes, size);
     return real.randomBytes(size, (error, given) => callback(error, error ? given : made));
   };
+  // Its older names.
+  for (const name of ['pseudoRandomBytes', 'prng', 'rng']) {
+    if (crypto[name] === real.randomBytes) crypto[name] = crypto.randomBytes;
+  }
   crypto.randomFillSync = function randomFillSync(target, ...where) {
     real.randomFillSync(target, ...where);
     return fill(randomFillSync, target, ...where);

@@ -3,6 +3,7 @@
 
 const childProcess = require('child_process');
 const { basename, delimiter } = require('path');
+const workerThreads = require('worker_threads');
 const notes = require('./notes.cjs');
 
 const NAMES = ['CLOCK', 'SEED', 'NOTES', 'TAPE', 'START', 'SLEEPS', 'LIBRARY', 'NODE', 'PYTHON'].map((name) => `PLAYHEAD_${name}`);
@@ -11,6 +12,13 @@ for (const name of [...NAMES, 'PYTHONHASHSEED']) {
   if (process.env[name] !== undefined) ours[name] = process.env[name];
 }
 let children = 0;
+
+function preloaded(options, node) {
+  const given = options && options.env; // or a symbol
+  if (!node || given === null || typeof given !== 'object' || (given.NODE_OPTIONS || '').includes(node)) return options;
+  const words = `${given.NODE_OPTIONS || ''} ${node}`.trim();
+  return { ...options, env: { ...given, ...ours, PLAYHEAD_LANE: notes.lane(), NODE_OPTIONS: words } };
+}
 
 function variables(environ, program) {
   children += 1;
@@ -31,6 +39,12 @@ function variables(environ, program) {
 }
 
 exports.start = () => {
+  const RealWorker = workerThreads.Worker;
+  workerThreads.Worker = class Worker extends RealWorker {
+    constructor(file, options) {
+      super(file, preloaded(options, ours.PLAYHEAD_NODE));
+    }
+  };
   const { prototype } = childProcess.ChildProcess;
   const { spawn } = prototype;
   prototype.spawn = function spawned(options) {
@@ -47,8 +61,9 @@ exports.start = () => {
   for (const name of ['spawnSync', 'execFileSync', 'execSync']) {
     const real = childProcess[name];
     childProcess[name] = function started(program, ...rest) {
-      const args = Array.isArray(rest[0]) ? rest.shift() : [];
-      const options = rest[0] && typeof rest[0] === 'object' ? rest[0] : {};
+      const listed = name !== 'execSync' && (Array.isArray(rest[0]) || rest[0] == null);
+      const [args, options] = listed ? [rest[0] || [], rest[1] || {}] : [[], rest[0] || {}];
+      if (typeof options !== 'object') return real.call(this, program, ...rest); // which says what is wrong
       const given = typeof program === 'string' ? program : 'node';
       const env = variables(options.env || process.env, name === 'execSync' ? 'sh' : given);
       const words = name === 'execSync' ? [program] : [program, args];

@@ -6,21 +6,24 @@ const net = require('net');
 
 const { connect } = net;
 
+// As it was at the start: a program may take its variables away.
+const proxy = process.env.HTTPS_PROXY ? new URL(process.env.HTTPS_PROXY) : undefined;
+
 // Where the proxy is, as `net.connect` takes it.
 function address() {
-  const { hostname, port } = new URL(process.env.HTTPS_PROXY);
+  const { hostname, port } = proxy;
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) };
 }
 
 // Say whether the proxy itself is meant.
 exports.isProxy = (host, port) => {
-  const proxy = address();
-  return host === proxy.host && Number(port) === proxy.port;
+  const place = address();
+  return host === place.host && Number(port) === place.port;
 };
 
 // Open a connection to a target, for `callback(error, socket)`.
 exports.open = (host, port, callback) => {
-  const { username, password } = new URL(process.env.HTTPS_PROXY);
+  const { username, password } = proxy;
   const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
   const headers = { host: target };
   if (username) {

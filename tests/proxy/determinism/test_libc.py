@@ -199,6 +199,81 @@ def test_a_folder_that_the_loader_cannot_take_is_told_of(tmp_path: Path) -> None
         place_library(folder)
 
 
+def test_what_lacks_a_function_is_refused_when_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not in the middle of a program: compilers call helpers that stand elsewhere."""
+    source = tmp_path / "clock.c"
+    source.write_text("int nowhere_at_all(void);\nint look(void) { return nowhere_at_all(); }\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "SOURCE", source)
+    monkeypatch.setattr(library, "_FLAGS", (*library._FLAGS, "-fvisibility=default"))
+    with pytest.raises(NoLibrary, match="cannot be loaded"):
+        get_library()
+
+
+def test_a_user_without_a_home_has_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in containers that run as anybody: one sentence, and all else as ever."""
+
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(NoLibrary, match="no home; set XDG_CACHE_HOME"):
+        get_library()
+
+
+def test_a_program_with_the_address_sanitizer_starts(compiler: str, tmp_path: Path) -> None:
+    """It wants to be the first library, else."""
+    program = tmp_path / "sanitized"
+    made = subprocess.run(
+        [compiler, "-fsanitize=address", "-o", str(program), str(SOURCE)], check=False
+    )
+    if made.returncode:
+        pytest.skip("no sanitizer on this machine")
+    assert run(new_kit(libc=True), str(program), "draw").err == ""
+
+
+LOADER = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    void *before = NULL;
+    for (int which = 1; which < count; which++) {
+        void *library = dlopen(words[which], RTLD_NOW), *draw = dlsym(library, "draw");
+        printf("%d %llx\\n", draw == before, ((unsigned long long (*)(void))draw)());
+        before = draw;
+        dlclose(library);
+    }
+}
+"""
+DRAW = """
+#include <sys/random.h>
+const char *what = WHAT;
+unsigned long long draw(void) { unsigned long long made; getrandom(&made, sizeof made, 0); return made; }
+"""
+
+
+def test_what_is_loaded_where_another_library_was_is_read_too(
+    compiler: str, tmp_path: Path
+) -> None:
+    """It may speak TLS, and the one that was there before did not."""
+    (tmp_path / "loader.c").write_text(LOADER)
+    (tmp_path / "draw.c").write_text(DRAW)
+    subprocess.run([compiler, "-o", tmp_path / "loader", tmp_path / "loader.c", "-ldl"], check=True)
+    libraries = []
+    for name, what in (("plain", "not much at all"), ("speaks", "tls13 resumption")):
+        libraries.append(str(tmp_path / f"{name}.so"))
+        more = ["-shared", "-fPIC", f'-DWHAT="{what}"', "-o", libraries[-1]]
+        subprocess.run([compiler, *more, tmp_path / "draw.c"], check=True)
+    recorded, replayed = twice(str(tmp_path / "loader"), *libraries)
+    first, second = recorded.out.splitlines(), replayed.out.splitlines()
+    assert first[1].startswith("1 ")  # the same place
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+
+
 WITHOUT = {
     "no compiler": ((), "there is no C compiler"),
     "a compiler that fails": (("false",), "cannot be compiled"),

@@ -67,7 +67,9 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(node: str, tmp_path
         "console.log(require('crypto').randomUUID()); console.log(require('tweetnacl')());"
     )
     kit = new_kit()
-    first, second = (run(made, node, program).out.splitlines() for made in (kit, again(kit, [])))
+    ran = [run(made, node, program) for made in (kit, again(kit, []))]
+    assert [one.err for one in ran] == ["", ""]
+    first, second = (one.out.splitlines() for one in ran)
     assert [one == other for one, other in zip(first, second, strict=True)] == [True, False]
 
 
@@ -82,3 +84,56 @@ def test_children_of_another_runtime_are_covered_too(node: str) -> None:
     assert len(recorded.out.split()) == 2, recorded.err
     assert replayed.out == recorded.out
     assert [one.split()[0] for one in recorded.told["runtimes"]] == ["node", "python"]
+
+
+SURPRISES = {
+    "options behind no arguments": (
+        "const c = require('child_process');"
+        "console.log(c.execFileSync('pwd', undefined, { encoding: 'utf8', cwd: '/' }).trim())",
+        "/",
+    ),
+    "older names": (
+        "const c = require('crypto'); console.log(c.rng === c.randomBytes, c.prng === c.randomBytes)",
+        "true true",
+    ),
+    "a proxy that the program forgets": (
+        "delete process.env.HTTPS_PROXY;"
+        "require('http').get('http://127.0.0.1:9/').on('error', (error) => console.log(error.code))",
+        "ECONNREFUSED",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SURPRISES)
+def test_a_program_is_not_broken_by_it(case: str, node: str) -> None:
+    """Calls that are rare and right do what they do without it."""
+    code, expected = SURPRISES[case]
+    ran = run(new_kit(), node, "-e", code, HTTPS_PROXY="http://127.0.0.1:1")
+    assert (ran.err, ran.out.strip()) == ("", expected)
+
+
+def test_a_worker_with_variables_of_its_own_is_covered(node: str) -> None:
+    """Without ours it would have a clock of its own, and nobody would know."""
+    code = "const { Worker } = require('worker_threads'); new Worker('console.log(Date.now())', { eval: true, env: {} })"
+    kit = new_kit()
+    recorded = run(kit, node, "-e", code)
+    assert run(again(kit, recorded.rows), node, "-e", code).out == recorded.out
+    assert recorded.told["preloaded"] == 2
+
+
+def test_agents_keep_their_timeouts(node: str) -> None:
+    """On the way through the proxy too: a program that hangs is worse than one that fails."""
+    client = """
+        const agent = new (require('http').Agent)({ timeout: 50 });
+        require('http').get('http://elsewhere.test/', { agent }).on('timeout', () => { console.log('timeout'); process.exit(); });
+        setTimeout(() => process.exit(1), 10000);"""
+    code = f"""
+        const proxy = require('http').createServer();
+        proxy.on('connect', (request, socket) => socket.write('HTTP/1.1 200 OK\\r\\n\\r\\n'));
+        proxy.listen(0, '127.0.0.1', () => {{
+          const env = {{ ...process.env, HTTPS_PROXY: `http://127.0.0.1:${{proxy.address().port}}` }};
+          const options = {{ env, stdio: 'inherit' }};
+          require('child_process').spawn(process.execPath, ['-e', {json.dumps(client)}], options)
+            .on('exit', () => process.exit());
+        }});"""
+    assert run(new_kit(), node, "-e", code).out.strip() == "timeout"

@@ -304,6 +304,69 @@ def test_aiohttp_follows_the_proxy_unless_it_is_told_not_to() -> None:
     assert ran.out.split() == ["True", "False"]
 
 
+SURPRISES = {
+    "no variables": (
+        """
+        import os; os.environ.clear()
+        import certifi, http.client, time
+        if not os.fork(): print(time.time() > 1e9, flush=True); os._exit(0)
+        os.wait(); print(certifi.where())
+        """,
+        "True\n{bundle}",
+    ),
+    "words by name": ("import os; os.execve('/bin/echo', argv=['echo', 'there'], env={})", "there"),
+    "what is not there": (
+        """
+        import os, subprocess
+        try: subprocess.run(["nowhere-at-all"])
+        except FileNotFoundError: print("missing", flush=True)
+        os.execvp("echo", ["echo", "found"])
+        """,
+        "missing\nfound",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SURPRISES)
+def test_a_program_is_not_broken_by_it(case: str, tmp_path: Path) -> None:
+    """Calls that are rare and right do what they do without it; nothing is told of what never ran."""
+    code, expected = SURPRISES[case]
+    bundle = tmp_path / "bundle.pem"
+    bundle.touch()
+    ran = run(
+        new_kit(),
+        sys.executable,
+        *script(code),
+        HTTPS_PROXY="http://127.0.0.1:1",
+        SSL_CERT_FILE=str(bundle),
+    )
+    assert (ran.err, ran.out.strip()) == ("", expected.format(bundle=bundle))
+    assert ran.told["problems"] == []
+    assert len(ran.told["uncovered"]) <= 1  # echo
+
+
+def test_a_library_that_changes_the_interpreters_own_functions_finds_them(tmp_path: Path) -> None:
+    """`time_machine` writes into their structures, whatever stands there: the program would crash."""
+    (tmp_path / "time_machine.py").write_text("import time\nOWN = time.time\n")
+    code = """
+        import time_machine, datetime, time
+        own = [time_machine.OWN, time.time, time.time_ns, time.gmtime, time.strftime, datetime.datetime.now, datetime.datetime.utcnow]
+        print({type(one).__name__ for one in own})
+        """
+    ran = run(new_kit(), sys.executable, *script(code), PYTHONPATH=str(tmp_path))
+    assert ran.out == "{'builtin_function_or_method'}\n"
+    assert "time_machine needs the real clock" in ran.told["problems"][0]
+
+
+def test_a_module_that_was_looked_for_is_changed_when_it_is_imported() -> None:
+    """Many ask whether there is one, and import it later."""
+    code = "import importlib.util; importlib.util.find_spec('uuid'); import uuid; print(uuid.uuid1().node)"
+    kit = new_kit()
+    recorded = run(kit, sys.executable, "-c", code)
+    assert run(again(kit, recorded.rows), sys.executable, "-c", code).out == recorded.out
+    assert run(new_kit(), sys.executable, "-c", code).out != recorded.out
+
+
 def test_a_preload_that_fails_stops_nobody(tmp_path: Path) -> None:
     """The program runs as without it, and one line says so."""
     kit = new_kit()

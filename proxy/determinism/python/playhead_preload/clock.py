@@ -17,8 +17,8 @@ from _functools import partial
 from _struct import Struct
 from itertools import count
 
-from . import lanes, notes
-from .replaced import replace
+from . import hooks, lanes, notes
+from .replaced import Replaced, replace
 
 _RECORD = Struct("<IQ")
 _VALUE = Struct("<Q")
@@ -31,13 +31,18 @@ _REAL = 0x706C6179
 """The clock by which the library for C tells the real time (`../../libc/clock.c`); without it there is no such."""
 _real_ns = time.time_ns
 _NANO = 1_000_000_000
+# As they were at the start: a program may clear its variables, and fork.
+_WRITES = os.environ.get("PLAYHEAD_CLOCK") == "write"
+_NOTES = os.environ["PLAYHEAD_NOTES"]
+_TAPE = os.environ.get("PLAYHEAD_TAPE", "")
+_START_NS = int(os.environ.get("PLAYHEAD_START", "0"))
 
 
 class _Writer:
     """Real time, written down."""
 
     def __init__(self):
-        self._path = os.path.join(os.environ["PLAYHEAD_NOTES"], notes.lane() + ".looks")
+        self._path = os.path.join(_NOTES, notes.lane() + ".looks")
         self._pieces = {}
         self._numbers = {}
         self._lanes = count(1)
@@ -69,7 +74,11 @@ class _Writer:
                 descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 try:
                     if os.fstat(descriptor).st_size < (which + 1) * size:
-                        os.ftruncate(descriptor, (which + 1) * size)
+                        # Taken now: a page for which there is no room kills the program (SIGBUS).
+                        if hasattr(os, "posix_fallocate"):
+                            os.posix_fallocate(descriptor, which * size, size)
+                        else:
+                            os.ftruncate(descriptor, (which + 1) * size)
                     piece = mmap.mmap(descriptor, size, offset=which * size)
                 finally:
                     os.close(descriptor)
@@ -88,13 +97,13 @@ class _Reader:
 
     def __init__(self):
         self._values = {}
-        self._last = int(os.environ["PLAYHEAD_START"])
+        self._last = _START_NS
         self._missing = set()
         self._pools_read = False
         self._load(notes.lane())
 
     def _load(self, name):
-        path = os.path.join(os.environ["PLAYHEAD_TAPE"], name + ".journal")
+        path = os.path.join(_TAPE, name + ".journal")
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -131,6 +140,8 @@ class _Reader:
 
 class _Now:
     clock = None
+    methods = before = {}
+    """Of `datetime`: as they are, and those that we replaced."""
 
 
 def _now_ns():
@@ -157,8 +168,7 @@ def find_real():
 
 
 def _begin():
-    write = os.environ["PLAYHEAD_CLOCK"] == "write"
-    _Now.clock = _Writer() if write else _Reader()
+    _Now.clock = _Writer() if _WRITES else _Reader()
 
 
 def start():
@@ -170,6 +180,7 @@ def start():
         processes.after_fork.append(_begin)
     _replace_time()
     _replace_datetime()
+    hooks.on_import("time_machine", _stepped_aside, _step_aside)
 
 
 def _replace_time():
@@ -240,9 +251,27 @@ def _replace_datetime():
     methods = gc.get_referents(datetime.__dict__)[0]
     if type(methods) is not dict:
         raise TypeError("datetime cannot be changed")
+    _Now.methods, _Now.before = methods, {name: methods[name] for name in ("now", "utcnow")}
     for function in (now, utcnow):
         function.__qualname__ = "datetime." + function.__name__
         methods[function.__name__] = classmethod(function)
+    _forget_methods()
+
+
+def _step_aside():
+    """Put all back: `time_machine` writes into what it takes for the interpreter's own functions."""
+    for name, value in list(vars(time).items()):
+        if isinstance(value, Replaced):
+            setattr(time, name, value.__wrapped__)
+    _Now.methods.update(_Now.before)
+    _forget_methods()
+
+
+def _stepped_aside(_module):
+    notes.tell("problem", "time_machine needs the real clock, and has it from its import on")
+
+
+def _forget_methods():
     # The interpreter may remember the methods from before.
     forget = getattr(sys, "_clear_internal_caches", None) or getattr(sys, "_clear_type_cache", None)
     if forget is not None:

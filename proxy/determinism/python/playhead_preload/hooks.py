@@ -32,7 +32,6 @@ class _Finder:
     def find_spec(self, name, path=None, target=None):
         if name not in _WAITING:
             return None
-        before, after = _WAITING.pop(name)
         for finder in sys.meta_path:
             if finder is not self and hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
@@ -41,13 +40,13 @@ class _Finder:
         else:
             return None
         if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(name, spec.loader, before, after)
+            spec.loader = _Loader(name, spec.loader)
         return spec
 
 
 class _Loader:
-    def __init__(self, name, real, before, after):
-        self._name, self._real, self._before, self._after = name, real, before, after
+    def __init__(self, name, real):
+        self._name, self._real = name, real
 
     def create_module(self, spec):
         return self._real.create_module(spec)
@@ -55,10 +54,13 @@ class _Loader:
     def exec_module(self, module):
         # The module shall not see who loaded it.
         module.__spec__.loader = module.__loader__ = self._real
-        if self._before is not None:
-            _call(self._name, self._before)
+        # Only now: many look for a module and do not import it, or not yet.
+        before, after = _WAITING.pop(self._name, (None, None))
+        if before is not None:
+            _call(self._name, before)
         self._real.exec_module(module)
-        _call(self._name, self._after, module)
+        if after is not None:
+            _call(self._name, after, module)
 
     def __getattr__(self, name):
         return getattr(self._real, name)

@@ -65,10 +65,13 @@ def here():
     asyncio = _modules.get("_asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         events = _modules.get("asyncio.tasks")
-        task = None if events is None else events.current_task()
-        if task is not None:
-            name = task.get_name()
-            return thread, name if name.startswith("Task-") else _numbered(task, name)
+        try:
+            task = None if events is None else events.current_task()
+            if task is not None:
+                name = task.get_name()
+                return thread, name if name.startswith("Task-") else _numbered(task, name)
+        except Exception:
+            pass  # a task of somebody else's making: those of a thread share a lane
     return thread, ""
 
 

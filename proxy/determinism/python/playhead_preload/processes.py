@@ -50,8 +50,11 @@ def start():
     hooks.on_import("_posixsubprocess", _change_fork_exec)
 
 
-def _child(program):
-    """Make the lane of a child, from where it is started: threads and tasks count for themselves."""
+def _child(program, paths=()):
+    """Make the lane of a child, from where it is started: threads and tasks count for themselves.
+
+    paths: where the program may be; it is told of only if it is there. Many are tried before one is found.
+    """
     thread, task = lanes.here()
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
     lane = "%s.%d" % (notes.lane(), number)
@@ -60,7 +63,8 @@ def _child(program):
     elif thread != "MainThread" or task:
         lane += "-" + lanes.digest(thread + "|" + task)
     program = os.path.basename(os.fsdecode(program))
-    notes.tell("child", lane, program)
+    if not paths or any(os.access(path, os.X_OK) for path in paths):
+        notes.tell("child", lane, program)
     return lane
 
 
@@ -85,14 +89,14 @@ def _born():
         function()
 
 
-def _variables(environ, program):
+def _variables(environ, program, paths):
     """Give a child's variables with ours among them."""
     made = dict(environ)
     made.update(_VALUES)
-    made["PLAYHEAD_LANE"] = _child(program)
-    paths = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
-    if _PYTHON and _PYTHON not in paths:
-        made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *paths])
+    made["PLAYHEAD_LANE"] = _child(program, paths)
+    folders = [path for path in made.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if _PYTHON and _PYTHON not in folders:
+        made["PYTHONPATH"] = os.pathsep.join([_PYTHON, *folders])
     if _LIBRARY and _LIBRARY not in made.get("LD_PRELOAD", ""):
         rest = made.get("LD_PRELOAD", "")
         made["LD_PRELOAD"] = _LIBRARY + ":" + rest if rest else _LIBRARY
@@ -106,7 +110,8 @@ def _changed(environ, program):
     try:
         given = os.environ if environ is None else environ
         text = {os.fsdecode(name): os.fsdecode(value) for name, value in given.items()}
-        return _variables(text, program)
+        named = os.fsdecode(program)
+        return _variables(text, named, [named] if os.sep in named else [])
     except Exception as error:
         notes.tell("problem", "a child without the preload: %s" % (error,))
         return environ
@@ -120,9 +125,10 @@ def _spawning(real):
 
 
 def _executing(execute, real):
-    def changed(path, args, *env):
-        made = _changed(*(env or (None,)), path) if len(env) < 2 else None
-        return real(path, args, *env) if made is None else execute(path, args, made)
+    def changed(path, argv, *env, **named):
+        given = env[0] if env else named.get("env")
+        made = _changed(given, path) if len(env) < 2 else None
+        return real(path, argv, *env, **named) if made is None else execute(path, argv, made)
 
     return changed
 
@@ -145,7 +151,9 @@ def _change_fork_exec(module):
     def fork_exec(*args):
         try:
             environ = dict(os.environ) if args[5] is None else _split(args[5])
-            made = _variables(environ, args[0][0])
+            # In another folder it may be there after all.
+            paths = () if args[4] is not None else args[1]
+            made = _variables(environ, args[0][0], paths)
             rows = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in made.items()]
         except Exception as error:
             notes.tell("problem", "a child without the preload: %s" % (error,))

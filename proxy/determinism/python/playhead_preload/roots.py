@@ -4,10 +4,13 @@ import os
 
 from . import hooks
 
+_BUNDLE = os.environ.get("SSL_CERT_FILE", "")
+"""As it was at the start: a program may clear its variables."""
+
 
 def start():
     """Change them as they are imported."""
-    if os.environ.get("HTTPS_PROXY") and os.path.isfile(os.environ.get("SSL_CERT_FILE", "")):
+    if os.environ.get("HTTPS_PROXY") and os.path.isfile(_BUNDLE):
         hooks.on_import("certifi.core", _change_certifi)
         hooks.on_import("stripe", _change_stripe)
 
@@ -16,7 +19,7 @@ def _change_certifi(module):
     """Who makes a context of its own mostly does it with these."""
 
     def where():
-        return os.environ["SSL_CERT_FILE"]
+        return _BUNDLE
 
     def contents():
         with open(where(), encoding="ascii") as file:
@@ -26,4 +29,4 @@ def _change_certifi(module):
 
 
 def _change_stripe(module):
-    module.ca_bundle_path = os.environ["SSL_CERT_FILE"]
+    module.ca_bundle_path = _BUNDLE

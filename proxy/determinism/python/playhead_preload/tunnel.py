@@ -5,11 +5,13 @@ import os
 from . import hooks
 
 _MOST_HEAD = 65536
+_PROXY = os.environ.get("HTTPS_PROXY", "")
+"""As it was at the start: a program may clear its variables."""
 
 
 def start():
     """Change it as it is imported."""
-    if os.environ.get("HTTPS_PROXY"):
+    if _PROXY:
         hooks.on_import("http.client", _change)
 
 
@@ -17,7 +19,7 @@ def _change(module):
     from base64 import b64encode
     from urllib.parse import unquote, urlsplit
 
-    proxy = urlsplit(os.environ["HTTPS_PROXY"])
+    proxy = urlsplit(_PROXY)
     address = (proxy.hostname, proxy.port or 80)
     fields = ""
     if proxy.username is not None:
