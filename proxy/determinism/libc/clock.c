@@ -34,6 +34,7 @@
 #define PIECE_RECORDS 16384 /* a multiple of any page in bytes */
 #define RECORD_BYTES 12
 #define PIECE_BYTES (PIECE_RECORDS * RECORD_BYTES)
+#define FIRST_RECORDS 1024 /* that most programs do with: room for them alone is taken first */
 #define MOST_PIECES 256
 #define SCAN_BYTES (16 << 20)
 #define OBJECTS 64
@@ -60,6 +61,7 @@ static struct {
     uint8_t seed[32];
     int64_t start_ns;
     char *piece[MOST_PIECES]; /* of the journal that is written */
+    uint32_t room[MOST_PIECES]; /* in records, as far as the disk has it */
     uint32_t records, lanes, threads, children, full;
     int64_t last_ns; /* told last, to whichever thread */
     const char *journal; /* that is read */
@@ -206,6 +208,7 @@ static void begin(void) {
     our.records = our.lanes = our.threads = our.children = our.full = 0;
     our.journal = NULL;
     memset(our.piece, 0, sizeof our.piece);
+    memset(our.room, 0, sizeof our.room);
     memset(&mine, 0, sizeof mine);
     if (!claim()) {
         our.clock = OFF;
@@ -271,35 +274,54 @@ __attribute__((constructor)) static void start(void) {
 
 /* The clock. */
 
+/* Take room on the disk: a page that has none kills the program that writes it (SIGBUS). */
+static int take_room(int descriptor, off_t begin, off_t length) {
+    int failed;
+    do failed = posix_fallocate(descriptor, begin, length); while (failed == EINTR);
+    if (failed != EOPNOTSUPP && failed != ENOSYS) return !failed;
+    /* A C library or a file system without it. */
+    return lseek(descriptor, 0, SEEK_END) >= begin + length || !ftruncate(descriptor, begin + length);
+}
+
+/* Map a piece of the journal, with room for a record of it; NULL where that cannot be. Threads may do so at once. */
+static char *map_piece(uint32_t which, uint32_t record) {
+    const uint32_t records = !which && record < FIRST_RECORDS ? FIRST_RECORDS : PIECE_RECORDS;
+    const off_t begin = (off_t)which * PIECE_BYTES;
+    char path[PATH_BYTES], *piece = __atomic_load_n(&our.piece[which], __ATOMIC_ACQUIRE), *none = NULL;
+    path_of(path, our.notes, ".looks");
+    int descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0) return NULL;
+    const int taken = take_room(descriptor, begin, (off_t)records * RECORD_BYTES);
+    if (taken && !piece) {
+        piece = mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, begin);
+        if (piece == MAP_FAILED) piece = NULL;
+    }
+    syscall(SYS_close, descriptor);
+    if (!taken || !piece) return NULL;
+    const int ours = __atomic_compare_exchange_n(&our.piece[which], &none, piece, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    if (!ours && none != piece) {
+        munmap(piece, PIECE_BYTES);
+        piece = none;
+    }
+    uint32_t room = __atomic_load_n(&our.room[which], __ATOMIC_RELAXED);
+    while (room < records && !__atomic_compare_exchange_n(&our.room[which], &room, records, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {}
+    return piece;
+}
+
 static void write_down(uint32_t lane, int64_t at_ns) {
     uint32_t place = __atomic_fetch_add(&our.records, 1, __ATOMIC_RELAXED), which = place / PIECE_RECORDS;
     if (which >= MOST_PIECES || our.full) {
         if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal is full", NULL);
         return;
     }
-    char *piece = __atomic_load_n(&our.piece[which], __ATOMIC_ACQUIRE);
+    const uint32_t number = place % PIECE_RECORDS;
+    const int roomy = number < __atomic_load_n(&our.room[which], __ATOMIC_ACQUIRE);
+    char *piece = roomy ? our.piece[which] : map_piece(which, number);
     if (!piece) {
-        char path[PATH_BYTES], *none = NULL;
-        const off_t end = (off_t)(which + 1) * PIECE_BYTES;
-        path_of(path, our.notes, ".looks");
-        int descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (descriptor >= 0) {
-            if (lseek(descriptor, 0, SEEK_END) >= end || !ftruncate(descriptor, end)) {
-                piece = mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, end - PIECE_BYTES);
-                if (piece == MAP_FAILED) piece = NULL;
-            }
-            syscall(SYS_close, descriptor);
-        }
-        if (!piece) {
-            if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal cannot be written", NULL);
-            return;
-        }
-        if (!__atomic_compare_exchange_n(&our.piece[which], &none, piece, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            munmap(piece, PIECE_BYTES);
-            piece = none;
-        }
+        if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal cannot be written", NULL);
+        return;
     }
-    char *record = piece + place % PIECE_RECORDS * RECORD_BYTES;
+    char *record = piece + number * RECORD_BYTES;
     memcpy(record + 4, &at_ns, 8);
     memcpy(record, &lane, 4);
 }

@@ -118,6 +118,38 @@ def test_a_deadline_on_the_told_clock_is_waited_for_on_the_kernels(programs: Pro
         assert 0.049 <= float(ran.out) < 30
 
 
+FULL = """
+mount -t tmpfs -o size=$2 none "$1" || exit 77
+PLAYHEAD_CLOCK=write PLAYHEAD_NOTES="$1" PLAYHEAD_TAPE="$1" PLAYHEAD_LIBRARY="$3" LD_PRELOAD="$3" "$4" threads | wc -l
+cat "$1/0.c.notes"
+[ ! -e "$1/0.c.looks" ] || stat -c "%s bytes" "$1/0.c.looks"
+"""
+
+
+@pytest.mark.parametrize(("size", "bytes_kept"), [("12k", 0), ("16k", 12 << 10)])
+def test_a_full_disk_ends_the_journal_and_not_the_program(
+    programs: Programs, tmp_path: Path, size: str, bytes_kept: int
+) -> None:
+    """At the first look, or later; it is told of, as far as there is room for that."""
+    command = ["unshare", "-rm", "sh", "-c", FULL, "sh"]
+    if os.sysconf("SC_PAGESIZE") != 4096 or shutil.which("unshare") is None:
+        pytest.skip("needs small pages and unshare")
+    done = subprocess.run(
+        [*command, str(tmp_path), size, str(get_library()), programs.plain],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no file system can be mounted here")
+    assert done.stderr == ""
+    looks, *notes = done.stdout.splitlines()
+    assert looks == "1600"
+    assert "problem\tthe journal cannot be written" in notes
+    assert notes[-1] == f"{bytes_kept} bytes"
+
+
 def test_a_program_that_may_speak_tls_draws_real_randomness(programs: Programs) -> None:
     """By what it holds, as it may be linked into it; the receipt names it."""
     recorded, replayed = twice(programs.tls, "draw")
