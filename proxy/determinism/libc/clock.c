@@ -42,6 +42,9 @@
 #define PATH_BYTES 1024 /* looks may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
 #define MOST_GIVEN 12
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14 */
+#endif
 #define CLOCK_REAL 0x706c6179 /* real time whatever is told: for the interpreters' own preloads, which keep a journal */
 
 extern char **environ;
@@ -75,6 +78,9 @@ struct lane {
     uint32_t left, number;
     int exhausted, real;
 };
+
+static int *settled; /* 0 in a process that was made from ours and has not begun; NULL where the kernel cannot tell */
+static __thread const char *forked_lane; /* of the child that is being made by `fork` */
 
 static __thread struct {
     uint32_t number; /* 0: the first thread */
@@ -204,6 +210,7 @@ static const char *map(const char *path, size_t most, size_t *size) {
 /* Begin in this process: at its start, and in the child of a fork. */
 static void begin(void) {
     char path[PATH_BYTES], program[NAME_BYTES];
+    if (settled) *settled = 1;
     our.pid = getpid();
     our.records = our.lanes = our.threads = our.children = our.full = 0;
     our.journal = NULL;
@@ -224,6 +231,26 @@ static void begin(void) {
         path_of(path, our.tape, ".journal");
         our.journal = map(path, (size_t)1 << 30, &our.journal_bytes);
     }
+}
+
+/* Make the lane of a child. */
+static void child_lane(char lane[NAME_BYTES], const char *kind) {
+    char *end = lane + NAME_BYTES;
+    const uint32_t number = __atomic_add_fetch(&our.children, 1, __ATOMIC_RELAXED);
+    put_number(put(put(lane, end, our.lane), end, kind), end, number);
+}
+
+/* Begin where this process was made without our `fork`: by `_Fork`, `daemon`, `forkpty` or the system call. Its memory is
+ * its parent's copy, so only a page that the kernel empties says so; a vfork's is its parent's own, and is not emptied. */
+static void settle(void) {
+    if (!settled || *settled) return;
+    char lane[NAME_BYTES];
+    if (forked_lane)
+        put(lane, lane + NAME_BYTES, forked_lane);
+    else
+        child_lane(lane, ".r");
+    put(our.lane, our.lane + NAME_BYTES, lane);
+    begin();
 }
 
 __attribute__((constructor)) static void start(void) {
@@ -268,6 +295,8 @@ __attribute__((constructor)) static void start(void) {
             our.seed[at / 2] = our.seed[at / 2] << 4 | half;
         }
     }
+    void *page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED && !madvise(page, sysconf(_SC_PAGESIZE), MADV_WIPEONFORK)) settled = page;
     begin();
     errno = saved;
 }
@@ -361,6 +390,7 @@ static void find_values(struct lane *lane, const char *text) {
 }
 
 static struct lane *find_lane(const void *caller) {
+    settle();
     if (caller == mine.caller) return mine.lane;
     const char *path = "unknown";
     const void *object = object_of(caller, &path);
@@ -404,7 +434,7 @@ static int64_t look(const void *caller) {
     const int saved = errno;
     struct lane *lane = find_lane(caller);
     int64_t now;
-    if (lane->real) return real_ns();
+    if (lane->real || !our.clock) return real_ns(); /* off where there is no place for notes any more */
     if (our.clock == WRITE) {
         now = real_ns();
         write_down(lane->number, now);
@@ -628,6 +658,7 @@ static const char *asking(const void *caller) {
     static struct { const void *object; uint64_t name; int rule; } known[OBJECTS];
     static int busy;
     const char *path;
+    settle();
     const void *object = our.seeded ? object_of(caller, &path) : NULL;
     if (!object) return NULL;
     /* By its name, too: what is loaded next where another library was may make keys. */
@@ -715,6 +746,7 @@ static void *begin_thread(void *given) {
 
 OURS int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument) {
     NEXT(pthread_create);
+    settle();
     struct beginning *given = our.name[0] ? malloc(sizeof *given) : NULL;
     if (!given) return real(thread, attributes, function, argument);
     given->function = function;
@@ -725,23 +757,20 @@ OURS int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, voi
     return failed;
 }
 
-/* Make the lane of a child. */
-static void child_lane(char lane[NAME_BYTES], const char *kind) {
-    char *end = lane + NAME_BYTES;
-    const uint32_t number = __atomic_add_fetch(&our.children, 1, __ATOMIC_RELAXED);
-    put_number(put(put(lane, end, our.lane), end, kind), end, number);
-}
-
 OURS pid_t fork(void) {
     char lane[NAME_BYTES];
     NEXT(fork);
     if (!our.name[0]) return real();
+    settle();
     child_lane(lane, ".f");
+    forked_lane = lane;
     const pid_t child = real();
-    if (!child) {
+    if (!child && !settled) {
         put(our.lane, our.lane + NAME_BYTES, lane);
         begin();
-    }
+    } else if (!child)
+        settle(); /* unless a handler of the fork looked */
+    forked_lane = NULL;
     return child;
 }
 
@@ -762,6 +791,7 @@ static size_t count(char *const *variables) {
 static char **ours_too(char **to, struct given *made, char *const *from, const char *program, const char *word) {
     char lane[NAME_BYTES], **at = to;
     const int saved = errno;
+    settle();
     child_lane(lane, ".");
     /* Shells try one folder after the other. */
     if (!strchr(program, '/') || !access(program, X_OK)) tell(word, lane, base(program));
@@ -794,7 +824,7 @@ static char **ours_too(char **to, struct given *made, char *const *from, const c
 }
 
 /* A process is replaced by what it executes, unless it is a vfork, whose memory is its parent's. */
-#define EXECUTED (getpid() == our.pid ? "became" : "child")
+#define EXECUTED (settle(), getpid() == our.pid ? "became" : "child")
 
 #define WITH_OURS(from, program, word) \
     const size_t many = count(from); \

@@ -102,6 +102,16 @@ def test_looks_of_processes_and_threads_are_told_apart(programs: Programs, what:
     assert len(set(recorded.out.split())) > 1 or what == "draw"
 
 
+def test_a_process_that_no_function_made_has_a_lane_of_its_own(programs: Programs) -> None:
+    """By the system call: what it draws is not what its parent draws, and their looks are kept apart."""
+    recorded, replayed = twice(programs.plain, "clone")
+    assert replayed.out == recorded.out
+    assert replayed.told == recorded.told
+    assert (recorded.told["preloaded"], recorded.told["exhausted"]) == (3, [])
+    drawn = [line for line in recorded.out.splitlines() if " " not in line]
+    assert len(set(drawn)) == len(drawn) == 3
+
+
 def test_without_it_nothing_is_found_again(programs: Programs) -> None:
     """The control."""
     for what in ("look", "draw"):

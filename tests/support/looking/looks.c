@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,6 +47,20 @@ int main(int count, char **words) {
             return 0;
         }
         wait(NULL);
+    } else if (!strcmp(what, "clone")) {
+        /* Processes that no function of the C library makes, one after the other, the second by the first. */
+        for (int which = 0; which < 3; which++) {
+            uint64_t drawn = 0;
+            look();
+            if (getrandom(&drawn, sizeof drawn, 0) < 0) return 1;
+            printf("%llx\n", (unsigned long long)drawn);
+            fflush(stdout);
+            if (which < 2 && syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) {
+                wait(NULL);
+                look();
+                break;
+            }
+        }
     } else if (!strcmp(what, "threads")) {
         pthread_t threads[4];
         int64_t found[4][LOOKS];
