@@ -38,6 +38,7 @@
 #define MOST_PIECES 256
 #define SCAN_BYTES (16 << 20)
 #define OBJECTS 64
+#define LANE_BYTES 180 /* of a process: a journal's name has 200 at most, with what is put behind it */
 #define MOST_LANES 12 /* of a thread */
 #define PATH_BYTES 1024 /* looks may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
@@ -128,6 +129,13 @@ static char *put_number(char *to, char *end, uint64_t number) {
     *--at = 0;
     do *--at = '0' + number % 10; while (number /= 10);
     return put(to, end, at);
+}
+
+/* FNV-1a. */
+static uint64_t digested(const char *text) {
+    uint64_t made = 0xcbf29ce484222325;
+    for (; *text; text++) made = (made ^ (uint8_t)*text) * 0x100000001b3;
+    return made;
 }
 
 static const char *variable(char *const *from, const char *name) {
@@ -238,6 +246,10 @@ static void child_lane(char lane[NAME_BYTES], const char *kind) {
     char *end = lane + NAME_BYTES;
     const uint32_t number = __atomic_add_fetch(&our.children, 1, __ATOMIC_RELAXED);
     put_number(put(put(lane, end, our.lane), end, kind), end, number);
+    if (strlen(lane) > LANE_BYTES) {
+        const uint64_t digest = digested(lane);
+        put_number(put(lane, end, "0.c-"), end, digest);
+    }
 }
 
 /* Begin where this process was made without our `fork`: by `_Fork`, `daemon`, `forkpty` or the system call. Its memory is
@@ -662,8 +674,7 @@ static const char *asking(const void *caller) {
     const void *object = our.seeded ? object_of(caller, &path) : NULL;
     if (!object) return NULL;
     /* By its name, too: what is loaded next where another library was may make keys. */
-    uint64_t name = 0xcbf29ce484222325;
-    for (const char *from = path; *from; from++) name = (name ^ (uint8_t)*from) * 0x100000001b3;
+    const uint64_t name = digested(path);
     for (int which = 0; which < OBJECTS; which++) {
         const void *found = __atomic_load_n(&known[which].object, __ATOMIC_ACQUIRE);
         if (found == object && known[which].name == name) return known[which].rule == DRAWN ? path : NULL;

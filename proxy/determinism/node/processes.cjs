@@ -2,6 +2,7 @@
 'use strict';
 
 const childProcess = require('child_process');
+const { createHash } = require('crypto');
 const { basename, delimiter } = require('path');
 const workerThreads = require('worker_threads');
 const notes = require('./notes.cjs');
@@ -11,6 +12,7 @@ const ours = {};
 for (const name of [...NAMES, 'PYTHONHASHSEED']) {
   if (process.env[name] !== undefined) ours[name] = process.env[name];
 }
+const MOST_LENGTH = 180; // of a lane: a journal's name has 200 at most, with what is put behind it
 let children = 0;
 
 function preloaded(options, node) {
@@ -22,7 +24,8 @@ function preloaded(options, node) {
 
 function variables(environ, program) {
   children += 1;
-  const lane = `${notes.lane()}.${children}`;
+  let lane = `${notes.lane()}.${children}`;
+  if (lane.length > MOST_LENGTH) lane = `0.n-${createHash('sha256').update(lane).digest('hex').slice(0, 16)}`;
   notes.tell('child', lane, basename(program));
   const made = { ...environ, ...ours, PLAYHEAD_LANE: lane };
   const { PLAYHEAD_LIBRARY: library, PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;

@@ -112,6 +112,38 @@ def test_a_process_that_no_function_made_has_a_lane_of_its_own(programs: Program
     assert len(set(drawn)) == len(drawn) == 3
 
 
+DEEP = {
+    "c": ["sh", "-c", "date +%N; date +%N | cat"],
+    "python": [
+        sys.executable,
+        "-c",
+        "import os, time; pid = os.fork(); pid and os.waitpid(pid, 0); print(time.time_ns(), flush=True);"
+        " os.system('date +%N')",
+    ],
+    "node": [
+        "node",
+        "-e",
+        "const { execSync } = require('child_process');"
+        "for (const _ of '12') console.log(`${execSync('date +%N')}`, Date.now());",
+    ],
+}
+
+
+@pytest.mark.parametrize("runtime", DEEP)
+def test_what_is_started_deep_down_is_found_again(runtime: str) -> None:
+    """As by a program that executes itself a hundred times: the journals of its children have names that are taken."""
+    command, deep = DEEP[runtime], "0" + ".1" * 98
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} on this machine")
+    kit = new_kit(libc=True)
+    recorded = run(kit, *command, lane=deep)
+    replayed = run(again(kit, recorded.rows), *command, lane=deep)
+    assert recorded.err == ""
+    assert replayed.out == recorded.out
+    assert (replayed.told["exhausted"], replayed.told["problems"]) == ([], [])
+    assert recorded.told["runtimes"] == replayed.told["runtimes"]
+
+
 def test_without_it_nothing_is_found_again(programs: Programs) -> None:
     """The control."""
     for what in ("look", "draw"):

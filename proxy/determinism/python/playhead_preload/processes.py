@@ -25,6 +25,8 @@ _VALUES = {name: os.environ[name] for name in _NAMES if name in os.environ}
 _PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
 _LIBRARY = os.environ.get("PLAYHEAD_LIBRARY", "")
 _NODE = os.environ.get("PLAYHEAD_NODE", "")
+_MOST_LENGTH = 180
+"""Of a lane: a journal's name has 200 at most, with what is put behind it."""
 
 
 class _Children:
@@ -62,6 +64,8 @@ def _child(program, paths=()):
         lane = "0.%d-%s" % (number, lanes.digest(thread + "|" + task))
     elif thread != "MainThread" or task:
         lane += "-" + lanes.digest(thread + "|" + task)
+    if len(lane) > _MOST_LENGTH:
+        lane = "0.p-" + lanes.digest(lane)
     program = os.path.basename(os.fsdecode(program))
     if not paths or any(os.access(path, os.X_OK) for path in paths):
         notes.tell("child", lane, program)
