@@ -186,7 +186,7 @@ class BesideBox:
             if time.monotonic() > deadline:
                 raise EngineError(
                     f"no agent came within {_AGENT_S:.0f} s: no shell opened {str(self._agent / 'alive')!r}",
-                    "its image needs /bin/sh; without one use `playhead replay RUN --sandbox docker`",
+                    "its image needs /bin/sh; without one use `--sandbox docker`, outside of compose.yaml",
                 )
         while not self._shell_is_gone() and not self._told.wait(_LOOK_S):
             pass

@@ -168,16 +168,8 @@ class DockerBox:
         link = f'type=bind,"source={self._folder / "link"}",target={_LINK},readonly'
         return [
             *("run", "--detach", "--init", "--name", self._network),
-            *(
-                "--network",
-                "none",
-                "--dns",
-                RESOLVER,
-                "--dns-search",
-                ".",
-                "--hostname",
-                socket.gethostname(),
-            ),
+            *("--network", "none", "--hostname", socket.gethostname()),
+            *("--dns", RESOLVER, "--dns-search", "."),
             *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
             *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
             *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),

@@ -91,7 +91,7 @@ def variable_flags(
     """Write Docker's flags for variables: others may read the words that a process was started with, and not these.
 
     inherited: what Docker's command line has itself. A value of that goes by its name.
-    file: for the others, made for this user alone. What no such file can hold (lines) stands in the words.
+    file: for the others, made for this user alone. What no such file can hold (lines, proxies) stands in the words.
     """
     named = [name for name, value in variables.items() if inherited.get(name) == value]
     rest = {name: value for name, value in variables.items() if name not in named}
@@ -111,6 +111,9 @@ def _open_private(path: str, flags: int) -> int:
 def _fits_in_file(row: str) -> bool:
     """Say whether Docker reads this row as it stands: a line of UTF-8 of less than 64 KiB, and no remark."""
     name = row.partition("=")[0]
+    if name.lower().endswith("_proxy"):
+        # Those of the person's own settings for Docker (`proxies`) would win over the file.
+        return False
     try:
         size = len(row.encode())
     except UnicodeEncodeError:

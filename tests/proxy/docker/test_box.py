@@ -32,10 +32,11 @@ def test_a_key_that_is_asked_for_by_name_is_in_no_command(
 
 
 @pytest.mark.parametrize(
-    "row", ["A=two\nlines", "A=cr\r", "#A=1", "A B=1", "A=\udcff", "A=" + "x" * 70_000]
+    "row",
+    ["A=two\nlines", "A=cr\r", "#A=1", "A B=1", "A=\udcff", "A=" + "x" * 70_000, "Http_Proxy=x"],
 )
 def test_what_dockers_file_of_variables_cannot_hold_is_a_word(tmp_path: Path, row: str) -> None:
-    """It would be cut, taken as a remark, or refused."""
+    """It would be cut, taken as a remark, refused, or lose against a setting of Docker's."""
     name, _, value = row.partition("=")
     flags = variable_flags({name: value, "B": " b # 'c' "}, {}, tmp_path / "file")
     assert flags[2:] == ["--env", row]
