@@ -67,6 +67,7 @@ from .values import (
     parse_header_name,
     parse_header_value,
     parse_host,
+    parse_image,
     parse_keep,
     parse_listen,
     parse_live_match,
@@ -108,7 +109,7 @@ _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 _NO_CONTENT = (204, 205, 304)
-_CONTAINMENT = choice("contained", "strict", "none")
+_CONTAINMENT = choice("contained", "strict", "none", "docker")
 _DETERMINISM = choice("off", "seed", "full")
 _SLEEPS = choice("real", "short")
 _MOST = 999_999_999
@@ -535,12 +536,13 @@ def _is_yes(text: str) -> bool:
 
 
 def _sandbox(value: Value) -> Sandbox:
-    fields = value.fields("replay", "record", "files")
+    fields = value.fields("replay", "record", "files", "image")
     default = Sandbox()
     return Sandbox(
         replay=fields.parsed("replay", _CONTAINMENT, default.replay),
         record=fields.parsed("record", _CONTAINMENT, default.record),
         files=fields.parsed("files", _is_yes, default.files),
+        image=fields.optional("image", parse_image),
     )
 
 

@@ -334,7 +334,7 @@ class Retention:
 class Sandbox:
     """Whether a command runs where the proxy is the only thing that it can reach.
 
-    `contained`, `strict` (there it has no Unix sockets either) or `none`.
+    `contained`, `strict` (there it has no Unix sockets either), `none`, or `docker` (in containers).
     """
 
     replay: str = "contained"
@@ -343,6 +343,8 @@ class Sandbox:
     """Of commands that are recorded."""
     files: bool = False
     """Whether bubblewrap makes their file system: the working folder, the system read only, an empty home."""
+    image: str | None = None
+    """Of Docker's; what a command is run in where it is in containers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,6 +330,16 @@ def parse_place(text: str) -> Path:
     raise ValueError(f"{show(text)} is no path; expected the path of a file or folder")
 
 
+def parse_image(text: str) -> str:
+    """Parse the name of an image of Docker's.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text.isprintable() and text.split() == [text] and not text.startswith("-"):
+        return text
+    raise ValueError(f"{show(text)} is no image; expected its name, as `docker run` takes it")
+
+
 def parse_pattern(text: str) -> Match:
     """Parse a match pattern of a sane length; see `config/match.py`.
 

@@ -448,6 +448,9 @@ def _short(told: Mapping[str, Any]) -> str:
     return ", their sleeps kept short" if told.get("sleeps") == "short" else ""
 
 
+_UNREAD = "attempts to leave could not be read from packets here"
+
+
 def _containment(receipt: Receipt) -> str:
     told = receipt.sandbox
     if not receipt.contained or told is None:
@@ -455,7 +458,8 @@ def _containment(receipt: Receipt) -> str:
     kind = "contained, strict" if told["strict"] else "contained"
     kind += ", files too" if told.get("files") else ""
     count = _times(told["counters"]["packets_out"], "packet")
-    return f"{kind}: {count} left the machine"
+    unread = "" if told.get("tapped", True) else f", {_UNREAD}"
+    return f"{kind}: {count} left the machine{unread}"
 
 
 def _times(count: int, what: str, plural: str = "s") -> str:

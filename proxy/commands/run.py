@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ... import PlayheadError
-from ...config import Config, Mode, override
+from ...config import Config, Mode, Sandbox, override
 from .common import UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
-    from ..docker.box import InImage, Wanted
+    from ..docker.box import InImage
 _SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",
@@ -59,27 +59,26 @@ def _in_docker[F: Callable[..., Any]](function: F) -> F:
     return function
 
 
-def _wanted(
-    sandbox: str | None, image: str | None, variables: tuple[str, ...], volumes: tuple[str, ...]
-) -> "tuple[Wanted | None, str | None]":
-    """Read what is wanted of Docker, and of a sandbox of our own."""
-    if sandbox != "docker":
+def _elsewhere(
+    sandbox: Sandbox,
+    where: str,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+) -> "InImage | None":
+    """Read what is wanted of Docker; None where COMMAND is run on this machine."""
+    if where != "docker":
         if image or variables or volumes:
             raise click.UsageError("--image, --env and --volume go with --sandbox docker")
-        return None, sandbox
-    if image is None:
-        raise click.UsageError("--sandbox docker needs --image, the image of the agent")
-    from ..docker.box import Wanted
-
-    return Wanted(image, variables, volumes), None
-
-
-def _elsewhere(wanted: "Wanted | None") -> "InImage | None":
-    if wanted is None:
         return None
-    from ..docker.box import InImage
+    image = image or sandbox.image
+    if image is None:
+        raise click.UsageError(
+            "--sandbox docker needs --image, the image of the agent (or `sandbox.image` in the configuration)"
+        )
+    from ..docker.box import InImage, Wanted
 
-    return InImage(wanted)
+    return InImage(Wanted(image, variables, volumes))
 
 
 @click.command()
@@ -109,10 +108,10 @@ def record(
     **flags: object,
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
-    wanted, sandbox = _wanted(sandbox, image, variables, volumes)
     config, _ = settings(config_file, {**flags, "capture": sandbox})
     if capture and config.sandbox.record == "none":
         config = override(config, {"capture": "contained"})
+    elsewhere = _elsewhere(config.sandbox, config.sandbox.record, image, variables, volumes)
     from ..launcher import Output
     from ..launcher import record as run_record
     from ..runtime import default_run_name
@@ -120,7 +119,7 @@ def record(
     named = config.runs.default
     run = named if named != "per-process" else default_run_name(command[0])
     output = Output(as_json, receipt_file, quiet)
-    return run_record(config, run, command, output, _elsewhere(wanted))
+    return run_record(config, run, command, output, elsewhere)
 
 
 @click.command()
@@ -163,16 +162,16 @@ def replay(
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    wanted, sandbox = _wanted("none" if no_sandbox else sandbox, image, variables, volumes)
-    flags["sandbox"] = sandbox
+    flags["sandbox"] = "none" if no_sandbox else sandbox
     try:
         config, _ = settings(config_file, flags)
+        elsewhere = _elsewhere(config.sandbox, config.sandbox.replay, image, variables, volumes)
         _bring_back(config, run)  # before a mistyped store is made
         from ..launcher import Output
         from ..launcher import replay as run_replay
 
         output = Output(as_json, receipt_file, quiet)
-        return run_replay(config, run, command, output, _elsewhere(wanted))
+        return run_replay(config, run, command, output, elsewhere)
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE

@@ -17,6 +17,7 @@ import shlex
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,11 @@ from .link import Link
 READY = Path("/tmp/playhead-ready")
 """Is there once the agent may start; in a folder of the proxy's container alone."""
 _INLETS_S = 60.0
+_AGENT_S = 60.0
+"""Longest wait for an agent's shell, from when it may start."""
 _LOOK_S = 0.05
+_CODES = frozenset(map(str, range(256)))
+"""What a shell may have written as its agent's exit code."""
 _FIRST = {"PYTHONPATH": ":"}
 """Ours come before what the image has."""
 _LAST = {"NODE_OPTIONS": " ", "BUN_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
@@ -169,14 +174,31 @@ class BesideBox:
         """
         code = await asyncio.to_thread(self._wait_for_end)
         self.counters = await self._link.count()
-        return int(code) if code.isdecimal() else 128 + (self._ended_by or signal.SIGKILL)
+        return int(code) if code in _CODES else 128 + (self._ended_by or signal.SIGKILL)
 
     def _wait_for_end(self) -> str:
-        """Give what the agent's shell has written, once that is gone or we are to end; nothing where it has not."""
+        """Give what the agent's shell has written, once that is gone or we are to end; nothing where it has not.
+
+        Raises: EngineError, where no shell comes.
+        """
+        deadline = time.monotonic() + _AGENT_S
+        while not self._shell_has_come() and not self._told.wait(_LOOK_S):
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"no agent came within {_AGENT_S:.0f} s: no shell opened {str(self._agent / 'alive')!r}",
+                    "its image needs /bin/sh; without one use `--sandbox docker`, outside of compose.yaml",
+                )
         while not self._shell_is_gone() and not self._told.wait(_LOOK_S):
             pass
         # Whoever tells us to end has ended the agent before.
         return self._read_code()
+
+    def _shell_has_come(self) -> bool:
+        """Look whether somebody holds the pipe, or did."""
+        try:
+            return bool(os.read(self._alive, 1)) or self._shell_is_gone()
+        except BlockingIOError:
+            return True
 
     def _shell_is_gone(self) -> bool:
         """Look whether somebody held the pipe, and nobody does now."""

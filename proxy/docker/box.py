@@ -168,7 +168,8 @@ class DockerBox:
         link = f'type=bind,"source={self._folder / "link"}",target={_LINK},readonly'
         return [
             *("run", "--detach", "--init", "--name", self._network),
-            *("--network", "none", "--dns", RESOLVER, "--hostname", socket.gethostname()),
+            *("--network", "none", "--hostname", socket.gethostname()),
+            *("--dns", RESOLVER, "--dns-search", "."),
             *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
             *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
             *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),
@@ -207,14 +208,16 @@ class DockerBox:
         )
         terminal = ["--tty"] if self._terminal else []
         program, *arguments = self._command
+        file = self._folder / "environment"
         self._docker.run(
             *("create", "--name", self._agent, "--interactive", *terminal),
             *agent_flags(self._network),
             *mounts(self._certificates, self._kit),
             *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
-            *variable_flags(variables, os.environ),
+            *variable_flags(variables, os.environ, file),
             *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
         )
+        file.unlink()
         if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):
             raise EngineError(
                 f"cannot start {program!r}: image {self._wanted.image!r} has no such program",

@@ -14,6 +14,7 @@ from . import profile
 PRELOADS = Path(profile.__file__).resolve().parents[1] / "determinism"
 HARD = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 _PIDS = 4096
+_LINE = 60_000
 
 
 def agent_variables(
@@ -84,17 +85,41 @@ def agent_flags(network_of: str) -> list[str]:
     ]
 
 
-def variable_flags(variables: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
-    """Write Docker's flags for variables.
+def variable_flags(
+    variables: Mapping[str, str], inherited: Mapping[str, str], file: Path
+) -> list[str]:
+    """Write Docker's flags for variables: others may read the words that a process was started with, and not these.
 
-    inherited: what Docker's command line has itself. A value of that is not written again: others may read the words
-        that a process was started with, and it may be a key.
+    inherited: what Docker's command line has itself. A value of that goes by its name.
+    file: for the others, made for this user alone. What no such file can hold (lines, proxies) stands in the words.
     """
-    return [
-        word
-        for name, value in variables.items()
-        for word in ("--env", name if inherited.get(name) == value else f"{name}={value}")
-    ]
+    named = [name for name, value in variables.items() if inherited.get(name) == value]
+    rest = {name: value for name, value in variables.items() if name not in named}
+    rows = [f"{name}={value}" for name, value in rest.items()]
+    filed = [row for row in rows if _fits_in_file(row)]
+    # Not in Docker's own environment: it would take a proxy's, or roots of ours, as meant for itself.
+    with open(file, "x", encoding="utf-8", opener=_open_private) as lines:
+        lines.writelines(f"{row}\n" for row in filed)
+    said = [*named, *(row for row in rows if row not in filed)]
+    return ["--env-file", str(file), *(word for one in said for word in ("--env", one))]
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _fits_in_file(row: str) -> bool:
+    """Say whether Docker reads this row as it stands: a line of UTF-8 of less than 64 KiB, and no remark."""
+    name = row.partition("=")[0]
+    if name.lower().endswith("_proxy"):
+        # Those of the person's own settings for Docker (`proxies`) would win over the file.
+        return False
+    try:
+        size = len(row.encode())
+    except UnicodeEncodeError:
+        return False
+    plain = name.split() == [name] and not name.startswith(("#", "\ufeff"))
+    return plain and size < _LINE and not {"\n", "\r"} & set(row)
 
 
 def asked_variables(wanted: tuple[str, ...]) -> dict[str, str]:

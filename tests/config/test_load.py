@@ -308,6 +308,7 @@ FAULTS = [
         "1:16: live[0].match: 'tcp://127.0.0.1:99999': Port out of range 0-65535",
     ),
     ("sandbox: {replay: tight}", "1:19: sandbox.replay: unknown value 'tight'; expected"),
+    ("sandbox: {image: --rm}", "1:18: sandbox.image: '--rm' is no image; expected its name"),
     ("sandbox: {docker: strict}", "1:11: sandbox.docker: unknown key"),
     ("live: {match: a}", "1:7: live: expected a list, found a mapping"),
     ("live: all", "1:7: live: expected a list, found text"),

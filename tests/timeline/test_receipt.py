@@ -588,6 +588,15 @@ def test_a_packet_that_left_a_sandbox_is_an_attempt_to_leave(packets: int, code:
     assert exit_code(receipt) == code
 
 
+@pytest.mark.parametrize("tapped", [True, False])
+def test_attempts_to_leave_that_could_not_be_read_are_told(tapped: bool) -> None:
+    """A receipt without any is faithful, and says that there may have been some."""
+    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
+    receipt.sandbox = {"strict": False, "counters": {"packets_out": 0}, "tapped": tapped}
+    shown = "could not be read from packets here" in render_receipt(receipt)
+    assert (exit_code(receipt), shown) == (0, not tapped)
+
+
 # ---- model drift -----------------------------------------------------------------------------------
 
 

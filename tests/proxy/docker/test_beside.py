@@ -1,5 +1,6 @@
 """What an agent in another container is given, and what it gives back."""
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -141,3 +142,51 @@ def test_an_agent_that_is_killed_has_ended(
     with start("kill -9 $PPID") as process:
         process.communicate(timeout=10)
     assert box._wait_for_end() == ""
+
+
+def test_an_agent_that_never_starts_is_not_waited_for_forever(
+    box: beside.BesideBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its image may have no shell; the proxy says so and ends."""
+    monkeypatch.setattr(beside, "_AGENT_S", 0.0)
+    with pytest.raises(EngineError, match="no agent came within 0 s") as told:
+        box._wait_for_end()
+    assert "/bin/sh" in str(told.value.hint)
+
+
+def test_an_agent_that_has_started_may_take_its_time(
+    box: beside.BesideBox,
+    start: Callable[[str], subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deadline is for its start alone; one that was quick has been there, too."""
+    assert not box._shell_has_come()
+    with start("read line; exit 3") as process:
+        wait_until(box._shell_has_come, 10, 0.01)
+        process.communicate(b"go\n", timeout=10)
+    monkeypatch.setattr(beside, "_AGENT_S", -1.0)
+    assert box._shell_has_come()
+    assert box._wait_for_end() == "3"
+
+
+@pytest.mark.parametrize(
+    ("written", "code"), [("0", 0), ("255", 255), ("256", 137), ("999999999", 137), ("\u0663", 137)]
+)
+def test_only_what_a_shell_writes_is_an_exit_code(
+    box: beside.BesideBox, monkeypatch: pytest.MonkeyPatch, written: str, code: int
+) -> None:
+    """Anything else was written by somebody else, and nobody knows the code."""
+
+    async def count() -> dict[str, int]:
+        return {}
+
+    monkeypatch.setattr(box._link, "count", count)
+    monkeypatch.setattr(box, "_wait_for_end", lambda: written)
+    assert asyncio.run(box.wait()) == code
+
+
+def test_the_search_domain_of_the_machine_reaches_no_agent() -> None:
+    """Names would be asked for with it; the agent's network is that of the first container."""
+    services = yaml.safe_load(_COMPOSE.read_text())["services"]
+    networks = [service for name, service in services.items() if name.startswith("network-")]
+    assert [service["dns_search"] for service in networks] == [["."]] * 3

@@ -1,6 +1,8 @@
 """What `--sandbox docker` asks of Docker's command line, and what a container sees of this machine."""
 
+import os
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,18 +10,79 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.proxy.docker.box import InImage, Wanted
+from playhead.proxy.ca import BUNDLE_FILE, CERTIFICATE_FILE
+from playhead.proxy.docker import box
+from playhead.proxy.docker.box import DockerBox, InImage, Wanted
 from playhead.proxy.docker.image import asked_variables, variable_flags
 
 
-def test_a_key_that_is_asked_for_by_name_is_in_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_asked_for_by_name_is_in_no_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Everybody on a machine may read the words that a process was started with; Docker reads it where we do."""
     monkeypatch.setenv("API_KEY", "secret")
     monkeypatch.delenv("OTHER", raising=False)
     asked = asked_variables(("API_KEY", "PLAIN=text", "OTHER"))
-    flags = variable_flags(asked, {"API_KEY": "secret"})
-    assert flags == ["--env", "API_KEY", "--env", "PLAIN=text"]
-    assert variable_flags({"API_KEY": "ours"}, {"API_KEY": "theirs"}) == ["--env", "API_KEY=ours"]
+    flags = variable_flags(asked, {"API_KEY": "secret"}, tmp_path / "file")
+    assert flags == ["--env-file", str(tmp_path / "file"), "--env", "API_KEY"]
+    assert (tmp_path / "file").read_text() == "PLAIN=text\n"
+    variable_flags({"API_KEY": "ours"}, {"API_KEY": "theirs"}, tmp_path / "other")
+    assert (tmp_path / "other").read_text() == "API_KEY=ours\n"
+    assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["A=two\nlines", "A=cr\r", "#A=1", "A B=1", "A=\udcff", "A=" + "x" * 70_000, "Http_Proxy=x"],
+)
+def test_what_dockers_file_of_variables_cannot_hold_is_a_word(tmp_path: Path, row: str) -> None:
+    """It would be cut, taken as a remark, refused, or lose against a setting of Docker's."""
+    name, _, value = row.partition("=")
+    flags = variable_flags({name: value, "B": " b # 'c' "}, {}, tmp_path / "file")
+    assert flags[2:] == ["--env", row]
+    assert (tmp_path / "file").read_text() == "B= b # 'c' \n"
+
+
+_FAKE = """#!/bin/sh
+[ "$1" = image ] && echo '[{"Id": "sha256:1", "Config": {"Env": ["PATH=/bin"]}}]'
+[ "$1" = cp ] && echo found
+[ "$1" = create ] || exit 0
+printf '%s\\n' "$@" >"$SEEN/words"
+while [ "$1" != --env-file ]; do shift; done
+cat "$2" >"$SEEN/file"
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerBox]:
+    """A box whose `docker` writes down what it was asked for."""
+    monkeypatch.setenv("SEEN", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "docker").write_text(_FAKE)
+    (tmp_path / "docker").chmod(0o755)
+    for name in (BUNDLE_FILE, CERTIFICATE_FILE):
+        (tmp_path / name).touch()
+    wanted = Wanted("agent", ("PLAYHEAD_SEED=secret",))
+    opened = DockerBox(wanted, ["agent"], url="http://127.0.0.1:1023", public=tmp_path, kit=None)
+    yield opened
+    opened.close()
+
+
+def test_a_seed_is_in_no_command(
+    made: DockerBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in a file afterwards: Docker has read it."""
+    monkeypatch.setattr(box, "agent_variables", lambda image, given, **_: given)
+    made._create()
+    assert "secret" not in (tmp_path / "words").read_text()
+    assert "PLAYHEAD_SEED=secret" in (tmp_path / "file").read_text().splitlines()
+    assert not (made._folder / "environment").exists()
+
+
+def test_the_search_domain_of_the_machine_reaches_no_container(made: DockerBox) -> None:
+    """Names would be asked for with it."""
+    words = made._network_words()
+    assert words[words.index("--dns-search") + 1] == "."
 
 
 @pytest.fixture

@@ -59,6 +59,18 @@ def test_without_an_image_named(store: Path) -> None:
     assert "--sandbox docker needs --image" in lines[-1]
 
 
+def test_docker_and_its_image_may_stand_in_the_configuration(store: Path, tmp_path: Path) -> None:
+    """As every flag may; the flag wins."""
+    path = _fake(tmp_path, 'echo "Error: No such image: $3" >&2; exit 1')
+    file = tmp_path / "playhead.yaml"
+    file.write_text("sandbox: {replay: docker, image: mine}\n")
+    for flags, name in (((), "mine"), (("--image", "other"), "other")):
+        given = ["replay", "tape", "--config", str(file), "--store", str(store), *flags]
+        done = playhead(*given, "--", "true", env={"PATH": path})
+        assert (done.returncode, done.stdout) == (125, "")
+        assert f"there is no image '{name}' here" in done.stderr
+
+
 def test_an_image_without_docker(store: Path) -> None:
     """It would mean nothing."""
     done = playhead("replay", "tape", "--store", store, "--image", "agent", "--", "true")
