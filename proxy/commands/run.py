@@ -12,6 +12,7 @@ from .common import UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
     from ..docker.box import InImage
+
 _SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",

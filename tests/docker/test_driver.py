@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
+from playhead.tests.support.apart import told_by
 from playhead.tests.support.docker import IMAGE, containers, docker
-from playhead.tests.support.machine import NONE
 from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
 from playhead.tests.support.recordings import ask, record_run
 
@@ -179,17 +178,7 @@ def test_who_started_it_need_not_be_who_runs(root_image: str) -> None:
     """Somebody without rights starts an image whose user is root: what each writes the other can read."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead.tests.support.docker_somebody", root_image],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    if done.returncode == NONE:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    recorded, replayed = json.loads(done.stdout)
+    recorded, replayed = told_by("docker_somebody", root_image, timeout_s=100)
     assert recorded["receipt"]["determinism"]["preloaded"] == 1
     assert replayed["receipt"]["determinism"]["preloaded"] == 1
     assert recorded["said"] == replayed["said"]
@@ -332,17 +321,8 @@ def tried(root_image: str) -> dict[str, dict[str, str]]:
     """What is open on a machine, and in containers of it."""
     if os.geteuid() != 0:
         pytest.skip("only root finds everything open without a container")
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead.tests.support.docker_escapes", IMAGE, root_image],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    if done.returncode == NONE:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    found: dict[str, dict[str, str]] = told_by("docker_escapes", IMAGE, root_image, timeout_s=180)
+    return found
 
 
 def _open(found: dict[str, str]) -> set[str]:

@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
+from playhead.tests.support.apart import told_by
 from playhead.tests.support.captured import HOST, PLAIN
-from playhead.tests.support.machine import NONE
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
@@ -24,17 +23,8 @@ DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("u
 @pytest.fixture(scope="module")
 def captured() -> dict[str, Any]:
     """What clients that know no proxy were told, while recording and in playback."""
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead.tests.support.captured"],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    if done.returncode == NONE:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    told: dict[str, Any] = told_by("captured", timeout_s=180)
+    return told
 
 
 CLIENTS = {

@@ -18,7 +18,7 @@ from playhead.store.key import StoreKey
 from playhead.store.layout import number_key
 from playhead.tape.codec import BadRecord
 from playhead.tape.model import Exchange
-from playhead.tests.support.exchanges import make_record
+from playhead.tests.support.exchanges import make_record, write_run
 from playhead.tests.support.talks import bodies as talk
 from playhead.tests.support.talks import step
 
@@ -49,14 +49,7 @@ def looking(steps: int) -> list[Exchange]:
 
 def record(store: Store, name: str, exchanges: list[Exchange]) -> RunInfo:
     """Write a sealed run."""
-
-    async def write() -> RunInfo:
-        run = await store.create_run(name, mode="record", at_ns=1)
-        for exchange in exchanges:
-            await store.save(run.number, partial(make_record, exchange))
-        return await store.seal(run, reason="enough", at_ns=9)
-
-    return asyncio.run(write())
+    return asyncio.run(write_run(store, name, exchanges))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from playhead.store.lanes import opening_name
 from playhead.store.layout import FORMAT, number_key, pair_key
 from playhead.tape.model import Exchange, RunId
 from playhead.tests.support import old_store
-from playhead.tests.support.exchanges import make_exchange, make_record
+from playhead.tests.support.exchanges import make_exchange, make_record, write_run
 from playhead.tests.support.talks import bodies, step, words
 
 PICTURES = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
@@ -47,15 +47,7 @@ def do(start: Callable[[], Awaitable[Any]]) -> Any:
 
 def record(store: Store, name: str, exchanges: list[Exchange]) -> RunInfo:
     """Write a sealed run, one exchange after another."""
-
-    async def write() -> RunInfo:
-        run = await store.create_run(name, mode="record", at_ns=1)
-        for exchange in exchanges:
-            await store.save(run.number, partial(make_record, exchange))
-        return await store.seal(run, reason="enough", at_ns=9)
-
-    made: RunInfo = do(write)
-    return made
+    return asyncio.run(write_run(store, name, exchanges))
 
 
 def talk(name: str, steps: int = 5, **sizes: Any) -> list[Exchange]:

@@ -1,10 +1,12 @@
 """Made-up exchanges, and the events that tell of them."""
 
+from collections.abc import Iterable
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
-from playhead.store import Record
+from playhead.store import Record, RunInfo, Store
 from playhead.tape.events import Event, EventKind
 from playhead.tape.model import (
     Exchange,
@@ -121,3 +123,11 @@ def make_outcome(exchange: Exchange) -> Event:
 def make_record(exchange: Exchange, *, final: bool = True) -> Record:
     """An exchange as it goes into the store."""
     return Record(exchange, raw_of(exchange), make_outcome(exchange) if final else None)
+
+
+async def write_run(store: Store, name: str, exchanges: Iterable[Exchange]) -> RunInfo:
+    """Write a sealed run, one exchange after another."""
+    run = await store.create_run(name, mode="record", at_ns=1)
+    for exchange in exchanges:
+        await store.save(run.number, partial(make_record, exchange))
+    return await store.seal(run, reason="enough", at_ns=9)

@@ -1,14 +1,12 @@
 """No way out: the table of escapes, tried for real, as root and as somebody without rights."""
 
-import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from playhead.tests.support.machine import NONE, SOMEBODY
+from playhead.tests.support.apart import told_by
+from playhead.tests.support.machine import SOMEBODY
 
 ELSEWHERE = {"unix elsewhere", "unix datagram elsewhere", "unix datagram by a pair"}
 """By a path outside of the folders that are hidden: open unless strict, and told."""
@@ -32,17 +30,8 @@ NOT_EVERYWHERE = {
 
 
 def _run(uid: int) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead.tests.support.escapes", str(uid)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode == NONE:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    found: dict[str, Any] = told_by("escapes", str(uid), timeout_s=120)
+    return found
 
 
 @pytest.fixture(scope="module", params=["root", "somebody"])
