@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -107,9 +108,10 @@ class Box:
         # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
         held = write_variables(self._environ)
         passed = (theirs.socket.fileno(), held)
+        flags = [sys.executable, "-E", "-P", "-s", "-c", START]
         try:
             self._process = subprocess.Popen(
-                [*START, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
                 env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
                 pass_fds=passed,
                 process_group=0,

@@ -23,15 +23,11 @@ from .counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
 _WITHIN, _WITHIN_STRICT = "within", "within-strict"
-_CODE = (
+START = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     "from playhead.proxy.sandbox.inside import main; sys.exit(main(sys.argv))"
 )
-START = (sys.executable, "-E", "-P", "-s", "-S", "-c", _CODE)
-"""How an interpreter runs this, with the folder that the package stands in, then what `main` takes.
-
-Without what variables and other packages ask of every interpreter.
-"""
+"""What an interpreter is to run, with the folder that the package stands in, then what `main` takes."""
 
 
 class Command(NamedTuple):
@@ -132,8 +128,8 @@ def _wrap(channel: Channel, plan: dict[str, Any], command: Command) -> NoReturn:
         os.set_inheritable(descriptor, True)
     within = _WITHIN_STRICT if plan["strict"] else _WITHIN
     passed = (sys.argv[1], within, str(channel.socket.fileno()), str(command.variables))
-    start = [*START, *passed, *command.words]
-    os.execv(plan["wrapper"][0], [*plan["wrapper"], *start])
+    start = [sys.executable, "-E", "-P", "-s", "-c", START, *passed]
+    os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
 
 
 def _be_first_within(arguments: list[str]) -> NoReturn:

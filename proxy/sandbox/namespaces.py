@@ -4,6 +4,7 @@ The user namespace is made for root too: without it root inside is root outside,
 """
 
 import os
+from pathlib import Path
 
 ALL = (
     os.CLONE_NEWUSER
@@ -30,5 +31,4 @@ def enter() -> None:
 
 
 def _write(name: str, text: str) -> None:
-    with open(f"/proc/self/{name}", "w") as file:
-        file.write(text)
+    Path("/proc/self", name).write_text(text)
