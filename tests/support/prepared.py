@@ -27,15 +27,23 @@ from typing import Any, TextIO
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
 _FOR_OURS = (
     *("encodings.idna", "uvloop", "playhead.proxy.contained", "playhead.tests.support.warm"),
-    *(
-        f"playhead.{name}"
-        for name in (
-            *("proxy.cli", "proxy.launcher", "proxy.serve", "proxy.seal", "proxy.learn"),
-            *("proxy.carry", "proxy.notes", "proxy.policy", "proxy.retention", "proxy.verify"),
-            *("proxy.control.client", "proxy.control.gate_commands", "proxy.control.server"),
-            *("timeline.listing", "timeline.reindex", "timeline.render_learn", "timeline.secrets"),
-        )
-    ),
+    "playhead.proxy.cli",
+    "playhead.proxy.launcher",
+    "playhead.proxy.serve",
+    "playhead.proxy.seal",
+    "playhead.proxy.learn",
+    "playhead.proxy.carry",
+    "playhead.proxy.notes",
+    "playhead.proxy.policy",
+    "playhead.proxy.retention",
+    "playhead.proxy.verify",
+    "playhead.proxy.control.client",
+    "playhead.proxy.control.gate_commands",
+    "playhead.proxy.control.server",
+    "playhead.timeline.listing",
+    "playhead.timeline.reindex",
+    "playhead.timeline.render_learn",
+    "playhead.timeline.secrets",
 )
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
 """What httpx has imported when its first request has come back."""
