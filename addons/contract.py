@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 from mitmproxy import http
 
 from ..config import Breach, ContractRule
-from ..tape.contract_hold import can_hold
-from ..tape.divergence import one_line
-from ..tape.model import Exchange, Request
-from ..tape.policy import CONTRACTS, Action
-from ..tape.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from ..tape.script import Step, StepKind, Steps
+from ..tape.contracts.holdback import can_hold
+from ..tape.diff.divergence import one_line
+from ..tape.exchange import Exchange, Request
+from ..tape.playback.script import Step, StepKind, Steps
+from ..tape.policy.decide import CONTRACTS, Action
+from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
 from .flight import Flight, find_flight
 from .terms import MAX_REASON, Found, Terms, tell
 from .wire import make_answer, read_request
 
 if TYPE_CHECKING:
-    from ..tape.contract import Checked
+    from ..tape.contracts.check import Checked
 
 
 class Contract:
@@ -76,7 +76,7 @@ class Breached:
 
 def _check_request(flight: Flight, rule: ContractRule, asked: Request) -> "Checked":
     """Check a request's body. Any thread."""
-    from ..tape.contract import check_request  # for who has contracts: not for a start
+    from ..tape.contracts.check import check_request  # for who has contracts: not for a start
 
     checked = check_request(rule.request, asked, asked)
     if not checked.violations:

@@ -4,7 +4,7 @@ import json
 
 from mitmproxy import http
 
-from ..tape.policy import Action
+from ..tape.policy.decide import Action
 from .flight import find_flight
 from .wire import make_answer
 

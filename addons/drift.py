@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ..store import LogCorrupt
 from ..tape.dialects import find_in_path
-from ..tape.drift import (
+from ..tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
+from ..tape.matching.model_drift import (
     Apart,
     Drift,
     advise,
@@ -20,8 +21,7 @@ from ..tape.drift import (
     find_drift,
     take_apart,
 )
-from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Seq
-from ..tape.policy import Drifted
+from ..tape.policy.decide import Drifted
 from .session import Session
 
 _CANDIDATES = 300

@@ -8,13 +8,13 @@ then, it begins again. One that says something else later ends there, as a diver
 
 from mitmproxy import http
 
-from ..tape.canonical import Canonical, canonical
-from ..tape.cursor import Hit
-from ..tape.divergence import Difference, Divergence, DivergenceKind
-from ..tape.events import EventKind
-from ..tape.marks import blank
-from ..tape.model import Exchange, Request, RequestClass, VerdictKind
-from ..tape.policy import Action, Decision
+from ..tape.canonical.form import Canonical, canonical
+from ..tape.diff.divergence import Difference, Divergence, DivergenceKind
+from ..tape.exchange import Exchange, Request, RequestClass, VerdictKind
+from ..tape.matching.cursor import Hit
+from ..tape.policy.decide import Action, Decision
+from ..tape.records.events import EventKind
+from ..tape.redaction.markers import blank
 from .fault import note_injected
 from .flight import Early, Flight, note_verdict
 from .playback import notes, play

@@ -17,11 +17,11 @@ from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Inject
-from ..tape.events import EventKind
-from ..tape.faults import Injection, lay_over, made_answer
-from ..tape.model import Request
-from ..tape.policy import Action
-from ..tape.script import Step, StepKind, Steps
+from ..tape.exchange import Request
+from ..tape.playback.script import Step, StepKind, Steps
+from ..tape.policy.decide import Action
+from ..tape.policy.faults import Injection, lay_over, made_answer
+from ..tape.records.events import EventKind
 from .flight import Flight, find_flight
 from .handshake import is_upgrade
 from .wire import make_answer

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from mitmproxy import http
 
 from ..config import Inject
-from ..tape import model
-from ..tape.faults import UNASKED, lay_over
-from ..tape.model import FaultKind, Phase, Response
-from ..tape.script import Steps
+from ..tape import exchange as model
+from ..tape.exchange import FaultKind, Phase, Response
+from ..tape.playback.script import Steps
+from ..tape.policy.faults import UNASKED, lay_over
 from .fault import answer_with
 from .flight import Flight, find_flight
 from .wire import make_head

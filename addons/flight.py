@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mitmproxy import connection, http
 
 from ..store import Spool, StoreUnwritable
-from ..tape.boundary import find_boundary
-from ..tape.classify import Kind
-from ..tape.divergence import Dependence, Divergence
-from ..tape.events import EventKind
-from ..tape.faults import Injection
-from ..tape.gate import Ruled, Ruling
-from ..tape.limits import Charge
-from ..tape.marks import TARGET
-from ..tape.model import (
+from ..tape.canonical.spilled_digest import find_boundary
+from ..tape.classify.by_url import Kind
+from ..tape.diff.divergence import Dependence, Divergence
+from ..tape.exchange import (
     NO_TUNNEL,
     Chunk,
     Ending,
@@ -40,11 +35,16 @@ from ..tape.model import (
     Tunnel,
     VerdictKind,
 )
-from ..tape.policy import Decision, Facts, Found
-from ..tape.redact import redactions_of
-from ..tape.redact_stream import Stream
-from ..tape.script import Steps
-from ..tape.stub import Made
+from ..tape.playback.script import Steps
+from ..tape.policy.decide import Decision, Facts, Found
+from ..tape.policy.faults import Injection
+from ..tape.policy.gates import Ruled, Ruling
+from ..tape.policy.limits import Charge
+from ..tape.records.events import EventKind
+from ..tape.redaction.markers import TARGET
+from ..tape.redaction.redactor import redactions_of
+from ..tape.redaction.stream import Stream
+from ..tape.stubs.synthesize import Made
 from .effects import Effect
 from .failure import find_fault
 from .gates import Held

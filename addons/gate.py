@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from mitmproxy import http
 
-from ..tape.events import EventKind
-from ..tape.gate import Ruled, Ruling
-from ..tape.policy import Action, Decision
+from ..tape.policy.decide import Action, Decision
+from ..tape.policy.gates import Ruled, Ruling
+from ..tape.records.events import EventKind
 from .flight import Flight, find_flight
 from .gates import MOST_HELD, Gates
 from .outcome import repeat_row

@@ -13,8 +13,8 @@ from itertools import islice
 
 from .. import PlayheadError
 from ..config import Gate
-from ..tape.gate import Ruled, Ruling, gate_name, request_digest
-from ..tape.model import Repeat, Request, Seq
+from ..tape.exchange import Repeat, Request, Seq
+from ..tape.policy.gates import Ruled, Ruling, gate_name, request_digest
 
 MOST_HELD = 10_000
 """Most requests that are held at a time; the next are refused at once."""

@@ -14,13 +14,23 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..store import LogCorrupt
-from ..tape.ask_body import reads_by_body
-from ..tape.canonical import raw_key
-from ..tape.classify import classify
-from ..tape.cursor import Hit, Unknown
-from ..tape.divergence import Dependence
-from ..tape.model import NO_TUNNEL, Fingerprint, RequestClass, Seq
-from ..tape.policy import CALM, Action, Decision, Drifted, Facts, Found, Policy, Standing, decide
+from ..tape.canonical.form import raw_key
+from ..tape.classify.by_body import reads_by_body
+from ..tape.classify.by_url import classify
+from ..tape.diff.divergence import Dependence
+from ..tape.exchange import NO_TUNNEL, Fingerprint, RequestClass, Seq
+from ..tape.matching.cursor import Hit, Unknown
+from ..tape.policy.decide import (
+    CALM,
+    Action,
+    Decision,
+    Drifted,
+    Facts,
+    Found,
+    Policy,
+    Standing,
+    decide,
+)
 from .duplex import is_duplex
 from .flight import HELD_BYTES, Flight, attach, find_flight
 from .order import find_earlier, find_needs, reorder_reason

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mitmproxy import http
 
 from ..config import Mode
-from ..tape.model import RequestClass
+from ..tape.exchange import RequestClass
 from ..timeline.ledger import complete, inject_into, read_effect
 
 if TYPE_CHECKING:

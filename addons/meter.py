@@ -11,9 +11,9 @@ from blake3 import blake3
 from mitmproxy import http
 
 from ..config import Limits
-from ..tape.events import EventKind
-from ..tape.limits import Charge, Row, Spent, Used, find_spent
-from ..tape.model import Phase, Request, RequestClass, Response
+from ..tape.exchange import Phase, Request, RequestClass, Response
+from ..tape.policy.limits import Charge, Row, Spent, Used, find_spent
+from ..tape.records.events import EventKind
 
 if TYPE_CHECKING:
     from .flight import Flight

@@ -13,27 +13,19 @@ from typing import TYPE_CHECKING
 
 from ..config import Classes
 from ..store import LogCorrupt, RunInfo, Store
-from ..tape.classify import classify
-from ..tape.dependence import (
+from ..tape.classify.by_url import classify
+from ..tape.diff.divergence import Dependence
+from ..tape.exchange import Exchange, Redaction, Request, RequestClass, Response, Seq, VerdictKind
+from ..tape.matching.dependence import (
     core,
     find_shared,
     may_stand_in_answer,
     may_stand_in_request,
     seen_values,
 )
-from ..tape.divergence import Dependence
-from ..tape.index import reclassify
-from ..tape.model import (
-    Exchange,
-    Redaction,
-    Request,
-    RequestClass,
-    Response,
-    Seq,
-    VerdictKind,
-)
-from ..tape.policy import Facts, Policy
-from ..tape.values import Values, request_values
+from ..tape.matching.index import reclassify
+from ..tape.matching.values import Values, request_values
+from ..tape.policy.decide import Facts, Policy
 
 if TYPE_CHECKING:
     from .session import Session

@@ -7,10 +7,10 @@ from typing import Any
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.canonical import same_bytes
-from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
-from ..tape.policy import Action
-from ..tape.script import Steps, script
+from ..tape.canonical.form import same_bytes
+from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
+from ..tape.playback.script import Steps, script
+from ..tape.policy.decide import Action
 from . import websocket
 from .contract import judge_recorded, lay_refusal
 from .fault import lay_fault, note_injected

@@ -14,12 +14,10 @@ from mitmproxy import connection, http
 from ..config import Mode
 from ..store import Record as StoredRecord
 from ..store import StoreError, StoreUnwritable
-from ..tape.canonical import raw_key
-from ..tape.contract_hold import can_hold
-from ..tape.conversation import ABRUPT
-from ..tape.divergence import one_line
-from ..tape.events import Event, EventKind
-from ..tape.model import (
+from ..tape.canonical.form import raw_key
+from ..tape.contracts.holdback import can_hold
+from ..tape.diff.divergence import one_line
+from ..tape.exchange import (
     Chunk,
     Ending,
     Exchange,
@@ -32,7 +30,9 @@ from ..tape.model import (
     Response,
     VerdictKind,
 )
-from ..tape.policy import Action
+from ..tape.playback.websocket import ABRUPT
+from ..tape.policy.decide import Action
+from ..tape.records.events import Event, EventKind
 from .effects import Effect
 from .failure import INTERNAL, NOT_SENT
 from .flight import HELD_BYTES, Flight, find_flight, note_verdict

@@ -14,12 +14,11 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..store import Record, StoreError, StoreUnwritable
-from ..tape.canonical import raw_key
-from ..tape.divergence import Divergence
-from ..tape.events import EventKind
-from ..tape.model import Exchange, Request, RequestClass, Response, VerdictKind
-from ..tape.policy import CONTRACTS, LIMITS, Action
-from ..tape.refusal import (
+from ..tape.canonical.form import raw_key
+from ..tape.diff.divergence import Divergence
+from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
+from ..tape.policy.decide import CONTRACTS, LIMITS, Action
+from ..tape.policy.refusal import (
     CONTRACT_BROKEN,
     LIMIT_REACHED,
     NOT_ON_TAPE,
@@ -28,6 +27,7 @@ from ..tape.refusal import (
     refusal_body,
     refusal_headers,
 )
+from ..tape.records.events import EventKind
 from .explain import explain
 from .flight import Flight, detach, find_flight, note_verdict
 from .stub import stubbed

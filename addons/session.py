@@ -15,7 +15,7 @@ from mitmproxy import connection
 
 from ..config import Config, Limits, Mode, OnFull
 from ..store import RunInfo, Store, StoreUnwritable
-from ..tape.canonical import (
+from ..tape.canonical.form import (
     Canonical,
     Rules,
     canonical,
@@ -24,17 +24,17 @@ from ..tape.canonical import (
     fingerprint,
     raw_key,
 )
-from ..tape.contract_rules import Contracts
-from ..tape.cursor import Cursor
-from ..tape.events import Event, EventKind
-from ..tape.faults import Faults
-from ..tape.index import reclassify
-from ..tape.keys import KeyPairs
-from ..tape.model import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
-from ..tape.nearness import Endpoints
-from ..tape.policy import Policy
-from ..tape.redact import Redactor
-from ..tape.renaming import Renaming
+from ..tape.contracts.rules import Contracts
+from ..tape.diff.nearest import Endpoints
+from ..tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ..tape.matching.cursor import Cursor
+from ..tape.matching.id_rewriting import Renaming
+from ..tape.matching.idempotency import KeyPairs
+from ..tape.matching.index import reclassify
+from ..tape.policy.decide import Policy
+from ..tape.policy.faults import Faults
+from ..tape.records.events import Event, EventKind
+from ..tape.redaction.redactor import Redactor
 from ..timeline.endpoints import read_places
 from .effects import Effects
 from .gap import Gap

@@ -33,12 +33,12 @@ from mitmproxy import connection
 from .. import PlayheadError
 from ..config import Config, Mode, Sink, parse_run_name
 from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
-from ..tape.canonical import CANONICAL_VERSION, compile_rules
-from ..tape.events import EventKind
-from ..tape.index import index_digest
-from ..tape.model import RequestClass
-from ..tape.patterns import slow
-from ..tape.redact import Redactor
+from ..tape.canonical.form import CANONICAL_VERSION, compile_rules
+from ..tape.canonical.masks import slow
+from ..tape.exchange import RequestClass
+from ..tape.matching.index import index_digest
+from ..tape.records.events import EventKind
+from ..tape.redaction.redactor import Redactor
 from .gap import Gap
 from .gates import Gates
 from .session import Session

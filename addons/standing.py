@@ -6,9 +6,9 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 
 from dataclasses import replace
 
-from ..tape.gate import is_undone
-from ..tape.model import RequestClass
-from ..tape.policy import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
+from ..tape.exchange import RequestClass
+from ..tape.policy.decide import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
+from ..tape.policy.gates import is_undone
 from .effects import Effect
 from .flight import Flight
 from .outcome import idempotency_key

@@ -1,6 +1,6 @@
 """The kill switch: from one moment on a run asks nothing of anybody any more.
 
-1. Every further request of the run is refused (`tape/policy.py`), in record and playback alike, until the run is
+1. Every further request of the run is refused (`tape/policy/decide.py`), in record and playback alike, until the run is
    sealed; the name is free again after that.
 2. What is under way is broken off: its client is reset, its upstream connection ends with that. It is kept as
    failed, so that a tape of it plays the same break.
@@ -19,11 +19,11 @@ from mitmproxy import connection
 from mitmproxy import flow as mflow
 
 from ..store import StoreError
-from ..tape import policy
-from ..tape.events import Event, EventKind
-from ..tape.gate import Ruled, Ruling
-from ..tape.model import VerdictKind
-from ..tape.refusal import STOPPED
+from ..tape.exchange import VerdictKind
+from ..tape.policy import decide as policy
+from ..tape.policy.gates import Ruled, Ruling
+from ..tape.policy.refusal import STOPPED
+from ..tape.records.events import Event, EventKind
 from .flight import Flight, detach, note_verdict
 from .refuse import refusal
 from .session import Session

@@ -7,9 +7,9 @@ from typing import Any
 
 from mitmproxy import http
 
-from ..tape.policy import Decision
-from ..tape.refusal import stub_headers
-from ..tape.stub import Made, imitate
+from ..tape.policy.decide import Decision
+from ..tape.policy.refusal import stub_headers
+from ..tape.stubs.synthesize import Made, imitate
 from ..timeline.patterns import find_models
 from .flight import Flight
 from .wire import make_answer

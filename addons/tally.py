@@ -6,7 +6,7 @@ The counts stand beside the log, not in it: they cost a microsecond a request, a
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..tape.policy import Action
+from ..tape.policy.decide import Action
 
 if TYPE_CHECKING:
     from .flight import Flight

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..config import Breach
-from ..tape.contract_rules import MODELS, Bound
-from ..tape.divergence import one_line
-from ..tape.events import EventKind
-from ..tape.model import Request, Response
+from ..tape.contracts.rules import MODELS, Bound
+from ..tape.diff.divergence import one_line
+from ..tape.exchange import Request, Response
+from ..tape.records.events import EventKind
 
 if TYPE_CHECKING:
-    from ..tape.contract import Checked
+    from ..tape.contracts.check import Checked
     from .flight import Flight
 
 MAX_REASON = 600
@@ -66,13 +66,15 @@ class Terms:
         """
         self._found = []
         if (rule := self.bound.response) is not None:
-            from ..tape.contract import check_response  # for who has contracts: not for a start
+            from ..tape.contracts.check import (
+                check_response,
+            )  # for who has contracts: not for a start
 
             checked = check_response(rule.response, response, shown)
             refuses = held and rule.on_violation is Breach.REFUSE
             self._found.append(Found("response", rule.match.text, checked, refuses))
         if self.bound.model is not None:
-            from ..tape.model_contract import check_answer  # reads every dialect
+            from ..tape.contracts.model_output import check_answer  # reads every dialect
 
             checked = check_answer(request, response, shown)
             refuses = held and self.bound.model is Breach.REFUSE

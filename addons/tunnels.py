@@ -20,10 +20,8 @@ from mitmproxy import connection, tls
 
 from ..config import Mode
 from ..store import Record, StoreUnwritable
-from ..tape.canonical import raw_key
-from ..tape.cursor import Hit
-from ..tape.events import EventKind
-from ..tape.model import (
+from ..tape.canonical.form import raw_key
+from ..tape.exchange import (
     Ending,
     Exchange,
     Fault,
@@ -35,7 +33,9 @@ from ..tape.model import (
     Tunnel,
     VerdictKind,
 )
-from ..tape.policy import CONTROL_HOST
+from ..tape.matching.cursor import Hit
+from ..tape.policy.decide import CONTROL_HOST
+from ..tape.records.events import EventKind
 from .failure import find_fault
 from .outcome import outcome_event
 from .session import Session

@@ -16,7 +16,9 @@ from dataclasses import replace
 from mitmproxy import connection, http
 
 from ..store import RunInfo, StoreError, StoreUnwritable
-from ..tape.conversation import (
+from ..tape.diff.divergence import Divergence
+from ..tape.exchange import Close, Conversation, Ending, Exchange, Message, MessageKind, Seq
+from ..tape.playback.websocket import (
     ABRUPT,
     MessageCursor,
     Send,
@@ -27,11 +29,9 @@ from ..tape.conversation import (
     explain_left,
     explain_stray,
 )
-from ..tape.divergence import Divergence
-from ..tape.events import EventKind
-from ..tape.marks import mark_message
-from ..tape.model import Close, Conversation, Ending, Exchange, Message, MessageKind, Seq
-from ..tape.policy import Action
+from ..tape.policy.decide import Action
+from ..tape.records.events import EventKind
+from ..tape.redaction.markers import mark_message
 from .flight import Flight, find_flight
 from .handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
 from .sessions import Sessions

@@ -18,9 +18,7 @@ from measure import Plan
 from traffic import Passed
 
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.codec import encode_exchange
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import (
+from playhead.tape.exchange import (
     Exchange,
     Fingerprint,
     Request,
@@ -29,6 +27,8 @@ from playhead.tape.model import (
     Seq,
     VerdictKind,
 )
+from playhead.tape.records.codec import encode_exchange
+from playhead.tape.records.events import Event, EventKind
 
 _CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "expand.py"
 

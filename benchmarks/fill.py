@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical import canonical, compile_rules, fingerprint, raw_key
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import Chunk, Exchange, Headers, Seq
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.exchange import Chunk, Exchange, Headers, Seq
+from playhead.tape.records.events import Event, EventKind
 
 _BATCH = 500
 

@@ -18,8 +18,8 @@ from measure import Plan
 from report import Bar, Section, spread
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical import canonical, compile_rules, fingerprint, raw_key
-from playhead.tape.model import Request, RequestClass
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.exchange import Request, RequestClass
 
 LIMIT = 2.5
 RAW_LIMIT = 2.0

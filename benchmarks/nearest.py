@@ -20,9 +20,8 @@ from playhead.addons.explain import find_nearest
 from playhead.addons.session import Session
 from playhead.config import Config, Mode
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical import raw_key
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import (
+from playhead.tape.canonical.form import raw_key
+from playhead.tape.exchange import (
     Exchange,
     Fingerprint,
     Request,
@@ -31,7 +30,8 @@ from playhead.tape.model import (
     Seq,
     VerdictKind,
 )
-from playhead.tape.redact import Redactor
+from playhead.tape.records.events import Event, EventKind
+from playhead.tape.redaction.redactor import Redactor
 
 COUNT = 10_000
 BAR_MS = 50.0

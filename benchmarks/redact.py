@@ -13,8 +13,8 @@ import workloads
 from measure import Plan
 from report import Bar, Section
 
-from playhead.tape.model import Request
-from playhead.tape.redact import Redactor
+from playhead.tape.exchange import Request
+from playhead.tape.redaction.redactor import Redactor
 
 BAR_US = 100.0
 _KEY = b"sk-bench-0123456789abcdefABCDEF"

@@ -534,7 +534,7 @@ SECRET_FORMATS = (
         "telegram",
     ),
 )
-"""Looks of secrets that are known, by name; `tape/redact_formats.py` says what each is."""
+"""Looks of secrets that are known, by name; `tape/redaction/formats.py` says what each is."""
 
 
 def check_secret_regex(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import Config
 from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError
-from ..tape.retention import Listed, Sentence, judge_hot
+from ..tape.policy.retention import Listed, Sentence, judge_hot
 from .progress import ProgressBar
 from .recall import moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from ..config import Config
 from ..store import RunInfo, StoreError
-from ..tape.codec import BadRecord
-from ..tape.redact import Redactor
-from ..tape.tape_file import Kind, read_records
+from ..tape.records.codec import BadRecord
+from ..tape.records.tape_file import Kind, read_records
+from ..tape.redaction.redactor import Redactor
 from ..timeline.portable import export_tape, import_tape, read_row
 from .files import temporary_beside
 from .import_lines import Imported, LineImport, import_lines

@@ -16,9 +16,7 @@ from ..addons.flight import HELD_BYTES
 from ..addons.outcome import idempotency_key, intent_row, outcome_event
 from ..config import Config
 from ..store import Intake, Record, RunInfo, RunStatus, Store, StoreError
-from ..tape.ask_body import class_now
-from ..tape.boundary import find_boundary
-from ..tape.canonical import (
+from ..tape.canonical.form import (
     CANONICAL_VERSION,
     canonical,
     compile_rules,
@@ -26,9 +24,9 @@ from ..tape.canonical import (
     fingerprint,
     raw_key,
 )
-from ..tape.events import Event, EventKind
-from ..tape.index import index_digest
-from ..tape.model import (
+from ..tape.canonical.spilled_digest import find_boundary
+from ..tape.classify.by_body import class_now
+from ..tape.exchange import (
     Chunk,
     Exchange,
     Redaction,
@@ -41,7 +39,9 @@ from ..tape.model import (
     Spilled,
     VerdictKind,
 )
-from ..tape.redact import Redactor, redactions_of
+from ..tape.matching.index import index_digest
+from ..tape.records.events import Event, EventKind
+from ..tape.redaction.redactor import Redactor, redactions_of
 from ..timeline.lines import MAX_LINE_BYTES, BadLine, Told, read_line
 
 _RULE = "import"

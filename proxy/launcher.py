@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..addons.session import Session
 from ..config import Config, Control, Listen, Mode, OnFull
 from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
-from ..tape.events import Event, EventKind
-from ..tape.redact import Redactor
+from ..tape.records.events import Event, EventKind
+from ..tape.redaction.redactor import Redactor
 from ..timeline import Receipt, build, exit_code, render_receipt
 from .determinism import Kit, events, keeping, lacking
 from .engine.loop import new_event_loop

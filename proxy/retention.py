@@ -19,8 +19,8 @@ from ..store import (
     hold_alone,
     without_ballast,
 )
-from ..tape.events import Event, EventKind
-from ..tape.retention import Listed, Sentence, judge
+from ..tape.policy.retention import Listed, Sentence, judge
+from ..tape.records.events import Event, EventKind
 from .notes import user_name
 from .progress import ProgressBar
 from .recall import bring_back, moving, remove_from_archive

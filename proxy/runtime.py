@@ -15,7 +15,7 @@ from pathlib import Path
 from ..addons.sessions import Processes, Sessions, name_after
 from ..config import Config, ConfigError, Listen, Watcher
 from ..store import put_ballast
-from ..tape.redact import Redactor
+from ..tape.redaction.redactor import Redactor
 from . import sockets
 from .ca import CertificateAuthority, certificate_store, open_ca
 from .control.routes import House

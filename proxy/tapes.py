@@ -2,7 +2,7 @@
 
 from ..config import Config
 from ..store import RunInfo, RunOpen, RunStatus, Store, StoreError
-from ..tape.redact import Redactor
+from ..tape.redaction.redactor import Redactor
 
 
 def get_recording(store: Store, name: str) -> RunInfo:

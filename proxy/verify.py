@@ -5,9 +5,9 @@ import time
 from ..config import Config
 from ..store import RunInfo, Store
 from ..store.pages import check_pages
-from ..tape.canonical import compile_rules
-from ..tape.index import Entry, index_digest, index_entry, reclassify
-from ..tape.model import Exchange
+from ..tape.canonical.form import compile_rules
+from ..tape.exchange import Exchange
+from ..tape.matching.index import Entry, index_digest, index_entry, reclassify
 from ..timeline.integrity import Find, Verified, verify_run
 from ..timeline.secrets import Finding, find_secrets, open_detectors
 from .progress import ProgressBar

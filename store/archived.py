@@ -16,7 +16,7 @@ from typing import Any
 
 import lmdb
 
-from ..tape.codec import BadRecord, pack_map, unpack
+from ..tape.records.codec import BadRecord, pack_map, unpack
 from .database import Database
 from .errors import LogCorrupt
 from .lock import StoreLock, hold_alone

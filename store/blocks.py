@@ -21,7 +21,7 @@ from typing import NamedTuple
 import lmdb
 from blake3 import blake3
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from . import bodies
 from .database import Database, Row
 from .layout import number_key

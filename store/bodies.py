@@ -18,7 +18,7 @@ from typing import NamedTuple
 import zstandard
 from blake3 import blake3
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 
 # It alone takes a prefix to write; `zstandard` reads in half the time.
 if sys.version_info >= (3, 14):

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import psutil
 
-from ..tape.boundary import Digest
-from ..tape.codec import PIECE_BYTES, BadRecord, unpack_pieces
-from ..tape.model import Chunk, Spilled
+from ..tape.canonical.spilled_digest import Digest
+from ..tape.exchange import Chunk, Spilled
+from ..tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from .errors import LogCorrupt, StoreUnwritable
 from .files import Bytes, File
 from .owners import is_held

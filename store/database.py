@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from .errors import LogCorrupt, StoreError, StoreUnwritable
 from .layout import number_key
 from .lock import StoreLock

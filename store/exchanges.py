@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import lmdb
 
-from ..tape.codec import BadRecord, decode_exchange, encode_exchange
-from ..tape.events import Event, content_hash, vouched
-from ..tape.model import Exchange, Seq
+from ..tape.exchange import Exchange, Seq
+from ..tape.records.codec import BadRecord, decode_exchange, encode_exchange
+from ..tape.records.events import Event, content_hash, vouched
 from . import bodies
 from .blocks import Blocks, Lifted
 from .database import Database, Row

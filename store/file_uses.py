@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import lmdb
 
-from ..tape.codec import DIGEST_BYTES, BadRecord
-from ..tape.model import Exchange
+from ..tape.exchange import Exchange
+from ..tape.records.codec import DIGEST_BYTES, BadRecord
 from .database import Database, Row
 from .errors import LogCorrupt
 from .layout import FILES_ROW, pair_key

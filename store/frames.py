@@ -18,7 +18,7 @@ from typing import Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from .files import write_all
 
 FRAME_BYTES = 64 * 1024

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import lmdb
 
-from ..tape.index import Index
-from ..tape.model import Exchange, Fingerprint, Seq
+from ..tape.exchange import Exchange, Fingerprint, Seq
+from ..tape.matching.index import Index
 from .database import Database
 from .errors import RunOpen, UnknownRun
 from .layout import fingerprint_key, number_key

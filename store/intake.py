@@ -15,9 +15,9 @@ from typing import Any
 
 import lmdb
 
-from ..tape.codec import BadRecord, pack_map, unpack
-from ..tape.events import CHAIN_START, Event, check_link, decode_event
-from ..tape.model import Message, RunId
+from ..tape.exchange import Message, RunId
+from ..tape.records.codec import BadRecord, pack_map, unpack
+from ..tape.records.events import CHAIN_START, Event, check_link, decode_event
 from .database import Database
 from .errors import StoreError, StoreUnwritable
 from .exchanges import Exchanges, Record

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from blake3 import blake3
 
-from ..tape.model import Request
+from ..tape.exchange import Request
 from .alike import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_fresh
 from .bodies import MAX_HOPS, MAX_SEQ, OPENING_BYTES, Base
 

@@ -6,8 +6,15 @@ from typing import NamedTuple
 
 import lmdb
 
-from ..tape.codec import BadRecord
-from ..tape.events import CHAIN_START, Event, EventKind, check_link, decode_event, encode_event
+from ..tape.records.codec import BadRecord
+from ..tape.records.events import (
+    CHAIN_START,
+    Event,
+    EventKind,
+    check_link,
+    decode_event,
+    encode_event,
+)
 from .database import Database, Row
 from .errors import LogCorrupt, StoreUnwritable
 from .layout import number_key, pair_key

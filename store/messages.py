@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 from blake3 import blake3
 
-from ..tape.codec import BadRecord, decode_message, encode_message
-from ..tape.events import HASH_BYTES
-from ..tape.model import Message
+from ..tape.exchange import Message
+from ..tape.records.codec import BadRecord, decode_message, encode_message
+from ..tape.records.events import HASH_BYTES
 from . import bodies
 from .database import Database
 from .errors import LogCorrupt

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 import lmdb
 
-from ..tape.codec import BadRecord, decode_exchange
+from ..tape.records.codec import BadRecord, decode_exchange
 from . import bodies
 from .blocks import body_place, is_lifted
 from .bodies import OPENING_BYTES

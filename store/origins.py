@@ -2,7 +2,7 @@
 
 import lmdb
 
-from ..tape.model import Exchange
+from ..tape.exchange import Exchange
 from .database import Database
 from .layout import origin_key
 from .runs import RunInfo

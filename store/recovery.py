@@ -5,8 +5,8 @@ import time
 
 import lmdb
 
-from ..tape.events import EventKind
-from ..tape.model import Seq
+from ..tape.exchange import Seq
+from ..tape.records.events import EventKind
 from .errors import LogCorrupt, StoreError
 from .log import EventLog
 from .run_list import DIED, RunList

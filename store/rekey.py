@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from .body_files import BodyFiles, Partial, sync_folder
 from .compact import swap_in
 from .errors import LogCorrupt, StoreError, StoreUnwritable

@@ -12,9 +12,9 @@ from typing import Any, overload
 import lmdb
 import psutil
 
-from ..tape.codec import BadRecord
-from ..tape.events import Event, EventKind
-from ..tape.model import RunId, Seq
+from ..tape.exchange import RunId, Seq
+from ..tape.records.codec import BadRecord
+from ..tape.records.events import Event, EventKind
 from .database import Database
 from .errors import LogCorrupt, StoreError, UnknownRun
 from .layout import MAX_NAME_BYTES, number_key

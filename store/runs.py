@@ -4,8 +4,8 @@ from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from ..tape.codec import BadRecord, pack_map, unpack
-from ..tape.model import RunId
+from ..tape.exchange import RunId
+from ..tape.records.codec import BadRecord, pack_map, unpack
 
 
 class RunStatus(StrEnum):

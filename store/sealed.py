@@ -25,7 +25,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from .files import Bytes, File
 from .frames import SealedBytes, SealedFile
 from .key import ID_BYTES, StoreKey

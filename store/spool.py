@@ -7,10 +7,10 @@ much of it: that is what bounds memory. Equal bodies are one file.
 import asyncio
 from collections.abc import Callable
 
-from ..tape.boundary import Digest
-from ..tape.codec import pack_piece
-from ..tape.model import Chunk, Secret, Spilled
-from ..tape.redact_stream import WINDOW_BYTES, Stream
+from ..tape.canonical.spilled_digest import Digest
+from ..tape.exchange import Chunk, Secret, Spilled
+from ..tape.records.codec import pack_piece
+from ..tape.redaction.stream import WINDOW_BYTES, Stream
 from .body_files import PIECE_BATCH, BodyFiles, Partial, unwritable
 from .errors import StoreUnwritable
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import lmdb
 
-from ..tape.model import Chunk, Exchange, Spilled
-from ..tape.redact_stream import Stream
+from ..tape.exchange import Chunk, Exchange, Spilled
+from ..tape.redaction.stream import Stream
 from .archived import ArchivedRuns
 from .body_files import BodyFiles
 from .database import Database, unreadable

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import lmdb
 
-from ..tape.codec import BadRecord
+from ..tape.records.codec import BadRecord
 from . import bodies
 from .bodies import Base, Packed
 from .database import Database

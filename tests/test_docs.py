@@ -33,10 +33,9 @@ from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
 from playhead.store import layout
 from playhead.store.runs import RunStatus
-from playhead.tape import events
-from playhead.tape.canonical import _SHORT_LIST
+from playhead.tape.canonical.form import _SHORT_LIST
 from playhead.tape.dialects import DIALECTS, Finish
-from playhead.tape.divergence import (
+from playhead.tape.diff.divergence import (
     Cause,
     Dependence,
     Difference,
@@ -44,7 +43,7 @@ from playhead.tape.divergence import (
     DivergenceKind,
     Origin,
 )
-from playhead.tape.model import (
+from playhead.tape.exchange import (
     Chunk,
     Close,
     Conversation,
@@ -66,7 +65,8 @@ from playhead.tape.model import (
     Spilled,
     VerdictKind,
 )
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.policy.refusal import REFUSAL_STATUS
+from playhead.tape.records import events
 from playhead.timeline import Receipt, receipt, render_receipt
 from playhead.timeline.contract_row import ContractRow
 from playhead.timeline.export import body_json, exchange_json

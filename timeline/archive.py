@@ -15,10 +15,10 @@ from ..store.archive.place import Place
 from ..store.archive.reading import FOLDERS, Go
 from ..store.archive.schema import STEPS
 from ..store.archive.writing import GoWriter
-from ..tape.codec import BadRecord, encode_exchange
-from ..tape.events import EventKind, content_hash, decode_event
-from ..tape.model import Exchange
-from ..tape.tape_file import Record
+from ..tape.exchange import Exchange
+from ..tape.records.codec import BadRecord, encode_exchange
+from ..tape.records.events import EventKind, content_hash, decode_event
+from ..tape.records.tape_file import Record
 from .contract_row import ContractRow
 from .integrity import verify_run
 from .portable import Taking, records_of

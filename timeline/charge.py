@@ -13,8 +13,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from ..tape.dialects import Usage, read_request, read_response
-from ..tape.limits import NANO, Charge
-from ..tape.model import Request, Response
+from ..tape.exchange import Request, Response
+from ..tape.policy.limits import NANO, Charge
 
 _PROVIDERS = {
     "openai": "openai",

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..tape.model import Seq
+from ..tape.exchange import Seq
 
 if TYPE_CHECKING:
-    from ..tape.contract import Checked
+    from ..tape.contracts.check import Checked
 
 
 @dataclass(slots=True)

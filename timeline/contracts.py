@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..store import RunInfo, Store
-from ..tape.events import EventKind
+from ..tape.records.events import EventKind
 from .contract_row import ContractRow
 from .render import plain
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from ..config import Classes
 from ..store import RunInfo, Store
-from ..tape.classify import classify
-from ..tape.events import EventKind
-from ..tape.model import RequestClass, Seq
-from ..tape.nearness import Endpoints
+from ..tape.classify.by_url import classify
+from ..tape.diff.nearest import Endpoints
+from ..tape.exchange import RequestClass, Seq
+from ..tape.records.events import EventKind
 from .hints import split_place
 
 _PAGE = 500

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ..tape.model import Conversation, Exchange, Headers, Message, Repeat, Request, Spilled
+from ..tape.exchange import Conversation, Exchange, Headers, Message, Repeat, Request, Spilled
 from .contract_row import ContractRow
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..config import IgnoreRule, Match, parse_match
 from ..config.values import parse_header_name
 from ..store import LogCorrupt
-from ..tape.canonical import COUNTED_HEADERS, Rules, canonical, compile_rules
-from ..tape.model import Exchange, RequestClass
-from ..tape.patterns import MASK, slow
+from ..tape.canonical.form import COUNTED_HEADERS, Rules, canonical, compile_rules
+from ..tape.canonical.masks import MASK, slow
+from ..tape.exchange import Exchange, RequestClass
 
 _KEYS = ("json", "header", "query", "form", "regex")
 _LOOKED_AT = 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from ..tape.dialects import read_request, read_response
-from ..tape.model import Exchange, RequestClass
+from ..tape.exchange import Exchange, RequestClass
 
 
 @dataclass(frozen=True, slots=True)

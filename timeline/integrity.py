@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from blake3 import blake3
 
 from ..store import LogCorrupt, RunInfo, RunStatus, Store
-from ..tape.canonical import raw_key
-from ..tape.codec import BadRecord, encode_exchange, encode_message
-from ..tape.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
-from ..tape.index import Entry
-from ..tape.model import Exchange, Fingerprint, Seq
+from ..tape.canonical.form import raw_key
+from ..tape.exchange import Exchange, Fingerprint, Seq
+from ..tape.matching.index import Entry
+from ..tape.records.codec import BadRecord, encode_exchange, encode_message
+from ..tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
 from .render import plain
 
 _LISTED = 10

@@ -1,7 +1,7 @@
 """What two recordings of the same task differ in, and which of it is volatile.
 
-`learn` aligns them (`tape/align.py`), lists every place at which partners differ, says what sort of thing stands
-there (`tape/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
+`learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
+there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
 nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again.
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
@@ -23,19 +23,19 @@ from ..config import IgnoreRule, parse_match
 from ..config.schema import Classes
 from ..config.values import parse_header_name, parse_json_path, parse_parameter
 from ..store import RunInfo, Store
-from ..tape.align import Item, align, scrub, scrubbed_key
-from ..tape.canonical import Rules, canonical, compile_rules, fingerprint, open_body
-from ..tape.coding import undo_coding
-from ..tape.conversation import as_request, message_differences
-from ..tape.difference import differences, json_step
-from ..tape.divergence import ABSENT, Difference, one_line
-from ..tape.index import reclassify
-from ..tape.json_form import json_tree, show_json
-from ..tape.model import Exchange, Fingerprint, Message, Request, RequestClass, Seq
-from ..tape.nearness import distance
-from ..tape.path_shape import path_shape
-from ..tape.redact import Redactor
-from ..tape.volatile import Seen, ValueClass, classify_values, is_whole
+from ..tape.canonical.form import Rules, canonical, compile_rules, fingerprint, open_body
+from ..tape.canonical.json import json_tree, show_json
+from ..tape.diff.align import Item, align, scrub, scrubbed_key
+from ..tape.diff.difference import differences, json_step
+from ..tape.diff.divergence import ABSENT, Difference, one_line
+from ..tape.diff.nearest import distance
+from ..tape.diff.path_shape import path_shape
+from ..tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
+from ..tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
+from ..tape.matching.index import reclassify
+from ..tape.playback.websocket import as_request, message_differences
+from ..tape.records.content_coding import undo_coding
+from ..tape.redaction.redactor import Redactor
 from .learn_messages import Pair, Said, find_strays
 
 Progress = Callable[[int, int], None]

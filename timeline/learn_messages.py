@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from ..tape.conversation import is_same
-from ..tape.json_form import JsonPath
-from ..tape.model import Message
+from ..tape.canonical.json import JsonPath
+from ..tape.exchange import Message
+from ..tape.playback.websocket import is_same
 
 
 class Said(NamedTuple):

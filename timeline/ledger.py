@@ -10,9 +10,9 @@ from typing import Any
 
 from ..config import Inject
 from ..store import RunInfo, Store
-from ..tape.events import Event, EventKind
-from ..tape.faults import UNASKED
-from ..tape.model import Exchange, Request, RequestClass, Seq, VerdictKind
+from ..tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
+from ..tape.policy.faults import UNASKED
+from ..tape.records.events import Event, EventKind
 from .export import body_json
 
 MAX_ROWS = 100_000

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..tape.model import (
+from ..tape.exchange import (
     Chunk,
     Close,
     Conversation,

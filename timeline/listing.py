@@ -3,8 +3,8 @@
 from typing import Any
 
 from ..store import RunInfo, Store
-from ..tape.events import EventKind
-from ..tape.model import Exchange
+from ..tape.exchange import Exchange
+from ..tape.records.events import EventKind
 from .ledger import describe_close
 
 

@@ -4,7 +4,7 @@ import time
 from typing import Any, NamedTuple
 
 from ..store import RunInfo, Store, StoreError
-from ..tape.events import Event, EventKind
+from ..tape.records.events import Event, EventKind
 from .render import plain
 
 MAX_CHARS = 10_000

@@ -2,12 +2,12 @@
 
 from ..config import Classes
 from ..store import RunInfo, Store
-from ..tape.cursor import Exhausted
-from ..tape.index import reclassify
-from ..tape.model import Request
-from ..tape.nearness import Endpoints, nearest
-from ..tape.policy import Found
-from ..tape.stub import MAX_MODELS, Model, is_model
+from ..tape.diff.nearest import Endpoints, nearest
+from ..tape.exchange import Request
+from ..tape.matching.cursor import Exhausted
+from ..tape.matching.index import reclassify
+from ..tape.policy.decide import Found
+from ..tape.stubs.synthesize import MAX_MODELS, Model, is_model
 
 _READ = 3 * MAX_MODELS
 """Recorded exchanges of an endpoint that are read."""

@@ -10,9 +10,10 @@ from typing import Any
 
 from ..store import Intake, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ..store import Record as StoredRecord
-from ..tape.bounded import check_values
-from ..tape.canonical import raw_key
-from ..tape.codec import (
+from ..tape.canonical.form import raw_key
+from ..tape.exchange import Exchange
+from ..tape.records.bounded import check_values
+from ..tape.records.codec import (
     BadRecord,
     decode_exchange,
     decode_message,
@@ -21,10 +22,9 @@ from ..tape.codec import (
     pack_map,
     unpack,
 )
-from ..tape.event_shape import check_event
-from ..tape.events import CHAIN_START, EventKind, content_hash
-from ..tape.model import Exchange
-from ..tape.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
+from ..tape.records.event_shape import check_event
+from ..tape.records.events import CHAIN_START, EventKind, content_hash
+from ..tape.records.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16

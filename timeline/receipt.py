@@ -18,10 +18,10 @@ from typing import Any
 
 from ..config import Match, parse_match
 from ..store import RunInfo, RunStatus, Store
-from ..tape.divergence import Divergence, DivergenceKind
-from ..tape.events import Event, EventKind
-from ..tape.limits import NANO, Charge, Used
-from ..tape.model import Exchange, RequestClass, Seq, VerdictKind
+from ..tape.diff.divergence import Divergence, DivergenceKind
+from ..tape.exchange import Exchange, RequestClass, Seq, VerdictKind
+from ..tape.policy.limits import NANO, Charge, Used
+from ..tape.records.events import Event, EventKind
 from .contract_row import ContractRow
 from .hints import Hints, split_place
 from .ledger import Effect, Ledger

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from ..config import Config
 from ..store import RunInfo, Store
-from ..tape.ask_body import class_now
-from ..tape.contract import check_request, check_response
-from ..tape.contract_rules import MODELS, Contracts
-from ..tape.events import EventKind
-from ..tape.model import Exchange, Seq, VerdictKind
-from ..tape.model_contract import check_answer
-from ..tape.policy import Facts
+from ..tape.classify.by_body import class_now
+from ..tape.contracts.check import check_request, check_response
+from ..tape.contracts.model_output import check_answer
+from ..tape.contracts.rules import MODELS, Contracts
+from ..tape.exchange import Exchange, Seq, VerdictKind
+from ..tape.policy.decide import Facts
+from ..tape.records.events import EventKind
 from .contract_row import ContractRow
 
 _MADE = frozenset({VerdictKind.REFUSED, VerdictKind.STUBBED})

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..config import Config
 from ..store import RunInfo, Store
-from ..tape.canonical import compile_rules
-from ..tape.difference import differences
-from ..tape.divergence import Difference
-from ..tape.events import EventKind
-from ..tape.index import (
+from ..tape.canonical.form import compile_rules
+from ..tape.diff.difference import differences
+from ..tape.diff.divergence import Difference
+from ..tape.exchange import Exchange, Seq
+from ..tape.matching.index import (
     Change,
     Index,
     answer_hash,
@@ -23,8 +23,8 @@ from ..tape.index import (
     index_entry,
     reclassify,
 )
-from ..tape.model import Exchange, Seq
-from ..tape.redact import Redactor
+from ..tape.records.events import EventKind
+from ..tape.redaction.redactor import Redactor
 from .render import plain
 
 _LISTED = 1000

@@ -15,14 +15,12 @@ from typing import Any
 
 from ..config import Config, Mode
 from ..store import RunInfo, Store
-from ..tape.ask_body import reads_by_body
-from ..tape.classify import classify
-from ..tape.cursor import Cursor, Exhausted, Hit, Unknown
-from ..tape.events import EventKind
-from ..tape.gate import is_undone
-from ..tape.model import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
-from ..tape.nearness import Endpoints
-from ..tape.policy import (
+from ..tape.classify.by_body import reads_by_body
+from ..tape.classify.by_url import classify
+from ..tape.diff.nearest import Endpoints
+from ..tape.exchange import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
+from ..tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
+from ..tape.policy.decide import (
     CONTRACTS,
     LIMITS,
     STOPPED,
@@ -35,6 +33,8 @@ from ..tape.policy import (
     Standing,
     decide,
 )
+from ..tape.policy.gates import is_undone
+from ..tape.records.events import EventKind
 from .endpoints import read_places
 from .hints import split_place
 from .patterns import find_models

@@ -14,18 +14,10 @@ from itertools import islice
 from typing import Any
 
 from ..store import RunInfo, RunStatus
-from ..tape.divergence import DivergenceKind
-from ..tape.limits import show_usd
-from ..tape.model import (
-    Conversation,
-    Exchange,
-    Headers,
-    Message,
-    MessageKind,
-    Request,
-    Response,
-)
-from ..tape.retention import Sentence
+from ..tape.diff.divergence import DivergenceKind
+from ..tape.exchange import Conversation, Exchange, Headers, Message, MessageKind, Request, Response
+from ..tape.policy.limits import show_usd
+from ..tape.policy.retention import Sentence
 from .contract_row import ContractRow
 from .ledger import Effect, describe_outcome
 from .receipt import (

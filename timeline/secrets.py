@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from .. import PlayheadError
 from ..store import RunInfo, Store
-from ..tape.canonical import open_body
-from ..tape.marks import BODY, TARGET
-from ..tape.model import Exchange, Headers, Request, Secret
-from ..tape.redact import Redactor
-from ..tape.redact_places import is_credential
-from ..tape.values import answer_body
+from ..tape.canonical.form import open_body
+from ..tape.exchange import Exchange, Headers, Request, Secret
+from ..tape.matching.values import answer_body
+from ..tape.redaction.markers import BODY, TARGET
+from ..tape.redaction.places import is_credential
+from ..tape.redaction.redactor import Redactor
 
 _BLANK = b"*"
 """In the place of each character of a placeholder; no detector takes a row of it for a value."""

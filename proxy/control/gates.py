@@ -4,9 +4,9 @@ import time
 from typing import Any
 
 from ...addons.gates import CannotRule, Held
-from ...tape.divergence import one_line
-from ...tape.gate import Ruled, Ruling
-from ...tape.policy import is_duplicate
+from ...tape.diff.divergence import one_line
+from ...tape.policy.decide import is_duplicate
+from ...tape.policy.gates import Ruled, Ruling
 from ...timeline.render import MAX_SHOWN_BYTES, show_text
 from .problem import ControlError
 from .routes import Answer, Call, Text

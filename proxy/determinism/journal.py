@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from ...tape.codec import BadRecord
+from ...tape.records.codec import BadRecord
 from .told import read_told
 
 _RECORD = Struct("<IQ")

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ...store import StoreUnwritable
-from ...tape.events import Event
+from ...tape.records.events import Event
 from .kit import Kit, begun, journal
 
 Append = Callable[[int, Event], Awaitable[None]]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
-from ...tape.codec import BadRecord
-from ...tape.events import Event, EventKind
+from ...tape.records.codec import BadRecord
+from ...tape.records.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
 from .library import NoLibrary, place_library

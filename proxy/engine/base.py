@@ -21,7 +21,7 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ...addons.flight import Flight, find_flight
-from ...tape.model import Ending
+from ...tape.exchange import Ending
 from .hooks import PlayheadResetHook, PlayheadSettleHook
 
 Commands = Any

@@ -29,7 +29,7 @@ from mitmproxy.proxy.layers import modes
 
 from ...addons.sessions import Rejected, Sessions
 from ...config import Mode
-from ...tape.events import EventKind
+from ...tape.records.events import EventKind
 from .hooks import Stray
 
 _PREFACE = b"PRI * HTTP/2.0\r\n"

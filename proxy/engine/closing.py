@@ -23,7 +23,7 @@ from mitmproxy.proxy.layers.tls import ClientTLSLayer, TLSLayer
 from mitmproxy.proxy.tunnel import TunnelState
 from OpenSSL import SSL
 
-from ...tape.model import Ending
+from ...tape.exchange import Ending
 from .messages import log_peer
 
 _REASON = re.compile(r", '([^']+)'\)")

@@ -23,8 +23,8 @@ from ...addons.flight import Flight, find_flight
 from ...addons.session import Session
 from ...addons.sessions import Sessions
 from ...config import Listen, Mode
-from ...tape.events import EventKind
-from ...tape.policy import Action
+from ...tape.policy.decide import Action
+from ...tape.records.events import EventKind
 from ..errors import EngineError
 from . import (
     closing,

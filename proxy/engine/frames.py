@@ -28,7 +28,7 @@ from wsproto.frame_protocol import (
 )
 
 from ...addons.handshake import Deflate
-from ...tape.model import MessageKind
+from ...tape.exchange import MessageKind
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Longest message, uncompressed."""

@@ -35,7 +35,7 @@ from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
 from ...store import Spool, StoreError
-from ...tape.model import Ending
+from ...tape.exchange import Ending
 from .dispatch import TableAddonManager
 from .hooks import Errand, PlayheadResetHook
 from .http2 import waiting_bytes

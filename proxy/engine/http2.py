@@ -53,7 +53,7 @@ from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Htt
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 from ...addons.wire import note
-from ...tape.model import Headers
+from ...tape.exchange import Headers
 from .messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
 
 _STATUS = re.compile(rb"[1-9]\d\d")

@@ -43,7 +43,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ...addons.flight import words_of
 from ...addons.wire import note
-from ...tape.model import Ending
+from ...tape.exchange import Ending
 
 logger = logging.getLogger(__name__)
 

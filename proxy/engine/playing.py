@@ -27,9 +27,9 @@ from mitmproxy.proxy.layers.http import (
 from ...addons.flight import Flight, note_verdict
 from ...config import Mode
 from ...store import StoreError
-from ...tape.events import EventKind
-from ...tape.model import Ending, Seq, VerdictKind
-from ...tape.script import Step, StepKind
+from ...tape.exchange import Ending, Seq, VerdictKind
+from ...tape.playback.script import Step, StepKind
+from ...tape.records.events import EventKind
 from .base import Commands
 from .hooks import Drain, PlayheadDuplexHook
 from .recording import RecordingStream

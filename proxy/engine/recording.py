@@ -35,8 +35,8 @@ from ...addons.flight import Flight
 from ...addons.record import is_terminal
 from ...config import Inject
 from ...store import StoreError
-from ...tape.faults import Injection
-from ...tape.model import Ending, Fault, FaultKind, Gone, Phase
+from ...tape.exchange import Ending, Fault, FaultKind, Gone, Phase
+from ...tape.policy.faults import Injection
 from .base import Commands, find_ending
 from .hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .messages import PlayheadClient

@@ -13,8 +13,8 @@ from ...addons.flight import Flight
 from ...addons.handshake import find_deflate
 from ...addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, Played
 from ...store import StoreError
-from ...tape.conversation import ABRUPT, Send, Turn, Wait
-from ...tape.model import Message
+from ...tape.exchange import Message
+from ...tape.playback.websocket import ABRUPT, Send, Turn, Wait
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Ping, Whole, shorten
 from .hooks import PlayheadDrainHook, PlayheadSettleHook, PlayheadTalkedHook
 from .websocket_sides import (

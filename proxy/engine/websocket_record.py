@@ -19,8 +19,8 @@ from ...addons.flight import Flight, spools_of
 from ...addons.handshake import find_deflate
 from ...addons.websocket import Kept
 from ...store import StoreError
-from ...tape.conversation import ABRUPT
-from ...tape.model import Ending, Fault, FaultKind, MessageKind, Phase
+from ...tape.exchange import Ending, Fault, FaultKind, MessageKind, Phase
+from ...tape.playback.websocket import ABRUPT
 from .base import find_ending
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Part, Ping, Pong, Whole, shorten
 from .hooks import PlayheadReleaseHook, PlayheadTalkedHook

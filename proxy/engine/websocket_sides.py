@@ -4,7 +4,7 @@ from typing import Any
 
 from mitmproxy.connection import Client, Connection
 
-from ...tape.model import Ending
+from ...tape.exchange import Ending
 from .frames import FrameReader, FrameWriter
 from .hooks import PlayheadResetHook, PlayheadSettleHook
 

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...tape.bounded import check_values
-from ...tape.codec import (
+from ...tape.exchange import Exchange, Headers, Message
+from ...tape.records.bounded import check_values
+from ...tape.records.codec import (
     BadRecord,
     decode_exchange,
     decode_message,
     encode_exchange,
     encode_message,
 )
-from ...tape.events import CHAIN_START, link_of
-from ...tape.model import Exchange, Headers, Message
-from ...tape.tape_file import Kind, Record
+from ...tape.records.events import CHAIN_START, link_of
+from ...tape.records.tape_file import Kind, Record
 from ..errors import StoreError, StoreTooNew
 from .place import Place
 from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION, VERSION_KEY

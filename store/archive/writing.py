@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from ...tape.codec import (
+from ...tape.exchange import Exchange, Headers, Spilled
+from ...tape.records.codec import (
     BadRecord,
     decode_exchange,
     decode_message,
@@ -24,9 +25,8 @@ from ...tape.codec import (
     encode_message,
     unpack,
 )
-from ...tape.events import CHAIN_START, check_link, decode_event
-from ...tape.model import Exchange, Headers, Spilled
-from ...tape.tape_file import Kind, Record
+from ...tape.records.events import CHAIN_START, check_link, decode_event
+from ...tape.records.tape_file import Kind, Record
 from .place import Place
 from .schema import (
     FILES_KEY,

@@ -14,8 +14,9 @@ an error. Pure, bounded, and too slow for the way of a request: for looking at a
     shape.py, errors.py                   JSON of any shape; errors of any provider
 """
 
-from .dialect import Dialect
-from .model import (
+from .common.dialect import Dialect
+from .common.drift_places import FIELDS, Places, find_in_path
+from .common.inference import (
     ApiError,
     Choice,
     Finish,
@@ -36,7 +37,6 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .places import FIELDS, Places, find_in_path
 from .reader import DIALECTS, find_dialect, read_places, read_request, read_response
 
 __all__ = [

@@ -3,9 +3,10 @@
 Source: Anthropic API reference, "Text completions" (legacy).
 """
 
-from ..model import Request, Response
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from ..exchange import Request, Response
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.drift_places import Places
+from .common.inference import (
     Choice,
     Finish,
     InferenceRequest,
@@ -14,8 +15,15 @@ from .model import (
     Sampling,
     Text,
 )
-from .places import Places
-from .shape import Json, JsonObject, as_count, as_number, as_object, as_text, as_texts
+from .common.untrusted_json import (
+    Json,
+    JsonObject,
+    as_count,
+    as_number,
+    as_object,
+    as_text,
+    as_texts,
+)
 
 _FINISH = {
     "stop_sequence": Finish.STOP,

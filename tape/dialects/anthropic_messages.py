@@ -10,9 +10,10 @@ import re
 from collections import defaultdict
 from urllib.parse import unquote
 
-from ..model import Request, Response
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from ..exchange import Request, Response
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.drift_places import GOOGLE, Places
+from .common.inference import (
     Choice,
     Finish,
     Image,
@@ -29,8 +30,7 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .places import GOOGLE, Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,

@@ -14,10 +14,11 @@ from base64 import b64decode
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import anthropic_messages, bedrock_converse, cohere_v1, openai_chat
-from .dialect import Claim, Dialect, Fold, Heard, find_finish, is_post
-from .model import (
+from .common.dialect import Claim, Dialect, Fold, Heard, find_finish, is_post
+from .common.drift_places import BEDROCK, Places
+from .common.inference import (
     Choice,
     Finish,
     InferenceRequest,
@@ -27,9 +28,7 @@ from .model import (
     Text,
     Usage,
 )
-from .openai_chat_fold import ChatFold
-from .places import BEDROCK, Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,
@@ -41,6 +40,7 @@ from .shape import (
     find_json,
     first_set,
 )
+from .openai_chat_fold import ChatFold
 
 _FINISH = {
     "stop": Finish.STOP,

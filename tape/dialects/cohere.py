@@ -8,10 +8,11 @@ Source: Cohere API reference, "Chat (v2)", "Chat with streaming (v2)".
 from collections import defaultdict
 from dataclasses import replace
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import openai_chat
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.drift_places import Places
+from .common.inference import (
     Choice,
     Finish,
     InferenceRequest,
@@ -25,8 +26,7 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .places import Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,

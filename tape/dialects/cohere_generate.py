@@ -3,11 +3,11 @@
 Source: Cohere API reference, "Generate" (legacy).
 """
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import cohere
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import Choice, InferenceRequest, InferenceResponse, Message, Text
-from .shape import Json, JsonObject, as_object, as_objects, as_text
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.inference import Choice, InferenceRequest, InferenceResponse, Message, Text
+from .common.untrusted_json import Json, JsonObject, as_object, as_objects, as_text
 
 
 def claim(request: Request) -> Claim:

@@ -5,10 +5,10 @@ Source: Cohere API reference, "Chat (v1)"; also the format of Command R on Bedro
 
 from dataclasses import replace
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import cohere
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.inference import (
     Choice,
     InferenceRequest,
     InferenceResponse,
@@ -20,7 +20,7 @@ from .model import (
     ToolCall,
     ToolResult,
 )
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_list,

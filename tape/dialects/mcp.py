@@ -8,10 +8,10 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 
 from collections.abc import Mapping
 
-from ..canonical import open_body
-from ..model import Request, Response
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from ..canonical.form import open_body
+from ..exchange import Request, Response
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.inference import (
     ApiError,
     Choice,
     Finish,
@@ -29,7 +29,7 @@ from .model import (
     ToolCall,
     ToolResult,
 )
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,

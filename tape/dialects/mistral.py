@@ -9,13 +9,13 @@ Source: Mistral API reference, "Chat", "FIM" and "Agents".
 
 from dataclasses import replace
 
-from ..model import Request
+from ..exchange import Request
 from . import openai_chat
-from .dialect import Claim, Dialect, is_post
-from .model import InferenceRequest, Message, Text
+from .common.dialect import Claim, Dialect, is_post
+from .common.drift_places import GOOGLE
+from .common.inference import InferenceRequest, Message, Text
+from .common.untrusted_json import Json, as_object, as_text
 from .openai_chat_fold import ChatFold
-from .places import GOOGLE
-from .shape import Json, as_object, as_text
 
 _PATHS = ("/v1/chat/completions", "/v1/agents/completions", "/v1/fim/completions")
 _OWN_PATHS = _PATHS[1:]

@@ -5,10 +5,11 @@ Arguments of tool calls are values, and results have the tool's name in the plac
 Source: Ollama's documentation, "API": "Generate a chat completion", "Generate a completion".
 """
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import openai_chat
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.drift_places import Places
+from .common.inference import (
     Choice,
     Finish,
     Image,
@@ -22,8 +23,7 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .places import Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,

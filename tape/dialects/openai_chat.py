@@ -9,9 +9,10 @@ import re
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..model import Request, Response
-from .dialect import Claim, Dialect, find_finish, is_post
-from .model import (
+from ..exchange import Request, Response
+from .common.dialect import Claim, Dialect, find_finish, is_post
+from .common.drift_places import DEPLOYMENT, Places
+from .common.inference import (
     Choice,
     Finish,
     Image,
@@ -29,9 +30,7 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .openai_chat_fold import ChatFold
-from .places import DEPLOYMENT, Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,
@@ -44,6 +43,7 @@ from .shape import (
     find_json,
     first_set,
 )
+from .openai_chat_fold import ChatFold
 
 _FINISH = {
     "stop": Finish.STOP,

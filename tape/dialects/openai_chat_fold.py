@@ -6,8 +6,17 @@ same: another id is another call.
 Source: OpenAI API reference, "Chat completions", "Streaming"; streams of those that speak it.
 """
 
-from .dialect import Heard
-from .shape import Json, JsonObject, as_count, as_list, as_object, as_objects, as_text, first_set
+from .common.dialect import Heard
+from .common.untrusted_json import (
+    Json,
+    JsonObject,
+    as_count,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+    first_set,
+)
 
 
 class _Call:

@@ -3,12 +3,12 @@
 Source: OpenAI API reference, "Completions" (legacy).
 """
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import openai_chat
-from .dialect import Claim, Dialect, Heard, is_post
-from .model import InferenceRequest, InferenceResponse, Message, Text
+from .common.dialect import Claim, Dialect, Heard, is_post
+from .common.inference import InferenceRequest, InferenceResponse, Message, Text
+from .common.untrusted_json import Json, JsonObject, as_list, as_object, as_objects, as_texts
 from .openai_chat_fold import ChatFold
-from .shape import Json, JsonObject, as_list, as_object, as_objects, as_texts
 
 
 def claim(request: Request) -> Claim:

@@ -3,12 +3,12 @@
 Source: OpenAI API reference, "Embeddings".
 """
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import openai_chat
-from .dialect import Claim, Dialect, NoFold, is_post
-from .model import InferenceRequest, InferenceResponse, Message, Text
-from .places import DEPLOYMENT, Places
-from .shape import Json, as_object, as_text, as_texts
+from .common.dialect import Claim, Dialect, NoFold, is_post
+from .common.drift_places import DEPLOYMENT, Places
+from .common.inference import InferenceRequest, InferenceResponse, Message, Text
+from .common.untrusted_json import Json, as_object, as_text, as_texts
 
 
 def claim(request: Request) -> Claim:

@@ -8,10 +8,11 @@ Source: OpenAI API reference, "Responses" and its streaming events.
 
 from collections import defaultdict
 
-from ..model import Request, Response
+from ..exchange import Request, Response
 from . import openai_chat
-from .dialect import Claim, Dialect, Heard, find_finish, is_post
-from .model import (
+from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
+from .common.drift_places import DEPLOYMENT, Places
+from .common.inference import (
     Choice,
     Finish,
     InferenceRequest,
@@ -27,8 +28,7 @@ from .model import (
     ToolResult,
     Usage,
 )
-from .places import DEPLOYMENT, Places
-from .shape import (
+from .common.untrusted_json import (
     Json,
     JsonObject,
     as_count,

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 
-from ..coding import undo_coding, undo_what_came
-from ..model import Headers, Request, Response
+from ..exchange import Headers, Request, Response
+from ..records.content_coding import undo_coding, undo_what_came
 from . import (
     anthropic_complete,
     anthropic_messages,
@@ -30,12 +30,12 @@ from . import (
     openai_embeddings,
     openai_responses,
 )
-from .dialect import Claim, Dialect, Fold, Heard
-from .errors import find_error, read_error
-from .model import ApiError, InferenceRequest, InferenceResponse
-from .pieces import Framing, Piece, find_framing, read_pieces
-from .places import Places
-from .shape import Json, as_object, find_json
+from .common.dialect import Claim, Dialect, Fold, Heard
+from .common.drift_places import Places
+from .common.inference import ApiError, InferenceRequest, InferenceResponse
+from .common.provider_errors import find_error, read_error
+from .common.untrusted_json import Json, as_object, find_json
+from .framing.json_pieces import Framing, Piece, find_framing, read_pieces
 
 MAX_STREAM = 64 * 1024 * 1024
 """Bytes of a stream beyond which it is not read; each of its pieces is bounded as JSON is."""

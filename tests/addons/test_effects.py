@@ -3,7 +3,7 @@
 import pytest
 
 from playhead.addons.effects import _MOST_KEYS, Effect, Effects
-from playhead.tape.model import Repeat, RepeatKind, Seq
+from playhead.tape.exchange import Repeat, RepeatKind, Seq
 
 DUPLICATE, RETRY = RepeatKind.POSSIBLE_DUPLICATE, RepeatKind.SAFE_RETRY
 SEEN, UNSEEN = True, False

@@ -10,7 +10,7 @@ from playhead.addons.handshake import (
     is_upgrade,
     known_offers,
 )
-from playhead.tape.model import Headers, Request, Response
+from playhead.tape.exchange import Headers, Request, Response
 
 DEFLATE = b"permessage-deflate; client_max_window_bits"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from playhead.addons.order import _SPAN, _WINDOW, Order
 from playhead.config import Classes
 from playhead.store import RunInfo, Store
-from playhead.tape.model import Seq
-from playhead.tape.policy import Policy
+from playhead.tape.exchange import Seq
+from playhead.tape.policy.decide import Policy
 
 
 class _Tape:

@@ -18,8 +18,8 @@ from playhead.addons.session import Session
 from playhead.addons.sessions import Processes, Rejected, Sessions, name_after
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
-from playhead.tape.model import Seq
-from playhead.tape.redact import Redactor
+from playhead.tape.exchange import Seq
+from playhead.tape.redaction.redactor import Redactor
 
 
 class Seen(NamedTuple):

@@ -18,7 +18,7 @@ from playhead.config.json_schema import (
     compile_schema,
     unpanicked,
 )
-from playhead.tape.contract import Unchecked, check_value
+from playhead.tape.contracts.check import Unchecked, check_value
 from playhead.tests.support.counts import tries
 
 

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from playhead.examples.double_refund import fake_payments, fake_provider
 from playhead.proxy.cli import cli
 from playhead.store import Store
-from playhead.tape.model import Exchange, RunId
+from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.refunds import STORY, run_fakes

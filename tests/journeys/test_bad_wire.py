@@ -18,7 +18,7 @@ from hpack import Encoder
 
 from playhead.config import Config, Mode
 from playhead.proxy.engine.heads import MAX_AHEAD_BYTES
-from playhead.tape.model import Exchange, Phase
+from playhead.tape.exchange import Exchange, Phase
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Ending, FaultKind, Phase
+from playhead.tape.exchange import Ending, FaultKind, Phase
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.logs import Logged

@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -24,7 +24,7 @@ import pytest
 
 from playhead.proxy.trust import environment
 from playhead.store import Store
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.tests.support import answers, prepared
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from playhead.config import Breach, Config, ContractRule, EffectRule, Gate, LiveRule, parse_match
 from playhead.proxy.cli import cli
-from playhead.tape.events import EventKind
-from playhead.tape.model import Exchange, VerdictKind
+from playhead.tape.exchange import Exchange, VerdictKind
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -13,7 +13,7 @@ from playhead.addons.flight import Flight
 from playhead.config import Config, Mode
 from playhead.proxy.engine.playing import PlayingStream
 from playhead.proxy.engine.recording import RecordingStream
-from playhead.tape.model import Ending, FaultKind, Phase, VerdictKind
+from playhead.tape.exchange import Ending, FaultKind, Phase, VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.raw import Conversation, RawOrigin

@@ -16,8 +16,8 @@ import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, ModelDrift, parse_match
 from playhead.proxy.tapes import redactor_of
-from playhead.tape.events import EventKind
-from playhead.tape.model import RunId
+from playhead.tape.exchange import RunId
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.answers import Log, over_http1
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Ending, Exchange, RunId
+from playhead.tape.exchange import Ending, Exchange, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
-from playhead.tape.model import Ending, Exchange, FaultKind, Phase
+from playhead.tape.exchange import Ending, Exchange, FaultKind, Phase
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates, make_certificates, make_leaf
 from playhead.tests.support.frames import FramesOrigin, Stream

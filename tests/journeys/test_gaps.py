@@ -12,7 +12,7 @@ from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode, OnFull
 from playhead.store import Store, writer
 from playhead.store.room import Room
-from playhead.tape.events import EventKind
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import wait_until

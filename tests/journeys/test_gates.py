@@ -18,9 +18,9 @@ import pytest
 from playhead.addons.gates import CannotRule, Held
 from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
-from playhead.tape.events import EventKind
-from playhead.tape.gate import Ruled, Ruling
-from playhead.tape.model import FaultKind, VerdictKind
+from playhead.tape.exchange import FaultKind, VerdictKind
+from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

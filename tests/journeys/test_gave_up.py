@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Exchange, FaultKind, Phase, RequestClass, RunId
+from playhead.tape.exchange import Exchange, FaultKind, Phase, RequestClass, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

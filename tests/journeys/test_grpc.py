@@ -17,7 +17,7 @@ import pytest
 
 from playhead.proxy.trust import environment
 from playhead.store import Store
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.grpc_server import LARGE_BYTES, MESSAGES, PACE_S, GrpcOrigin

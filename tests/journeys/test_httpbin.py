@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from playhead.store import Store
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.process import Serve

@@ -29,9 +29,9 @@ from playhead.config import (
     Sink,
     parse_match,
 )
-from playhead.tape.events import EventKind
-from playhead.tape.gate import Ruled, Ruling
-from playhead.tape.model import Exchange, FaultKind, RequestClass, VerdictKind
+from playhead.tape.exchange import Exchange, FaultKind, RequestClass, VerdictKind
+from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from playhead.store import RunStatus, Store
-from playhead.tape.events import Event, EventKind
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.full_disk import until
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import Serve, read_json

@@ -23,9 +23,9 @@ from playhead.config import (
     ReadRule,
     parse_match,
 )
-from playhead.tape.events import EventKind
-from playhead.tape.gate import Ruled, Ruling
-from playhead.tape.model import VerdictKind
+from playhead.tape.exchange import VerdictKind
+from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.early import early_client, early_origin

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from playhead.config import Classes, Config, Mode
-from playhead.tape.canonical import canonical, compile_rules, fingerprint, raw_key
-from playhead.tape.classify import classify
-from playhead.tape.cursor import Cursor, Unknown
-from playhead.tape.difference import differences
-from playhead.tape.model import Fingerprint, Request, RequestClass, Seq
-from playhead.tape.nearness import nearest
-from playhead.tape.policy import Action, Facts, Policy, decide
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.classify.by_url import classify
+from playhead.tape.diff.difference import differences
+from playhead.tape.diff.nearest import nearest
+from playhead.tape.exchange import Fingerprint, Request, RequestClass, Seq
+from playhead.tape.matching.cursor import Cursor, Unknown
+from playhead.tape.policy.decide import Action, Facts, Policy, decide
 from playhead.tests.support.mutations import mutations, realistic_requests
 
 COUNT = 10_000 if os.environ.get("PLAYHEAD_FULL") else 300

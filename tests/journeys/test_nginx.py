@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.nginx import Nginx

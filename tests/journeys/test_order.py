@@ -11,7 +11,7 @@ import pytest
 
 from playhead.config import Config, LiveRule, Mode, ModelDrift, Playback, parse_match
 from playhead.store import Store
-from playhead.tape.model import Chunk, RequestClass
+from playhead.tape.exchange import Chunk, RequestClass
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.exchanges import make_request, make_response

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Ending, RunId
+from playhead.tape.exchange import Ending, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from playhead.config import Config, Playback, ReadRule, parse_match
-from playhead.tape.model import RunId
+from playhead.tape.exchange import RunId
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import build

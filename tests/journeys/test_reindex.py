@@ -11,10 +11,10 @@ import pytest
 from playhead.config import Classes, Config, IgnoreRule, Mode, Playback, RedactRule, parse_match
 from playhead.proxy.reindex import reindex_run
 from playhead.store import Store
-from playhead.tape.canonical import CANONICAL_VERSION
-from playhead.tape.index import Entry, Index
-from playhead.tape.model import Fingerprint, RequestClass, Seq
-from playhead.tape.redact import Redactor
+from playhead.tape.canonical.form import CANONICAL_VERSION
+from playhead.tape.exchange import Fingerprint, RequestClass, Seq
+from playhead.tape.matching.index import Entry, Index
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.exchanges import make_request, make_response
@@ -274,7 +274,7 @@ async def test_a_pattern_that_ran_out_of_time_is_told(
 ) -> None:
     """In the refusal, and as a warning of the receipt: what it would have masked counted."""
     tape(tmp_path, b'{"id": "%b1"}' % (b"a" * 100_000), b'{"id": "x"}')
-    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.001)
+    monkeypatch.setattr("playhead.tape.canonical.masks.LIMIT_S", 0.001)
     slow = (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|[a1]",)),)
     async with running_engine(config(tmp_path, ignore=slow, playback=REFUSE)) as running:
         said, receipt = await play(running, b'{"id": "%b2"}' % (b"a" * 100_000), b'{"id": "x"}')

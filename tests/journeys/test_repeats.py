@@ -27,8 +27,8 @@ from playhead.config import (
     Playback,
     parse_match,
 )
-from playhead.tape.events import EventKind
-from playhead.tape.model import Exchange, Repeat, RepeatKind, RequestClass, RunId, Seq
+from playhead.tape.exchange import Exchange, Repeat, RepeatKind, RequestClass, RunId, Seq
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build, exit_code

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playhead.config import Config, Mode
-from playhead.tape.redact import Redactor
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -22,10 +22,10 @@ import pytest
 
 from playhead.config import Config, Playback, Runs
 from playhead.proxy.trust import environment
-from playhead.tape.canonical import DEFAULT_IGNORE
-from playhead.tape.cursor import Cursor, Hit
-from playhead.tape.model import Exchange
-from playhead.tape.redact import Redactor
+from playhead.tape.canonical.form import DEFAULT_IGNORE
+from playhead.tape.exchange import Exchange
+from playhead.tape.matching.cursor import Cursor, Hit
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.engine import Running, running_engine

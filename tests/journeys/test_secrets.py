@@ -21,7 +21,7 @@ from aiohttp import web
 
 from playhead.config import Config, Mode, RedactRule
 from playhead.store import Store
-from playhead.tape.model import Exchange, Message
+from playhead.tape.exchange import Exchange, Message
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.origins import Handler, Origin

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from playhead.config import loads
 from playhead.proxy.cli import cli
 from playhead.proxy.control import gate_commands
-from playhead.tape.tape_file import read_records
+from playhead.tape.records.tape_file import read_records
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.frames import FramesOrigin, Stream

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from playhead.addons.sink import Bus
 from playhead.config import Answer, Config, EffectRule, Sink, parse_match
-from playhead.tape.model import RunId
+from playhead.tape.exchange import RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.early import ask_by_halves
 from playhead.tests.support.engine import running_engine

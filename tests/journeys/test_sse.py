@@ -20,7 +20,7 @@ import pytest
 from httpx_sse import ServerSentEvent, connect_sse
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Exchange, RunId
+from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream

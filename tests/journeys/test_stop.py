@@ -16,9 +16,9 @@ from playhead.addons.stop import Stopped, stop_run
 from playhead.config import Config, Mode
 from playhead.proxy.engine import guard
 from playhead.store import RunStatus, StoreUnwritable
-from playhead.tape.events import EventKind
-from playhead.tape.model import Ending, Exchange, FaultKind, VerdictKind
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.exchange import Ending, Exchange, FaultKind, VerdictKind
+from playhead.tape.policy.refusal import REFUSAL_STATUS
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.early import early_client, early_origin

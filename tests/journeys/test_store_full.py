@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from playhead.store import Store
-from playhead.tape.events import EventKind
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.origins import Origin
 from playhead.timeline import build, render_receipt
 

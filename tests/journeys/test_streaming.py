@@ -25,7 +25,7 @@ from aiohttp import web
 
 from playhead.proxy.trust import environment
 from playhead.store import Store
-from playhead.tape.model import Exchange, FaultKind, Phase
+from playhead.tape.exchange import Exchange, FaultKind, Phase
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.frames import FramesOrigin, Stream

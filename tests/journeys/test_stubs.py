@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from playhead.config import Answer, Config, EffectRule, Playback, parse_match
-from playhead.tape.model import RunId, VerdictKind
+from playhead.tape.exchange import RunId, VerdictKind
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.timeline.rejudge import rejudge
 

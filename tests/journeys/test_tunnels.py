@@ -17,8 +17,8 @@ import pytest
 
 from playhead.config import Config, Mode
 from playhead.store import RunStatus, Store
-from playhead.tape.events import EventKind
-from playhead.tape.model import Ending, Exchange, FaultKind, Phase, RunId
+from playhead.tape.exchange import Ending, Exchange, FaultKind, Phase, RunId
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.handshakes import Acceptor, answering, resetting, silent

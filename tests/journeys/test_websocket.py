@@ -23,7 +23,7 @@ from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFact
 from websockets.typing import Subprotocol
 
 from playhead.config import Config, Mode
-from playhead.tape.model import Exchange, Message, MessageKind
+from playhead.tape.exchange import Exchange, Message, MessageKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.process import playhead, read_json

@@ -21,18 +21,10 @@ from playhead.proxy.carry import import_file
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.layout import number_key
-from playhead.tape.codec import encode_exchange, pack_map
-from playhead.tape.events import CHAIN_START, Event, EventKind, encode_event
-from playhead.tape.model import (
-    Chunk,
-    Conversation,
-    Repeat,
-    RepeatKind,
-    RunId,
-    Seq,
-    Spilled,
-)
-from playhead.tape.tape_file import Kind, TapeWriter
+from playhead.tape.exchange import Chunk, Conversation, Repeat, RepeatKind, RunId, Seq, Spilled
+from playhead.tape.records.codec import encode_exchange, pack_map
+from playhead.tape.records.events import CHAIN_START, Event, EventKind, encode_event
+from playhead.tape.records.tape_file import Kind, TapeWriter
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.exchanges import (
     make_exchange,

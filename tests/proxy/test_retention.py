@@ -19,8 +19,8 @@ from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
 from playhead.store.layout import FILES_ROW
 from playhead.store.lock import hold_shared
 from playhead.store.removal import BY_RUN
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import Chunk, RequestClass
+from playhead.tape.exchange import Chunk, RequestClass
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.elsewhere import opened_elsewhere
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes

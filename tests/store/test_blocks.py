@@ -16,8 +16,8 @@ from playhead.store import LogCorrupt, RunInfo, Store, bodies
 from playhead.store.blocks import MOST_BYTES, Blocks, body_place, is_lifted
 from playhead.store.key import StoreKey
 from playhead.store.layout import number_key
-from playhead.tape.codec import BadRecord
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
+from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.exchanges import make_record, write_run
 from playhead.tests.support.talks import bodies as talk
 from playhead.tests.support.talks import step

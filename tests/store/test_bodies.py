@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from playhead.store import bodies
 from playhead.store.bodies import MAX_SEQ, parse, restore
-from playhead.tape.codec import BadRecord
+from playhead.tape.records.codec import BadRecord
 
 
 @given(st.binary(max_size=300) | st.binary(min_size=1, max_size=40).map(lambda piece: piece * 100))

@@ -26,7 +26,7 @@ from playhead.store.bodies import MAX_HOPS, parse
 from playhead.store.key import StoreKey
 from playhead.store.lanes import opening_name
 from playhead.store.layout import FORMAT, number_key, pair_key
-from playhead.tape.model import Exchange, RunId
+from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support import old_store
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run
 from playhead.tests.support.talks import bodies, step, words

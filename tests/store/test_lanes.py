@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from playhead.store.bodies import MAX_HOPS, MAX_SEQ
 from playhead.store.lanes import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
-from playhead.tape.codec import encode_exchange
-from playhead.tape.model import Request
+from playhead.tape.exchange import Request
+from playhead.tape.records.codec import encode_exchange
 from playhead.tests.support.exchanges import make_request
 from playhead.tests.support.talks import URL, bodies, step, words
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.store import RunStatus, Store
-from playhead.tape.events import EventKind
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.power import Entry, cuts, make_library, read_log
 from playhead.tests.support.store_child import nth
 

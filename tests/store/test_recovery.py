@@ -23,7 +23,7 @@ from playhead.proxy.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.layout import pair_key
 from playhead.store.owners import take_file
-from playhead.tape.events import Event, EventKind
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.process import read_json, wait_until

@@ -10,8 +10,8 @@ import pytest
 
 from playhead.store import RunInfo, RunOpen, Store
 from playhead.store.layout import number_key
-from playhead.tape.index import Entry, Index
-from playhead.tape.model import Fingerprint, Seq
+from playhead.tape.exchange import Fingerprint, Seq
+from playhead.tape.matching.index import Entry, Index
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.store_child import index_of
 
@@ -118,7 +118,7 @@ def test_an_open_run_is_not_indexed_anew(tmp_path: Path) -> None:
 
 def test_a_row_of_an_earlier_playhead_is_read(run: RunInfo) -> None:
     """It says nothing of versions and indexes."""
-    from playhead.tape.codec import pack_map, unpack
+    from playhead.tape.records.codec import pack_map, unpack
 
     row = dict(unpack(run.encode()))
     for key in ("canonical", "index", "stale"):

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
 from playhead.store.layout import TABLES, pair_key
 from playhead.store.vault import Vault, open_vault
-from playhead.tape.codec import BadRecord
+from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.vaults import WORD, find_raw, plant, read_all, telling
 
 KEY = StoreKey(bytes(range(32)), "one.key")

@@ -13,7 +13,7 @@ from playhead.store.body_files import BodyFiles, Partial
 from playhead.store.errors import LogCorrupt
 from playhead.store.owners import take_file
 from playhead.store.vault import Vault, open_vault
-from playhead.tape.model import Chunk, Spilled
+from playhead.tape.exchange import Chunk, Spilled
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
 

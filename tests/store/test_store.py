@@ -37,9 +37,9 @@ from playhead.store import (
 )
 from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.store.owners import take_file
-from playhead.tape.codec import encode_exchange
-from playhead.tape.events import Event, EventKind, content_hash, vouched
-from playhead.tape.model import Exchange, Fingerprint
+from playhead.tape.exchange import Exchange, Fingerprint
+from playhead.tape.records.codec import encode_exchange
+from playhead.tape.records.events import Event, EventKind, content_hash, vouched
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import (
     make_exchange,

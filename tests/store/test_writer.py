@@ -15,7 +15,7 @@ import pytest
 
 from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable, opening, writer
 from playhead.store.room import Room
-from playhead.tape.events import Event, EventKind
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until
 

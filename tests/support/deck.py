@@ -12,7 +12,7 @@ from typing import Any, Self
 from playhead.config import Config, Mode
 from playhead.proxy.engine.loop import new_event_loop
 from playhead.store import RunInfo
-from playhead.tape.model import Exchange
+from playhead.tape.exchange import Exchange
 from playhead.timeline import Receipt, build
 
 from .engine import Running, running_engine

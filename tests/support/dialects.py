@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playhead.tape.model import Chunk, Headers, Request, Response
+from playhead.tape.exchange import Chunk, Headers, Request, Response
 
 SAMPLES = Path(__file__).parent.parent / "tape" / "dialects" / "samples"
 _PORTS = {"http": 80, "https": 443}

@@ -15,7 +15,7 @@ from playhead.proxy.ca import certificate_store, open_ca
 from playhead.proxy.engine import Engine
 from playhead.proxy.stores import open_store
 from playhead.store import Store
-from playhead.tape.redact import Redactor
+from playhead.tape.redaction.redactor import Redactor
 
 NOBODY = Processes(lambda _peer, _local: None, lambda _pgid, _started: False)
 """No client process can be seen: runs are told apart by name and client address."""

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import (
+from playhead.tape.exchange import (
     Exchange,
     Fingerprint,
     Request,
@@ -17,6 +16,7 @@ from playhead.tape.model import (
     Seq,
     VerdictKind,
 )
+from playhead.tape.records.events import Event, EventKind
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playhead.store import Store
 from playhead.store.values import KEY_BYTES
-from playhead.tape.codec import encode_exchange
+from playhead.tape.records.codec import encode_exchange
 
 
 def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:

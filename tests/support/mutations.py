@@ -12,8 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from playhead.tape.canonical import Rules
-from playhead.tape.model import Request
+from playhead.tape.canonical.form import Rules
+from playhead.tape.exchange import Request
 
 from .dialects import load_sample, make_request, sample_names
 

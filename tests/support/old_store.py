@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from playhead.store import Store
-from playhead.tape.model import Exchange, Message, MessageKind
+from playhead.tape.exchange import Exchange, Message, MessageKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 
 MESSAGES = (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playhead.tape.model import Ending
+from playhead.tape.exchange import Ending
 
 from .http2 import Http2Client
 from .sockets import ending_of, open_tunnel, post

@@ -11,14 +11,14 @@ from typing import Any
 
 from playhead.config import IgnoreRule
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical import (
+from playhead.tape.canonical.form import (
     CANONICAL_VERSION,
     canonical,
     compile_rules,
     fingerprint,
     raw_key,
 )
-from playhead.tape.model import Conversation, Message, Request, RequestClass, Response
+from playhead.tape.exchange import Conversation, Message, Request, RequestClass, Response
 
 from .dialects import make_request
 from .exchanges import make_exchange, make_intent, make_outcome, make_response

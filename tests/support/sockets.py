@@ -6,7 +6,7 @@ from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playhead.tape.model import Ending
+from playhead.tape.exchange import Ending
 
 _PATIENCE_S = 10.0
 

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from playhead.store import Store
-from playhead.tape.index import Entry, Index
-from playhead.tape.model import Exchange, Fingerprint, RequestClass, Seq
+from playhead.tape.exchange import Exchange, Fingerprint, RequestClass, Seq
+from playhead.tape.matching.index import Entry, Index
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.talks import words
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.store import RunInfo, Store
-from playhead.tape.model import Chunk, Close, Conversation, Message, MessageKind, RequestClass
+from playhead.tape.exchange import Chunk, Close, Conversation, Message, MessageKind, RequestClass
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from playhead.config import Config, Mode
-from playhead.tape.model import RunId
+from playhead.tape.exchange import RunId
 from playhead.timeline import Receipt, build
 
 from .engine import Running, running_engine

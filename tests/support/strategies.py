@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from playhead.tape.model import (
+from playhead.tape.exchange import (
     NO_TUNNEL,
     Chunk,
     Close,

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from functools import cache
 
-from playhead.tape.model import Exchange, RequestClass
+from playhead.tape.exchange import Exchange, RequestClass
 from playhead.tests.support.exchanges import make_exchange, make_response
 
 URL = "POST https://api.test/v1/messages"

@@ -8,8 +8,8 @@ from pathlib import Path
 from blake3 import blake3
 
 from playhead.store import RunInfo, Store
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import Chunk, Conversation, Exchange, Message, MessageKind, Spilled
+from playhead.tape.exchange import Chunk, Conversation, Exchange, Message, MessageKind, Spilled
+from playhead.tape.records.events import Event, EventKind
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
 

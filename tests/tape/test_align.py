@@ -5,10 +5,10 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.align import Alignment, Item, align, scrub, scrubbed_key
-from playhead.tape.model import Fingerprint, Request, Seq
-from playhead.tape.nearness import distance
-from playhead.tape.path_shape import path_shape
+from playhead.tape.diff.align import Alignment, Item, align, scrub, scrubbed_key
+from playhead.tape.diff.nearest import distance
+from playhead.tape.diff.path_shape import path_shape
+from playhead.tape.exchange import Fingerprint, Request, Seq
 from playhead.tests.support.dialects import make_request
 
 HOST = "https://api.test"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.ask_body import MAX_READ, asks_to_read
-from playhead.tape.graphql import MAX_DOCUMENT
-from playhead.tape.model import Request
+from playhead.tape.canonical.graphql import MAX_DOCUMENT
+from playhead.tape.classify.by_body import MAX_READ, asks_to_read
+from playhead.tape.exchange import Request
 
 
 def post(body: Any, path: str = "/mcp", kind: bytes | None = b"application/json") -> Request:

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.boundary import Digest, find_boundary
-from playhead.tape.canonical import without_boundary
+from playhead.tape.canonical.form import without_boundary
+from playhead.tape.canonical.spilled_digest import Digest, find_boundary
 
 
 def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:

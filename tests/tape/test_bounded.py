@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape import bounded
-from playhead.tape.bounded import check_values
-from playhead.tape.codec import BadRecord
+from playhead.tape.records import bounded
+from playhead.tape.records.bounded import check_values
+from playhead.tape.records.codec import BadRecord
 
 _LONG = st.sampled_from([0, 15, 16, 31, 32, 255, 256, 65_536])
 _LEAVES = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical import (
+from playhead.tape.canonical.form import (
     BodyKind,
     canonical,
     compile_rules,
@@ -19,8 +19,8 @@ from playhead.tape.canonical import (
     raw_key,
     same_bytes,
 )
-from playhead.tape.model import Fingerprint, Headers, Request, RequestClass
-from playhead.tape.nested import without_signatures
+from playhead.tape.canonical.multipart import without_signatures
+from playhead.tape.exchange import Fingerprint, Headers, Request, RequestClass
 
 RULES = compile_rules()
 JSON = b"application/json"

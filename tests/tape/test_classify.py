@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from playhead.config import Classes, parse_match
-from playhead.tape.classify import classify
-from playhead.tape.model import RequestClass
+from playhead.tape.classify.by_url import classify
+from playhead.tape.exchange import RequestClass
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.codec import BadRecord, decode_exchange, encode_exchange, unpack
-from playhead.tape.events import (
+from playhead.tape.exchange import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
+from playhead.tape.records.codec import BadRecord, decode_exchange, encode_exchange, unpack
+from playhead.tape.records.events import (
     CHAIN_START,
     Event,
     EventKind,
@@ -18,7 +19,6 @@ from playhead.tape.events import (
     decode_event,
     encode_event,
 )
-from playhead.tape.model import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.tests.support.strategies import exchanges, plain_values

@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.coding import undo_coding, undo_what_came
+from playhead.tape.records.content_coding import undo_coding, undo_what_came
 
 brotli: Any = import_module("brotli")  # It has no types.
 

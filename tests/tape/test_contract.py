@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.contract import (
+from playhead.tape.contracts.check import (
     FINE,
     MOST,
     Checked,
@@ -19,8 +19,8 @@ from playhead.tape.contract import (
     measure,
     show_path,
 )
-from playhead.tape.contract_hold import can_hold
-from playhead.tape.model import Spilled
+from playhead.tape.contracts.holdback import can_hold
+from playhead.tape.exchange import Spilled
 from playhead.tests.support.dialects import make_request, make_response
 
 URL = "https://api.example.com/v1/refunds"

@@ -9,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical import compile_rules
-from playhead.tape.conversation import (
+from playhead.tape.canonical.form import compile_rules
+from playhead.tape.diff.divergence import ABSENT, Difference, DivergenceKind
+from playhead.tape.exchange import (
+    Close,
+    Conversation,
+    Exchange,
+    Message,
+    MessageKind,
+    RequestClass,
+    Seq,
+)
+from playhead.tape.playback.script import CAUSE_MARGIN_US
+from playhead.tape.playback.websocket import (
     MessageCursor,
     Send,
     Stray,
@@ -20,17 +31,6 @@ from playhead.tape.conversation import (
     explain_stray,
     is_same,
 )
-from playhead.tape.divergence import ABSENT, Difference, DivergenceKind
-from playhead.tape.model import (
-    Close,
-    Conversation,
-    Exchange,
-    Message,
-    MessageKind,
-    RequestClass,
-    Seq,
-)
-from playhead.tape.script import CAUSE_MARGIN_US
 from playhead.tests.support.exchanges import make_exchange, make_response
 
 TEXT, BINARY, PING = MessageKind.TEXT, MessageKind.BINARY, MessageKind.PING

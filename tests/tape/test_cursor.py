@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.cursor import Cursor, Exhausted, Hit, Unknown
-from playhead.tape.model import Fingerprint, RequestClass, Seq
+from playhead.tape.exchange import Fingerprint, RequestClass, Seq
+from playhead.tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
 
 
 def tape(letters: str) -> Cursor:

@@ -12,16 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape import difference
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.difference import differences
-from playhead.tape.divergence import (
-    ABSENT,
-    MAX_SHOWN,
-    Difference,
-)
-from playhead.tape.model import Headers, Request, RequestClass, Seq, Spilled
-from playhead.tape.nearness import distance, nearest
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.diff import difference
+from playhead.tape.diff.difference import differences
+from playhead.tape.diff.divergence import ABSENT, MAX_SHOWN, Difference
+from playhead.tape.diff.nearest import distance, nearest
+from playhead.tape.exchange import Headers, Request, RequestClass, Seq, Spilled
 from playhead.tests.support.mutations import is_within
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",), form=("nonce",)),))

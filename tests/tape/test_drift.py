@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import ModelDrift
-from playhead.tape.canonical import compile_rules
+from playhead.tape.canonical.form import compile_rules
 from playhead.tape.dialects import FIELDS, find_dialect
-from playhead.tape.drift import (
+from playhead.tape.exchange import Request, RequestClass, Seq
+from playhead.tape.matching.model_drift import (
     Drift,
     advise,
     describe,
@@ -20,7 +21,6 @@ from playhead.tape.drift import (
     find_drift,
     take_apart,
 )
-from playhead.tape.model import Request, RequestClass, Seq
 from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import make_request
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.codec import BadRecord
-from playhead.tape.event_shape import check_event
-from playhead.tape.events import CHAIN_START, Event, EventKind, decode_event, encode_event
+from playhead.tape.records.codec import BadRecord
+from playhead.tape.records.event_shape import check_event
+from playhead.tape.records.events import CHAIN_START, Event, EventKind, decode_event, encode_event
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 
 ASKED: dict[str, Any] = {

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import FaultRule, Inject, Mode, parse_match
-from playhead.tape.faults import Faults, Injection, hits, lay_over, made_answer
-from playhead.tape.model import Ending, Request, RequestClass
-from playhead.tape.policy import Facts
-from playhead.tape.script import Step, StepKind
+from playhead.tape.exchange import Ending, Request, RequestClass
+from playhead.tape.playback.script import Step, StepKind
+from playhead.tape.policy.decide import Facts
+from playhead.tape.policy.faults import Faults, Injection, hits, lay_over, made_answer
 
 RESET = Inject.RESET
 PAY = parse_match("POST https://pay.test/refunds")

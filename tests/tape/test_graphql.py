@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.difference import differences
-from playhead.tape.graphql import MAX_DOCUMENT, canonical_document
-from playhead.tape.json_form import canonical_json
-from playhead.tape.model import Request, RequestClass
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.graphql import MAX_DOCUMENT, canonical_document
+from playhead.tape.canonical.json import canonical_json
+from playhead.tape.diff.difference import differences
+from playhead.tape.exchange import Request, RequestClass
 
 RULES = compile_rules()
 

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from playhead.config import Classes, Config, IgnoreRule, RedactRule, parse_match
-from playhead.tape.canonical import CANONICAL_VERSION, compile_rules
-from playhead.tape.index import (
+from playhead.tape.canonical.form import CANONICAL_VERSION, compile_rules
+from playhead.tape.exchange import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
+from playhead.tape.matching.index import (
     Change,
     Entry,
     Index,
@@ -14,8 +15,7 @@ from playhead.tape.index import (
     index_entry,
     reclassify,
 )
-from playhead.tape.model import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
-from playhead.tape.redact import Redactor
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config.values import parse_json_path
-from playhead.tape.json_form import JsonPath, canonical_json, encode_tree, json_tree, show_json
+from playhead.tape.canonical.json import JsonPath, canonical_json, encode_tree, json_tree, show_json
 
 
 def _form(text: str, masks: Sequence[JsonPath] = ()) -> str:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.difference import differences
-from playhead.tape.json_rpc import find_names, find_places
-from playhead.tape.model import Request, RequestClass
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.json_rpc import find_names, find_places
+from playhead.tape.diff.difference import differences
+from playhead.tape.exchange import Request, RequestClass
 
 RULES = compile_rules()
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape import keys
-from playhead.tape.keys import KeyPairs
-from playhead.tape.model import Seq
+from playhead.tape.exchange import Seq
+from playhead.tape.matching import idempotency as keys
+from playhead.tape.matching.idempotency import KeyPairs
 
 GAINED = "carries an idempotency key, and was recorded without one"
 LOST = "carries no idempotency key, and was recorded with one"

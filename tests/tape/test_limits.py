@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from playhead.config import Limits
-from playhead.tape.limits import NANO, Charge, Row, Used, find_spent, show_usd
-from playhead.tape.model import Fingerprint, RequestClass
-from playhead.tape.policy import Facts
+from playhead.tape.exchange import Fingerprint, RequestClass
+from playhead.tape.policy.decide import Facts
+from playhead.tape.policy.limits import NANO, Charge, Row, Used, find_spent, show_usd
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,

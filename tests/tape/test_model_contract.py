@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.contract import FINE, Checked
+from playhead.tape.contracts.check import FINE, Checked
+from playhead.tape.contracts.model_output import check_answer, output_schema
 from playhead.tape.dialects import read_request, read_response
-from playhead.tape.model import Request, Response
-from playhead.tape.model_contract import check_answer, output_schema
+from playhead.tape.exchange import Request, Response
 from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import (
     cut,

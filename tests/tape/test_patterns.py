@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical import MAX_PARSED, canonical, compile_rules, fingerprint
-from playhead.tape.difference import differences
-from playhead.tape.model import Request, RequestClass
-from playhead.tape.patterns import Pattern, slow, what_is_left
+from playhead.tape.canonical.form import MAX_PARSED, canonical, compile_rules, fingerprint
+from playhead.tape.canonical.masks import Pattern, slow, what_is_left
+from playhead.tape.diff.difference import differences
+from playhead.tape.exchange import Request, RequestClass
 
 RULE = IgnoreRule(
     parse_match("*://api.test"),
@@ -197,7 +197,7 @@ def test_a_pattern_that_reads_to_the_end_for_each_place_runs_out_of_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its work is the square of a text's length, and it is stopped for good."""
-    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.02)
+    monkeypatch.setattr("playhead.tape.canonical.masks.LIMIT_S", 0.02)
     rules = compile_rules(
         (IgnoreRule(parse_match("*://api.test"), regex=("(?s)a.*b|a",)),), time.thread_time
     )

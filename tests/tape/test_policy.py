@@ -23,9 +23,9 @@ from playhead.config import (
     loads,
     parse_match,
 )
-from playhead.tape.cursor import Exhausted, Hit, Unknown
-from playhead.tape.model import Repeat, RepeatKind, RequestClass, Seq
-from playhead.tape.policy import (
+from playhead.tape.exchange import Repeat, RepeatKind, RequestClass, Seq
+from playhead.tape.matching.cursor import Exhausted, Hit, Unknown
+from playhead.tape.policy.decide import (
     CALM,
     Action,
     Decision,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import RedactRule
-from playhead.tape.model import Headers, Redaction, Request
-from playhead.tape.redact import HEADERS, QUERY, Redactor
+from playhead.tape.exchange import Headers, Redaction, Request
+from playhead.tape.redaction.redactor import HEADERS, QUERY, Redactor
 from playhead.tests.support.counts import tries
 
 REDACTOR = Redactor(b"k" * 32)

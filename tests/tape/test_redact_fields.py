@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import RedactRule
-from playhead.tape.model import Headers, Request
-from playhead.tape.redact import Redactor
+from playhead.tape.exchange import Headers, Request
+from playhead.tape.redaction.redactor import Redactor
 
 KEY = b"tk7Qm2Zp9xAb3Lr58fW0yC1vv"
 OTHER = b"uX4nB8eR2sJ6dK0gT5hY9wQ3zM"

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
 from playhead.config.values import SECRET_FORMATS
-from playhead.tape import redact_search
-from playhead.tape.canonical import canonical, compile_rules, raw_key
-from playhead.tape.model import (
+from playhead.tape.canonical.form import canonical, compile_rules, raw_key
+from playhead.tape.exchange import (
     Chunk,
     Headers,
     Message,
@@ -24,9 +23,10 @@ from playhead.tape.model import (
     RequestClass,
     Response,
 )
-from playhead.tape.redact import Redactor
-from playhead.tape.redact_formats import FORMATS
-from playhead.tape.redact_placeholder import unescape
+from playhead.tape.redaction import search as redact_search
+from playhead.tape.redaction.formats import FORMATS
+from playhead.tape.redaction.placeholder import unescape
+from playhead.tape.redaction.redactor import Redactor
 
 KEY = "tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"
 JSON = (b"content-type", b"application/json")

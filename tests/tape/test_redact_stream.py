@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.model import Request
-from playhead.tape.redact import Redactor
-from playhead.tape.redact_stream import OVERLAP_BYTES, WINDOW_BYTES
+from playhead.tape.exchange import Request
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tape.redaction.stream import OVERLAP_BYTES, WINDOW_BYTES
 
 KEY = b"tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from playhead.tape.divergence import Difference, Divergence, DivergenceKind
-from playhead.tape.model import Request, Seq
-from playhead.tape.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
+from playhead.tape.diff.divergence import Difference, Divergence, DivergenceKind
+from playhead.tape.exchange import Request, Seq
+from playhead.tape.policy.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 
 REQUEST = Request("POST", "https", "api.example.com", 443, "/v1/x", "HTTP/1.1", ())
 DIVERGENCE = Divergence(

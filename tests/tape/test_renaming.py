@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.tape.model import Chunk, Exchange, RequestClass, Seq, Spilled
-from playhead.tape.renaming import Renaming
-from playhead.tape.script import StepKind, Steps, script
+from playhead.tape.exchange import Chunk, Exchange, RequestClass, Seq, Spilled
+from playhead.tape.matching.id_rewriting import Renaming
+from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 
 JSON, EVENTS = b"application/json", b"text/event-stream"

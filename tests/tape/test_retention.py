@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config.schema import Retention
-from playhead.tape.retention import Listed, judge
+from playhead.tape.policy.retention import Listed, judge
 
 DAY = 86_400 * 10**9
 NOW = 1000 * DAY

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, loads, parse_match
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.difference import differences
-from playhead.tape.model import Headers, Request, RequestClass
-from playhead.tape.rule import note_on, propose_rule
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.diff.difference import differences
+from playhead.tape.diff.suggest_rule import note_on, propose_rule
+from playhead.tape.exchange import Headers, Request, RequestClass
 
 RULES = compile_rules((IgnoreRule(parse_match("*://*"), json=("$.ts",)),))
 JSON: Headers = ((b"content-type", b"application/json"),)

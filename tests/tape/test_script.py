@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.model import (
+from playhead.tape.exchange import (
     Chunk,
     Ending,
     Exchange,
@@ -23,7 +23,7 @@ from playhead.tape.model import (
     Response,
     Seq,
 )
-from playhead.tape.script import (
+from playhead.tape.playback.script import (
     CAUSE_MARGIN_US,
     LATE_MARGIN_US,
     Step,

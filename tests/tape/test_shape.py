@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.shape import infer, is_valid
+from playhead.tape.stubs.json_shape import infer, is_valid
 
 LEAVES = (
     st.none()

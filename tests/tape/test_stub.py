@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.model import RequestClass, Seq, VerdictKind
-from playhead.tape.shape import infer, is_valid
-from playhead.tape.stub import Made, Model, imitate, is_model, operation, rename
+from playhead.tape.exchange import RequestClass, Seq, VerdictKind
+from playhead.tape.stubs.json_shape import infer, is_valid
+from playhead.tape.stubs.synthesize import Made, Model, imitate, is_model, operation, rename
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.codec import BadRecord
-from playhead.tape.tape_file import (
+from playhead.tape.records.codec import BadRecord
+from playhead.tape.records.tape_file import (
     MAGIC,
     MAX_RECORD_BYTES,
     VERSION,
@@ -17,7 +17,7 @@ from playhead.tape.tape_file import (
     TapeWriter,
     read_records,
 )
-from playhead.tape.zstd import CompressionParameter, ZstdCompressor
+from playhead.tape.records.zstd import CompressionParameter, ZstdCompressor
 from playhead.tests.support.counts import tries
 
 _RECORDS = st.lists(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.dependence import (
+from playhead.tape.exchange import Chunk, Gone, RequestClass, Response, Seq
+from playhead.tape.matching.dependence import (
     core,
     find_shared,
     may_stand_in_answer,
@@ -15,8 +16,7 @@ from playhead.tape.dependence import (
     seen_answer,
     seen_values,
 )
-from playhead.tape.model import Chunk, Gone, RequestClass, Response, Seq
-from playhead.tape.values import answer_values, request_values
+from playhead.tape.matching.values import answer_values, request_values
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 
 ID = "ord-8841029375"

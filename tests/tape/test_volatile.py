@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.volatile import Seen, ValueClass, classify_values
+from playhead.tape.diff.volatile import Seen, ValueClass, classify_values
 
 NOW = 1_760_000_000.0
 UUIDS = ('"0f8fad5b-d9cb-469f-a165-70867728950e"', '"7c9e6679-7425-40de-944b-e07fc1f90ae7"')

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.limits import Charge
-from playhead.tape.model import Request, Response
+from playhead.tape.exchange import Request, Response
+from playhead.tape.policy.limits import Charge
 from playhead.tests.support.exchanges import make_request, make_response
 from playhead.timeline.charge import read_charge
 

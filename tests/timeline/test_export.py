@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.model import Chunk, Gone, Response, Spilled
+from playhead.tape.exchange import Chunk, Gone, Response, Spilled
 from playhead.tests.support.exchanges import make_exchange, make_response
 from playhead.timeline.export import exchange_json
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from playhead.tape.model import RequestClass
+from playhead.tape.exchange import RequestClass
 from playhead.timeline import Receipt, render_receipt
 from playhead.timeline.hints import Hints, split_place
 

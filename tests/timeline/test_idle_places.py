@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from playhead.store import LogCorrupt
-from playhead.tape.model import Exchange, Request, RequestClass
+from playhead.tape.exchange import Exchange, Request, RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange
 from playhead.timeline.hints import Hints
@@ -83,7 +83,7 @@ def test_a_header_that_never_counts_is_hinted_at() -> None:
 
 def test_a_conversation_may_have_a_place_in_its_messages() -> None:
     """They are not read for a hint."""
-    from playhead.tape.model import Conversation
+    from playhead.tape.exchange import Conversation
 
     said = Conversation(1, 1, None)
     assert hinted({"json": ("$.a",)}, ask(), conversation=said) == []

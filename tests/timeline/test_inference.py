@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.tape.dialects import read_request
-from playhead.tape.model import Exchange, Request, RequestClass, Spilled
+from playhead.tape.exchange import Exchange, Request, RequestClass, Spilled
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
 from playhead.timeline import render_exchange

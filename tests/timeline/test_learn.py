@@ -12,10 +12,10 @@ import pytest
 from playhead.config import IgnoreRule, loads, parse_match
 from playhead.config.schema import Classes
 from playhead.store import RunInfo, Store
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.conversation import is_same
-from playhead.tape.model import Message, MessageKind, Request, RequestClass
-from playhead.tape.redact import Redactor
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.exchange import Message, MessageKind, Request, RequestClass
+from playhead.tape.playback.websocket import is_same
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
@@ -217,7 +217,7 @@ def test_a_pattern_that_takes_too_long_masks_nothing_here_either(
 
     rule = IgnoreRule(parse_match("*://api.test"), regex=("req-[0-9]+",))
     assert study(task, (rule,)).same == 1
-    monkeypatch.setattr("playhead.tape.patterns.LIMIT_S", 0.0)
+    monkeypatch.setattr("playhead.tape.canonical.masks.LIMIT_S", 0.0)
     assert study(task, (rule,)).same == 0
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store
-from playhead.tape.model import RequestClass
+from playhead.tape.exchange import RequestClass
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.story import Call, recorded
 from playhead.timeline import build

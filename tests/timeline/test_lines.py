@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.model import Chunk, Exchange, FaultKind, Message, Request, RequestClass, Response
+from playhead.tape.exchange import (
+    Chunk,
+    Exchange,
+    FaultKind,
+    Message,
+    Request,
+    RequestClass,
+    Response,
+)
 from playhead.tests.support.counts import tries
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline.export import exchange_json

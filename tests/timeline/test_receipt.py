@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from playhead.store import Owner, RunInfo, Store
-from playhead.tape.divergence import Divergence, DivergenceKind
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import (
+from playhead.tape.diff.divergence import Divergence, DivergenceKind
+from playhead.tape.exchange import (
     Chunk,
     Exchange,
     Fault,
@@ -28,6 +27,7 @@ from playhead.tape.model import (
     Seq,
     VerdictKind,
 )
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
     make_exchange,
     make_intent,

@@ -7,7 +7,7 @@ import pytest
 
 from playhead.config import Config, IgnoreRule, parse_match
 from playhead.store import RunInfo, Store
-from playhead.tape.redact import Redactor
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.recordings import ask, record_run
 from playhead.timeline.reindex import Plan, plan, render_plan
 

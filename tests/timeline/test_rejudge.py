@@ -11,8 +11,8 @@ import pytest
 
 from playhead.config import Config, loads
 from playhead.store import Store
-from playhead.tape.events import Event, EventKind
-from playhead.tape.model import RequestClass
+from playhead.tape.exchange import RequestClass
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.recordings import ask, record_run

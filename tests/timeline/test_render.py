@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store import RunInfo, RunStatus
-from playhead.tape.model import Exchange, Headers, Redaction, RunId
+from playhead.tape.exchange import Exchange, Headers, Redaction, RunId
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 from playhead.tests.support.strategies import exchanges

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
-from playhead.tape.model import Request, Response
-from playhead.tape.redact import Redactor
+from playhead.tape.exchange import Request, Response
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import record_run

@@ -15,8 +15,8 @@ import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.proxy.control import gates
-from playhead.tape.events import EventKind
-from playhead.tape.gate import Ruled, Ruling
+from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser, find_browser
 from playhead.tests.support.control import Controlled, controlled

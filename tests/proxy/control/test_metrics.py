@@ -10,7 +10,7 @@ import pytest
 
 from playhead.config import loads
 from playhead.proxy.control.metrics import METRICS
-from playhead.tape.gate import Ruled, Ruling
+from playhead.tape.policy.gates import Ruled, Ruling
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
 

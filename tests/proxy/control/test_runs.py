@@ -17,7 +17,7 @@ from playhead.config import Config
 from playhead.proxy.control.metrics import METRICS
 from playhead.proxy.control.openapi import SCHEMAS
 from playhead.store import RunStatus, StoreUnwritable
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tests.support.client import Connection
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.origins import Origin

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.proxy.determinism.journal import Intake, cut, sort_looks, write_journals
-from playhead.tape.codec import BadRecord
+from playhead.tape.records.codec import BadRecord
 
 A, B = pack("<II1sQ", 1, 1, b"a", 5), pack("<II1sQ", 1, 1, b"b", 7)
 """Parts of a journal: one lane with one look."""

@@ -9,7 +9,7 @@ import pytest
 
 from playhead.proxy.determinism import Kit, events, keeper, keeping
 from playhead.store import RunStatus, Store
-from playhead.tape.events import Event, EventKind
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.kits import new_kit, run
 
 PROGRAM = "import sys, time, uuid; print([time.time_ns() for _ in range(3)], uuid.uuid4(), flush=True); sys.stdin.read()"

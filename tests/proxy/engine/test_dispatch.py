@@ -24,8 +24,8 @@ from mitmproxy.test import tflow
 from playhead.addons.record import Record
 from playhead.config import Config, Mode
 from playhead.proxy.engine.dispatch import TableAddonManager
-from playhead.tape.events import EventKind
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.policy.refusal import REFUSAL_STATUS
+from playhead.tape.records.events import EventKind
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 

@@ -23,7 +23,7 @@ from playhead.proxy.engine.frames import (
     Whole,
     shorten,
 )
-from playhead.tape.model import MessageKind
+from playhead.tape.exchange import MessageKind
 from playhead.tests.support.websocket import (
     BINARY,
     CLOSE,

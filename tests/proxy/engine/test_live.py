@@ -18,11 +18,11 @@ from playhead.addons.flight import Flight, attach
 from playhead.addons.session import Session
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
-from playhead.tape.events import EventKind
-from playhead.tape.model import RequestClass, Seq, VerdictKind
-from playhead.tape.policy import Action, Decision, Facts
-from playhead.tape.redact import Redactor
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.exchange import RequestClass, Seq, VerdictKind
+from playhead.tape.policy.decide import Action, Decision, Facts
+from playhead.tape.policy.refusal import REFUSAL_STATUS
+from playhead.tape.records.events import EventKind
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin

@@ -22,18 +22,10 @@ from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, 
 
 from playhead.addons.session import Session
 from playhead.config import Config, Mode
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.model import (
-    Chunk,
-    Exchange,
-    FaultKind,
-    Gone,
-    Phase,
-    RequestClass,
-    Response,
-)
-from playhead.tape.redact import Redactor
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.exchange import Chunk, Exchange, FaultKind, Gone, Phase, RequestClass, Response
+from playhead.tape.policy.refusal import REFUSAL_STATUS
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.early import ask_by_halves
 from playhead.tests.support.engine import Running, running_engine

@@ -20,8 +20,8 @@ from playhead.proxy.engine import frames
 from playhead.proxy.engine.frames import FrameReader
 from playhead.proxy.engine.handler import MOST_WAITING_BYTES
 from playhead.store import LogCorrupt, RunInfo, StoreUnwritable
-from playhead.tape.canonical import canonical, compile_rules, fingerprint
-from playhead.tape.model import (
+from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.exchange import (
     Close,
     Conversation,
     Ending,
@@ -33,7 +33,7 @@ from playhead.tape.model import (
     RequestClass,
     VerdictKind,
 )
-from playhead.tape.refusal import REFUSAL_STATUS
+from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine

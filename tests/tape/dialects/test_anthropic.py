@@ -22,7 +22,7 @@ from playhead.tape.dialects import (
     read_request,
     read_response,
 )
-from playhead.tape.model import Response
+from playhead.tape.exchange import Response
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 
 URL = "https://api.anthropic.com/v1/messages?beta=true"

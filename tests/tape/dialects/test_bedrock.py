@@ -21,7 +21,7 @@ from playhead.tape.dialects import (
     read_request,
     read_response,
 )
-from playhead.tape.model import Response
+from playhead.tape.exchange import Response
 from playhead.tests.support.dialects import (
     chunk_frame,
     make_frame,

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import playhead
-from playhead.tape.coding import undo_coding
 from playhead.tape.dialects import Usage, find_dialect, read_request, read_response
-from playhead.tape.dialects.eventstream import read_frames
-from playhead.tape.model import Chunk, Headers, Request, Response
+from playhead.tape.dialects.framing.aws_event_stream import read_frames
+from playhead.tape.exchange import Chunk, Headers, Request, Response
+from playhead.tape.records.content_coding import undo_coding
 
 ROOT = Path(playhead.__file__).resolve().parent
 CORPUS = ROOT.parent / "shared" / "corpus"

@@ -22,7 +22,7 @@ from playhead.tape.dialects import (
     read_request,
     read_response,
 )
-from playhead.tape.model import Response
+from playhead.tape.exchange import Response
 from playhead.tests.support.dialects import cut, make_request, make_response, make_stream
 
 PLACE = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro"

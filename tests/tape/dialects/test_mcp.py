@@ -21,7 +21,7 @@ from playhead.tape.dialects import (
     read_request,
     read_response,
 )
-from playhead.tape.model import Request, Response
+from playhead.tape.exchange import Request, Response
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 
 URL = "http://127.0.0.1:8000/mcp"

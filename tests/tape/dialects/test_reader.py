@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from playhead.tape.canonical.json import MAX_DEPTH
 from playhead.tape.dialects import (
     DIALECTS,
     ApiError,
@@ -19,9 +20,8 @@ from playhead.tape.dialects import (
     read_response,
     reader,
 )
-from playhead.tape.dialects.shape import MAX_JSON
-from playhead.tape.json_form import MAX_DEPTH
-from playhead.tape.model import Chunk, Request, Response
+from playhead.tape.dialects.common.untrusted_json import MAX_JSON
+from playhead.tape.exchange import Chunk, Request, Response
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 
 URL = "https://api.openai.com/v1/chat/completions"

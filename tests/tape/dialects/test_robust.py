@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.dialects import find_dialect, read_request, read_response
-from playhead.tape.dialects.eventstream import is_frame, read_frames
-from playhead.tape.model import Chunk, Request, Response
+from playhead.tape.dialects.framing.aws_event_stream import is_frame, read_frames
+from playhead.tape.exchange import Chunk, Request, Response
 from playhead.tests.support.counts import tries
 from playhead.tests.support.dialects import (
     load_sample,

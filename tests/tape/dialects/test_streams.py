@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.dialects.eventstream import MAX_FRAME, Frame, is_frame, read_frames
-from playhead.tape.dialects.pieces import Framing, find_framing, read_pieces
-from playhead.tape.dialects.sse import Event, read_events
+from playhead.tape.dialects.framing.aws_event_stream import MAX_FRAME, Frame, is_frame, read_frames
+from playhead.tape.dialects.framing.json_pieces import Framing, find_framing, read_pieces
+from playhead.tape.dialects.framing.sse import Event, read_events
 from playhead.tests.support.dialects import make_frame
 
 # ---- event streams -----------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""The canonical form of a request: the parts that matching keeps, in one normal order."""

@@ -1,0 +1,1 @@
+"""The class of a request: model call, read, effect or telemetry."""

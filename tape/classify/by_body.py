@@ -1,0 +1,100 @@
+"""What the body of a POST says of its class: whether all it asks for is to be read something.
+
+Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL) say in the body what is done. Rules:
+
+1. Asked is only where no pattern speaks of a request and its method makes it an `effect`; found is a `read` or nothing.
+   What may leave in playback is never decided here: for that the class is the one that method and URL give.
+2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc.READS`.
+3. GraphQL is read where the operation that is executed is a query; of a list, each. A query that does not begin with
+   the word counts only at a URL that says `graphql` or `gql`.
+4. In doubt it is an effect: a body that is coded, no JSON, larger than `MAX_READ`, or that holds a key twice or one
+   that the protocol does not know, which servers may read in two ways.
+
+Bounded, for the event loop: a body is read up to the first key that its protocol does not know.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from ...config.schema import Classes
+from ..canonical import graphql, json_rpc
+from ..canonical.form import BodyKind, open_body
+from ..exchange import Request, RequestClass
+from .by_url import Kind, classify
+
+MAX_READ = 64 * 1024
+"""Bytes of a body beyond which it is taken for an effect."""
+
+
+def class_now(request: Request, classes: Classes) -> RequestClass:
+    """Say what kind of call a whole request is, under these patterns."""
+    kind = classify(
+        request.method, request.scheme, request.host, request.port, request.target, classes
+    )
+    return RequestClass.READ if reads_by_body(kind, request) else kind.of
+
+
+def reads_by_body(kind: Kind, request: Request) -> bool:
+    """Say whether its body makes a request a read that its method and URL make an effect."""
+    return kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request)
+
+
+def asks_to_read(request: Request) -> bool:
+    """Say whether a POST asks for nothing but to be read something."""
+    body = request.body
+    if request.method != "POST" or not body or len(body) > MAX_READ:
+        return False
+    if request.header(b"content-encoding") is not None or not _is_json(request):
+        return False
+    reads = json_rpc.only_reads(body) or _only_queries(body, _is_named(request))
+    return reads and _is_plain(body)
+
+
+def _is_json(request: Request) -> bool:
+    content = open_body(request)[1]
+    return content is not None and content.kind is BodyKind.JSON
+
+
+def _is_named(request: Request) -> bool:
+    place = f"{request.host}{request.path}".lower()
+    return "graphql" in place or "gql" in place
+
+
+class _Posted(msgspec.Struct, forbid_unknown_fields=True):
+    query: str
+    name: str | None = msgspec.field(default=None, name="operationName")
+    variables: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    extensions: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_read_posted = msgspec.json.Decoder(_Posted | list[_Posted]).decode
+
+
+def _only_queries(body: bytes, named: bool) -> bool:
+    try:
+        found = _read_posted(body)
+    except (ValueError, RecursionError):  # msgspec's own errors are among them
+        return False
+    kinds = ("query", "{") if named else ("query",)
+    posted = found if isinstance(found, list) else [found]
+    executed = [graphql.find_executed(one.query, one.name) for one in posted]
+    return bool(posted) and all(one is not None and one.kind in kinds for one in executed)
+
+
+def _is_plain(body: bytes) -> bool:
+    """Say whether no object of a body holds a key twice."""
+    try:
+        _strict(body.decode())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+
+
+_strict = json.JSONDecoder(object_pairs_hook=_once).decode

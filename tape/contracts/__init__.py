@@ -1,0 +1,1 @@
+"""Contracts: the agreed shape of requests and answers, and checks against it."""

@@ -1,0 +1,64 @@
+"""Which contracts hold for a request and its answer: of several rules that match, the first that has the key."""
+
+from typing import NamedTuple
+
+from ...config import Breach, Config, ContractRule
+from ..exchange import RequestClass
+from ..policy.decide import Facts
+
+MODELS = "model_contracts"
+"""What decides where a model's answer is held to what its request declares."""
+
+
+class Bound(NamedTuple):
+    """What holds for one request and its answer."""
+
+    request: ContractRule | None
+    response: ContractRule | None
+    model: Breach | None
+
+    @property
+    def answers(self) -> bool:
+        """Whether its answer is to be checked."""
+        return self.response is not None or self.model is not None
+
+    @property
+    def refuses_answers(self) -> bool:
+        """Whether its answer may be refused."""
+        rule = self.response
+        strict = rule is not None and rule.on_violation is Breach.REFUSE
+        return strict or self.model is Breach.REFUSE
+
+
+class Contracts:
+    """The contracts of a configuration."""
+
+    def __init__(self, config: Config) -> None:
+        """Take its rules."""
+        self._rules = config.contracts
+        self._models = config.model_contracts
+
+    @classmethod
+    def of(cls, config: Config) -> "Contracts | None":
+        """Give the contracts of a configuration; None where it has none."""
+        return cls(config) if config.contracts or config.model_contracts is not None else None
+
+    def find(self, facts: Facts) -> Bound | None:
+        """Find what holds for a request; None where nothing does."""
+        asked, answered = self._find(facts, "request"), self._find(facts, "response")
+        model = self._models if facts.request_class is RequestClass.INFERENCE else None
+        if asked is None and answered is None and model is None:
+            return None
+        return Bound(asked, answered, model)
+
+    def asks(self, facts: Facts) -> bool:
+        """Say whether a request's body has to be read before it leaves."""
+        return self._find(facts, "request") is not None
+
+    def _find(self, facts: Facts, says: str) -> ContractRule | None:
+        for rule in self._rules:
+            if getattr(rule, says) and rule.match.matches(
+                facts.method, facts.scheme, facts.host, facts.port, facts.target
+            ):
+                return rule
+        return None

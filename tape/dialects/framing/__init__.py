@@ -1,0 +1,1 @@
+"""Framings of streamed bodies: server-sent events, AWS event streams, lines and pieces of JSON."""

@@ -1,0 +1,1 @@
+"""Differences: the nearest recorded exchange, the first difference, and the rule that would ignore it."""

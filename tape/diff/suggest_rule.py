@@ -1,0 +1,93 @@
+"""The `ignore` rule that would make two requests match: proposed to a person, never applied.
+
+Only where every difference is at a place that a rule can name, and where the rule then really makes the two
+equal: that is tried before it is proposed.
+"""
+
+import json
+from collections.abc import Iterable
+from urllib.parse import unquote_plus
+
+from ...config.match import parse_match
+from ...config.schema import IgnoreRule
+from ...config.values import check_json_path, parse_header_name, parse_parameter
+from ..canonical.form import DEFAULT_IGNORE, Rules, canonical, compile_rules
+from ..exchange import Request, RequestClass
+from .divergence import Difference
+
+_MOST_PLACES = 32
+_EFFECT_NOTE = "this is an effect: with the rule, a request that differs there gets the recorded answer all the same"
+
+
+def propose_rule(
+    recorded: Request,
+    asked: Request,
+    found: Iterable[Difference],
+    rules: Rules,
+    request_class: RequestClass,
+    redacted_query: frozenset[str] = frozenset(),
+) -> str:
+    """Give the lines of YAML that would make two requests match; empty where no rule does.
+
+    found: every difference of the two; a place that only one of them has cannot be ignored.
+    """
+    places: dict[str, list[str]] = {"json": [], "header": [], "query": [], "form": []}
+    count = 0
+    try:
+        for one in found:
+            key, name = _maskable(one.place)
+            count += 1
+            if count > _MOST_PLACES:
+                return ""
+            if name not in places[key]:
+                places[key].append(name)
+        match = parse_match(_pattern(asked))
+    except ValueError:
+        return ""
+    rule = IgnoreRule(match, **{key: tuple(names) for key, names in places.items()})
+    # Bounded as the rules are.
+    clock = rules.searched[0].clock if rules.searched else None
+    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock)
+    old, new = (
+        canonical(request, request_class, more, redacted_query) for request in (recorded, asked)
+    )
+    return _yaml(match.text, places) if count and old == new else ""
+
+
+def note_on(request_class: RequestClass) -> str:
+    """Say what speaks against ignoring a place of such a request; empty where nothing does."""
+    return _EFFECT_NOTE if request_class is RequestClass.EFFECT else ""
+
+
+def _maskable(place: str) -> tuple[str, str]:
+    """Give the list of a rule and the name in it.
+
+    Raises: ValueError for a place that no rule can name.
+    """
+    what, _, name = place.partition(" ")
+    match what:
+        case "body" if name.startswith("$"):
+            return "json", check_json_path(name)
+        case "header":
+            return "header", parse_header_name(name)
+        case "query" | "form":
+            return what, parse_parameter(unquote_plus(name))
+    raise ValueError(f"{place!r} cannot be ignored")
+
+
+def _pattern(request: Request) -> str:
+    """Give the pattern of this method and URL without its query; `*` in it stands for itself and more."""
+    return f"{request.method} {request.scheme}://{request.authority}{request.path}"
+
+
+def _yaml(match: str, places: dict[str, list[str]]) -> str:
+    lines = ["ignore:", f"  - match: {_quoted(match)}"]
+    for key, names in places.items():
+        if names:
+            lines.append(f"    {key}: [{', '.join(map(_quoted, names))}]")
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """Quote a text for YAML, as JSON does, which YAML reads but for halves of surrogate pairs."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())

@@ -1,0 +1,1 @@
+"""Playing recorded answers: steps with times, and WebSocket messages."""

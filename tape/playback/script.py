@@ -1,0 +1,142 @@
+"""How a recorded outcome is played: steps with times, made as they are needed.
+
+Offsets are microseconds since the request arrived. `pace` scales them; with `instant` (0) everything that
+the client had received comes at once. What it had *not* received keeps its real time, whatever the pace:
+a client that gave up while recording has to wait again, so that it gives up again.
+
+A server may push an event on one stream because of a request on another; MCP servers do. So an event of
+such a stream also waits until the requests that had arrived before it have been asked again, but not much
+longer than it took then: an agent that leaves a request out is not to hang. Streams of models and answers
+that are no event streams are caused by their own request alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from ..exchange import Chunk, Ending, Exchange, Gone, RequestClass, Response
+
+LATE_MARGIN_US = 500_000
+"""An answer that arrived after the client had left is offered this much later than it came, so that a
+client that leaves at about the same moment as then leaves first again."""
+
+
+CAUSE_MARGIN_US = 1_000_000
+"""A piece whose cause has not come is played this much after its recorded time all the same."""
+
+
+class StepKind(StrEnum):
+    """What to do next with the client's connection or stream."""
+
+    HEAD = "head"
+    DATA = "data"
+    END = "end"
+    FAIL = "fail"
+    """End it as `Step.ending` says."""
+    HANG = "hang"
+
+
+class Step(NamedTuple):
+    """One thing to do, at its time."""
+
+    at_us: int
+    kind: StepKind
+    data: bytes = b""
+    causes: range = range(0)
+    """Not before the tape's exchanges with these seqs have been asked for ..."""
+    latest_us: int = 0
+    """... or so much time has passed."""
+    need: int = 0
+    """Not before so many bytes of the request have come."""
+    ending: Ending = Ending.RST
+    code: int = 0
+    """Of an RST_STREAM."""
+
+
+class Steps:
+    """Steps that are looked at before they are taken; only one is held."""
+
+    def __init__(
+        self, steps: Iterable[Step], change: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Begin with the first of `steps`.
+
+        change: is given each piece of the body as it is taken, and gives what is played in its place.
+        """
+        self._steps = iter(steps)
+        self._change = change
+        self.next: Step | None = next(self._steps, None)
+
+    def take(self) -> Step:
+        """Take the next step; call only where there is one. Its data may differ from that of `next`."""
+        step = self.next
+        assert step is not None
+        self.next = next(self._steps, None)
+        if self._change is not None and step.kind is StepKind.DATA:
+            step = step._replace(data=self._change(step.data))
+        return step
+
+    def rest(self) -> Iterator[Step]:
+        """Take what is left, step by step."""
+        while self.next is not None:
+            yield self.take()
+
+
+def script(
+    exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None = None
+) -> Iterator[Step]:
+    """Give the steps that play an exchange; the last one is END, FAIL or HANG.
+
+    pieces: the body of a response that is spilled, piece by piece; what reading it raises is passed on.
+    """
+    response, gone = exchange.response, exchange.gone
+    if response is not None:
+        unseen = gone if gone is not None and not gone.head else None
+        head = _step(StepKind.HEAD, response.head_us, b"", pace, unseen)
+        yield head._replace(need=response.head_need) if response.head_need else head
+        pushed = _is_pushed(exchange, response)
+        for index, (chunk, data) in enumerate(pieces or _pieces(response)):
+            unseen = gone if gone is not None and index >= gone.chunks else None
+            step = _step(StepKind.DATA, chunk.at_us, data, pace, unseen)
+            if chunk.need:
+                step = step._replace(need=chunk.need)
+            if pushed and chunk.after > exchange.seq:
+                latest_us = max(step.at_us, chunk.at_us) + CAUSE_MARGIN_US
+                causes = range(exchange.seq + 1, chunk.after + 1)
+                step = step._replace(causes=causes, latest_us=latest_us)
+            yield step
+    fault = exchange.fault
+    if fault is not None:
+        step = _step(StepKind.FAIL, fault.at_us, b"", pace, gone)
+        yield step._replace(ending=fault.ending, code=fault.code)
+    elif response is not None and response.complete:
+        yield _step(StepKind.END, exchange.end_us, b"", pace, gone)
+    elif response is not None and gone is None:
+        # The recorder itself died over it: the client saw its connection end.
+        step = _step(StepKind.FAIL, exchange.end_us, b"", pace, None)
+        yield step._replace(ending=Ending.FIN)
+    else:
+        yield Step(0, StepKind.HANG)
+
+
+def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone | None) -> Step:
+    if unseen_by is None:
+        return Step(int(at_us * pace), kind, data)
+    # Not before the client left, nor before what it had been sent is played at a slower pace.
+    late_us = max(int(at_us * max(pace, 1)), unseen_by.at_us)
+    return Step(late_us + LATE_MARGIN_US, kind, data)
+
+
+def _is_pushed(exchange: Exchange, response: Response) -> bool:
+    return response.is_events and exchange.request_class is not RequestClass.INFERENCE
+
+
+def _pieces(response: Response) -> Iterator[tuple[Chunk, bytes]]:
+    if not response.chunks:
+        if response.body:
+            yield Chunk(response.head_us, len(response.body)), response.body
+        return
+    start = 0
+    for chunk in response.chunks:
+        yield chunk, response.body[start : start + chunk.size]
+        start += chunk.size

@@ -1,0 +1,329 @@
+"""How a recorded WebSocket conversation is played: which message comes next, from whom and when.
+
+Rules:
+
+1. A message of the server is played after the client messages that it followed have come, at its recorded
+   gap after what went before it, scaled by the pace; 0 plays it at once.
+2. A message of the client must be the next one of the client on the tape: of the same kind, and text that is
+   JSON with the same canonical form, anything else with the same bytes. Frames do not count. It may come
+   before messages of the server that are still to be played: the two cross on the wire.
+3. What crossed the closing frame of the other side stands behind it: of the client it may come or not, of
+   the server it is played once the client has closed.
+4. As with streams, a message of the server may be what a request beside the conversation has caused: it
+   waits for those that had arrived since the message before it, at most a second longer than it took. In a
+   model's conversation it waits for nothing but its messages.
+5. Messages are read one by one, since there may be many: never more than one is held.
+
+Times are microseconds of any one clock. Pure: messages in, turns out.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+from ..canonical.form import MAX_PARSED, Rules
+from ..canonical.json import JsonPath, canonical_json
+from ..diff.difference import differences
+from ..diff.divergence import ABSENT, Difference, Divergence, DivergenceKind, one_line
+from ..exchange import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
+from ..redaction.markers import mark_message
+from .script import CAUSE_MARGIN_US
+
+Read = Callable[[int], Iterator[Message]]
+"""Gives the messages after a number, in order; -1 gives all."""
+
+ABRUPT = 1006
+"""Code of a conversation that ended without a closing frame (RFC 6455 section 7.1.5)."""
+
+_LOOK_US = 5000
+"""Time between two looks for the request that caused a message."""
+_EARLY_US = 500
+"""A message due within this is played now: a timer would be late by more."""
+
+
+class Turn(Enum):
+    """Who is next, where no message of the server is."""
+
+    LISTEN = auto()
+    """The client."""
+    OVER = auto()
+    """Nobody: the recorded end is to be played."""
+
+
+class Send(NamedTuple):
+    """Send a message now."""
+
+    message: Message
+
+
+class Wait(NamedTuple):
+    """Look again after so long."""
+
+    us: int
+
+
+class Stray(NamedTuple):
+    """A message of the client that is not the one on the tape."""
+
+    number: int
+    """Place in the conversation, from 0; where the tape has none left, one past its last."""
+    recorded: Message | None
+    kind: MessageKind
+    data: bytes
+
+
+class MessageCursor:
+    """How far the playing of one conversation has come."""
+
+    def __init__(
+        self,
+        read: Read,
+        exchange: Exchange,
+        pace: float,
+        masks: Sequence[JsonPath],
+        arrived: Callable[[range], bool],
+    ) -> None:
+        """Begin with the handshake's answer.
+
+        masks: places in JSON that do not count.
+        arrived: says whether the tape's exchanges with these seqs have been asked for again.
+        """
+        assert exchange.response is not None
+        assert exchange.conversation is not None
+        self._read = read
+        self._count = exchange.conversation.messages
+        self._close: Close | None = exchange.conversation.close
+        self._end_us = self._close.at_us if self._close is not None else exchange.end_us
+        self._after: int = exchange.seq
+        """Highest seq that had arrived when what went before the next message was."""
+        self._pushed = exchange.request_class is not RequestClass.INFERENCE
+        self._pace = pace
+        self._masks = masks
+        self._arrived = arrived
+        self._messages = read(-1)
+        self._number = 0
+        self._next = next(self._messages, None)
+        self._recorded_us = exchange.response.head_us
+        """When, on the tape, what went before the next message was."""
+        self._clock_us = 0
+        """The same in this playback."""
+        self._held = False
+        # Messages of the client that came while those of the server before them are still to be played.
+        self._ahead: Iterator[tuple[int, Message]] | None = None
+        self._early: deque[int] = deque()
+        """When they came."""
+
+    def begin(self, now_us: int) -> None:
+        """Start the clock: the handshake is answered."""
+        self._clock_us = now_us
+
+    def step(self, now_us: int) -> Send | Wait | Turn:
+        """Say what comes next; a message to be sent is taken off the tape."""
+        while (message := self._next) is not None and not self._is_late(message):
+            if message.from_client:
+                if not self._early:
+                    return Turn.LISTEN
+                came_us = self._early.popleft()
+                if not self._early:
+                    self._ahead = None
+                self._pass(message, max(self._clock_us, came_us))
+                continue
+            wait_us = self._wait(message, now_us)
+            if wait_us > _EARLY_US:
+                return Wait(wait_us)
+            due_us = self._due(message.at_us)
+            self._pass(message, now_us if self._held else due_us)
+            return Send(message)
+        if self._close is not None and self._close.by_client:
+            return Turn.LISTEN
+        # Without a close the recorder stopped over it, and the client saw its connection end.
+        wait_us = self._due(self._end_us) - now_us
+        return Wait(wait_us) if wait_us > _EARLY_US else Turn.OVER
+
+    def hear(self, now_us: int, kind: MessageKind, data: bytes) -> Stray | None:
+        """Take a message of the client; give it back where it is not the one on the tape.
+
+        data: as it is compared (`marks.mark_message`).
+        """
+        message = self._next
+        if message is not None and message.from_client and not self._early:
+            if self._is_same(message, kind, data):
+                self._pass(message, max(self._clock_us, now_us))
+                return None
+            return Stray(self._number, message, kind, data)
+        if self._ahead is None:
+            self._ahead = self._client_messages()
+        number, message = next(self._ahead, (self._count, None))
+        if message is None or not self._is_same(message, kind, data):
+            return Stray(number, message, kind, data)
+        self._early.append(now_us)
+        return None
+
+    def close(self) -> Iterator[Message]:
+        """Take the client's closing frame; give what the server still said, where all else was played."""
+        while (message := self._next) is not None and self._is_late(message):
+            if message.from_client:
+                return
+            self._pass(message, self._clock_us)
+            yield message
+
+    def find_left(self) -> tuple[int, Message] | None:
+        """Find the first message of the client that has not come. Reads as far as it has to."""
+        for number, message in self._ahead or self._client_messages():
+            if not self._is_late(message):
+                return number, message
+        return None
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _pass(self, message: Message, now_us: int) -> None:
+        self._recorded_us, self._clock_us = message.at_us, now_us
+        self._after = max(self._after, message.after)
+        self._held = False
+        self._number += 1
+        self._next = next(self._messages, None)
+
+    def _due(self, recorded_us: int) -> int:
+        return self._clock_us + int(max(0, recorded_us - self._recorded_us) * self._pace)
+
+    def _wait(self, message: Message, now_us: int) -> int:
+        wait_us = self._due(message.at_us) - now_us
+        if not self._pushed or message.after <= self._after:
+            return wait_us
+        gap_us = int(max(0, message.at_us - self._recorded_us) * max(1, self._pace))
+        if now_us >= self._clock_us + gap_us + CAUSE_MARGIN_US:
+            return wait_us
+        if self._arrived(range(self._after + 1, message.after + 1)):
+            return wait_us
+        self._held = True
+        return max(wait_us, _LOOK_US)
+
+    def _is_late(self, message: Message) -> bool:
+        """Say whether a message crossed the closing frame of the other side."""
+        return self._close is not None and message.at_us > self._close.at_us
+
+    def _client_messages(self) -> Iterator[tuple[int, Message]]:
+        """Give the client's messages that have not come, with their numbers."""
+        if self._next is None:
+            return
+        if self._next.from_client:
+            yield self._number, self._next
+        for number, message in enumerate(self._read(self._number), self._number + 1):
+            if message.from_client:
+                yield number, message
+
+    def _is_same(self, recorded: Message, kind: MessageKind, data: bytes) -> bool:
+        return recorded.kind is kind and is_same(kind, mark_message(recorded), data, self._masks)
+
+
+def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPath] = ()) -> bool:
+    """Say whether two messages of a kind count as the same."""
+    if one == other:
+        return True
+    if kind is not MessageKind.TEXT or max(len(one), len(other)) > MAX_PARSED:
+        return False
+    try:
+        return canonical_json(one, masks) == canonical_json(other, masks)
+    except (ValueError, RecursionError):
+        return False
+
+
+# ---- what differs ------------------------------------------------------------------------------
+
+_JSON = ((b"content-type", b"application/json"),)
+_BYTES = ((b"content-type", b"application/octet-stream"),)
+
+
+def as_request(request: Request, data: bytes, headers: Headers = _JSON) -> Request:
+    """Give a message as the body of a request to the same place, which is how it is compared.
+
+    request: the handshake's.
+    """
+    return replace(request, headers=headers, body=data)
+
+
+def message_differences(
+    request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules
+) -> tuple[Difference, ...]:
+    """Find where two messages of a kind differ; places are those of a body."""
+    # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
+    for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
+        recorded, asked = (as_request(request, data, headers) for data in (old, new))
+        found = differences(recorded, asked, rules)
+        if told := tuple(one for one in found if one.place.startswith("body")):
+            return told
+    return ()
+
+
+# ---- what diverged -----------------------------------------------------------------------------
+
+
+def explain_stray(
+    seq: Seq, tape_seq: Seq, request: Request, stray: Stray, rules: Rules
+) -> Divergence:
+    """Say how a message of the client is not the one on the tape; `request` is the handshake's, redacted."""
+    place = f"message[{stray.number}]"
+    asked = _show(stray.kind, stray.data)
+    recorded = stray.recorded
+    if recorded is None:
+        text = f"{place} is one more than the client sent while recording"
+        added = (Difference(place, ABSENT, asked),)
+        return _diverged(DivergenceKind.UNEXPECTED, seq, tape_seq, request, added, text)
+    found: tuple[Difference, ...]
+    if recorded.kind is not stray.kind:
+        found = (Difference(f"{place} kind", recorded.kind.value, stray.kind.value),)
+    else:
+        found = _compare(request, stray.kind, mark_message(recorded), stray.data, rules, place)
+    text = f"{place} of the client is not the one of exchange {tape_seq}"
+    if found:
+        text += f"; it differs at {found[0]}"
+    return _diverged(DivergenceKind.CHANGED, seq, tape_seq, request, found, text)
+
+
+def explain_left(
+    seq: Seq, tape_seq: Seq, request: Request, number: int, message: Message
+) -> Divergence:
+    """Say that the client left before it had said what it said while recording."""
+    place = f"message[{number}]"
+    found = (Difference(place, _show(message.kind, message.data), ABSENT),)
+    text = f"the client ended the conversation before {place}, which it sent while recording"
+    return _diverged(DivergenceKind.UNUSED, seq, tape_seq, request, found, text)
+
+
+def explain_broken(seq: Seq, tape_seq: Seq, request: Request, error: str) -> Divergence:
+    """Say that a conversation could not go on."""
+    return _diverged(DivergenceKind.UNEXPECTED, seq, tape_seq, request, (), one_line(error))
+
+
+def _diverged(
+    kind: DivergenceKind,
+    seq: Seq,
+    tape_seq: Seq,
+    request: Request,
+    found: tuple[Difference, ...],
+    text: str,
+) -> Divergence:
+    return Divergence(kind, seq, request.method, request.url, tape_seq, found, text)
+
+
+def _compare(
+    request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules, place: str
+) -> tuple[Difference, ...]:
+    return tuple(
+        Difference(_place(found.place, place), found.recorded, found.asked)
+        for found in message_differences(request, kind, old, new, rules)
+    )
+
+
+def _place(place: str, message: str) -> str:
+    """Name a place in a message: `message[3].$.type`, `message[3] byte 17`."""
+    inner = place.removeprefix("body").lstrip()
+    return f"{message}.{inner}" if inner.startswith("$") else f"{message} {inner}".rstrip()
+
+
+def _show(kind: MessageKind, data: bytes) -> str:
+    if kind is MessageKind.TEXT:
+        return one_line(data[:1000].decode("utf-8", "replace"))
+    return one_line(f"{len(data)} bytes: {data[:32].hex()}")

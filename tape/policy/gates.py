@@ -1,0 +1,91 @@
+"""What a person lets go, or not: approval is of exactly one request.
+
+A gate's name says which request waits (`RUN:SEQ`), its digest what that request is. Whoever approves names both, so
+that what is sent is what was looked at.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from blake3 import blake3
+
+from ..exchange import Phase, Request
+from ..records.codec import pack_map
+
+_DIGEST_BYTES = 16
+
+
+class Ruling(StrEnum):
+    """How the waiting ended."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    """Nobody ruled before the deadline."""
+    LEFT = "left"
+    """Its client gave up."""
+    ENDED = "ended"
+    """Its run was ended or stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """How the waiting ended, on whose word."""
+
+    ruling: Ruling
+    by: str = ""
+    """Who ruled, as they are known to the machine; empty where it was the clock or the client."""
+    via: str = ""
+    """How they said so: `command`, `api`, `page`."""
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        who = f" by {self.by}" if self.by else ""
+        why = f": {self.reason}" if self.reason else ""
+        return _TEXTS[self.ruling] + who + why
+
+
+_TEXTS = {
+    Ruling.APPROVED: "approved",
+    Ruling.DENIED: "denied",
+    Ruling.EXPIRED: "not approved before the deadline",
+    Ruling.LEFT: "not sent: its client had left",
+    Ruling.ENDED: "not sent: its run was ended",
+}
+
+
+_MAYBE = frozenset({408, 409, 425})
+"""Refusals after which an effect may have happened all the same: a timeout, a conflict with oneself, too early."""
+
+
+def is_undone(status: int, phase: Phase | None) -> bool:
+    """Say whether an effect is known not to have happened: it was never sent, or its server refused it.
+
+    status: of its answer, or 0.
+    phase: in which it failed, or None.
+    """
+    return phase in (Phase.CONNECT, Phase.TLS) or (400 <= status < 500 and status not in _MAYBE)
+
+
+def gate_name(run: str, seq: int) -> str:
+    """Give the name of a held request."""
+    return f"{run}:{seq}"
+
+
+def request_digest(request: Request) -> str:
+    """Give 32 hexadecimal digits that change with anything that is sent: method, URL, fields, body, trailers.
+
+    request: redacted; a secret counts by its placeholder, which is another for another secret.
+    """
+    spilled = request.spilled
+    what = {
+        "method": request.method,
+        "url": request.url,
+        "headers": [list(pair) for pair in request.headers],
+        "body": request.body,
+        "spilled": spilled.digest if spilled is not None else b"",
+        "trailers": [list(pair) for pair in request.trailers],
+    }
+    return blake3(pack_map(what)).hexdigest(length=_DIGEST_BYTES)

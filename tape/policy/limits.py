@@ -1,0 +1,179 @@
+"""Limits of a run: what it has used up of the world, and which request would be one too many.
+
+1. Only what leaves counts, telemetry aside; what the tape answers costs nothing.
+2. A limit refuses what would use more of it: `calls` everything, `tokens` and `usd` model calls, `repeats` the
+   request that is repeated.
+3. What is not known is counted as unknown, never as zero: model calls whose answer states no tokens, and those
+   whose model has no price.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple
+
+from ...config import Limits
+from ..exchange import Fingerprint, RequestClass
+from .decide import Facts
+
+NANO = 1_000_000_000
+"""Money is counted in billionths of a dollar, so that no sum depends on its order."""
+
+_MOST_ENDPOINTS = 10_000
+"""Endpoints whose last request is remembered, about 5 MB; those asked longest ago go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one model call has used, as its answer states it."""
+
+    stated: bool = False
+    """Whether it states its tokens; the rest is unknown where it does not."""
+    input_tokens: int = 0
+    """With those that were cached."""
+    output_tokens: int = 0
+    """With those that were thought."""
+    cached_tokens: int = 0
+    """Of the input, those that were read from a cache."""
+    nano_usd: int | None = None
+    """None where it was not looked for, or is not known."""
+
+    def to_row(self) -> list[int | None]:
+        """Give it as it stands in an event; nothing where nothing is stated."""
+        if not self.stated:
+            return []
+        return [self.input_tokens, self.output_tokens, self.cached_tokens, self.nano_usd]
+
+    @classmethod
+    def from_row(cls, row: Sequence[int | None]) -> "Charge":
+        """Read it from an event."""
+        if not row:
+            return cls()
+        asked, said, cached, nano_usd = row
+        return cls(True, asked or 0, said or 0, cached or 0, nano_usd)
+
+
+@dataclass(slots=True)
+class Used:
+    """What a run has used so far."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    nano_usd: int = 0
+    unstated: int = 0
+    """Model calls whose answers stated no tokens."""
+    unpriced: int = 0
+    """Model calls whose price is not known, those among them."""
+
+    def add(self, charge: Charge, times: int = 1) -> None:
+        """Add a model call; with `times` -1 take it off again."""
+        self.input_tokens += times * charge.input_tokens
+        self.output_tokens += times * charge.output_tokens
+        self.cached_tokens += times * charge.cached_tokens
+        self.nano_usd += times * (charge.nano_usd or 0)
+        self.unstated += times * (not charge.stated)
+        self.unpriced += times * (charge.nano_usd is None)
+
+    @property
+    def tokens(self) -> int:
+        """Asked and answered."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def usd(self) -> Decimal:
+        """What is known to have been spent."""
+        return Decimal(self.nano_usd) / NANO
+
+
+class Spent(NamedTuple):
+    """A limit that is used up."""
+
+    limit: str
+    """Its key."""
+    text: str
+    """One line for people."""
+
+
+def find_spent(limits: Limits, used: Used, kind: RequestClass, times: int) -> Spent | None:
+    """Find the limit that one more request would pass.
+
+    times: how often the same request has come in a row, this one among them; 0 where nobody counts.
+    """
+    if kind is RequestClass.TELEMETRY:
+        return None
+    if limits.calls is not None and used.calls >= limits.calls:
+        return Spent("calls", f"the run's limit of {_count(limits.calls, 'call')} is used up")
+    if kind is RequestClass.INFERENCE:
+        if limits.tokens is not None and used.tokens >= limits.tokens:
+            text = f"the run's limit of {_count(limits.tokens, 'token')} is used up: {used.tokens}"
+            return Spent("tokens", text + _unknown(used.unstated, "that stated none"))
+        if limits.usd is not None and used.usd >= limits.usd:
+            text = f"the run's limit of {limits.usd} USD is used up: {show_usd(used.usd)} USD"
+            return Spent("usd", text + _unknown(used.unpriced, "of unknown price"))
+    if limits.repeats is not None and times > limits.repeats:
+        often = _count(limits.repeats, "time")
+        return Spent("repeats", f"the same request has come more than {often} in a row")
+    return None
+
+
+def show_usd(amount: Decimal) -> str:
+    """Give an amount with at least two digits behind the point, and no more than it needs."""
+    exact = amount.quantize(Decimal("0.01"))
+    return str(exact) if exact == amount else f"{amount.normalize():f}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + "s" * (number != 1)
+
+
+def _unknown(count: int, what: str) -> str:
+    return f", and {_count(count, 'call')} {what}" if count else ""
+
+
+@dataclass(slots=True)
+class _Last:
+    """What was asked last at an endpoint."""
+
+    fingerprint: Fingerprint
+    times: int = 0
+    """In a row."""
+    answer: bytes | None = None
+    """Of the last that was answered, its hash."""
+
+
+Place = tuple[str, str, str, int, str]
+
+
+@dataclass(slots=True)
+class Row:
+    """How often the same request came in a row at its endpoint: method, origin and path."""
+
+    _last: "OrderedDict[Place, _Last]" = field(default_factory=OrderedDict)
+
+    def note(self, facts: Facts, fingerprint: Fingerprint) -> int:
+        """Note a request; give how often it has come, this time among them."""
+        place = _place(facts)
+        last = self._last.get(place)
+        if last is None or last.fingerprint != fingerprint:
+            last = self._last[place] = _Last(fingerprint)
+        last.times += 1
+        self._last.move_to_end(place)
+        if len(self._last) > _MOST_ENDPOINTS:
+            self._last.popitem(last=False)
+        return last.times
+
+    def heard(self, facts: Facts, fingerprint: Fingerprint, answer: bytes) -> None:
+        """Note what a read was answered: something new begins the row anew, since who polls makes no loop."""
+        last = self._last.get(_place(facts))
+        if last is not None and last.fingerprint == fingerprint:
+            if last.answer not in (None, answer):
+                last.times = 1
+            last.answer = answer
+
+
+def _place(facts: Facts) -> Place:
+    path = facts.target.partition("?")[0]
+    return facts.method, facts.scheme, facts.host, facts.port, path

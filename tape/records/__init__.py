@@ -1,0 +1,1 @@
+"""Records: events and exchanges as bytes, versioned and bounded."""

@@ -1,0 +1,435 @@
+"""Exchanges as msgpack: one self-contained value each, with a format version.
+
+A value is `[version, meta, response body, request body]`, in that order because neighbouring steps of a
+conversation share their requests and differ in their answers. `meta` is a map of plain msgpack types.
+Reading trusts nothing: a value of another version or shape raises `BadRecord`, never anything else.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from ..exchange import (
+    NO_TUNNEL,
+    Chunk,
+    Close,
+    Conversation,
+    Ending,
+    Exchange,
+    Fault,
+    FaultKind,
+    Fingerprint,
+    Gone,
+    Headers,
+    Message,
+    MessageKind,
+    Phase,
+    Redaction,
+    Repeat,
+    RepeatKind,
+    Request,
+    RequestClass,
+    Response,
+    Secret,
+    Seq,
+    Spilled,
+    Tunnel,
+    VerdictKind,
+)
+
+EXCHANGE_VERSION = 1
+MESSAGE_VERSION = 1
+_FOUR = b"\x94"
+"""Begins an array of four in msgpack."""
+_BIN_8, _BIN_16, _BIN_32 = (struct.Struct(form) for form in (">BB", ">BH", ">BI"))
+_PIECE = struct.Struct(">QIQQ")
+PIECE_BYTES = _PIECE.size
+DIGEST_BYTES = 32
+"""Of a hash that names a spilled body."""
+_UNICODE_ERRORS = "surrogatepass"
+"""Text may hold lone surrogates, out of JSON or a command line; they come back as they were."""
+
+
+class BadRecord(Exception):
+    """A stored value cannot be read; the text says what was expected and what was found."""
+
+
+def encode_exchange(exchange: Exchange) -> bytes:
+    """Pack an exchange."""
+    response = exchange.response
+    meta: dict[str, Any] = {
+        "seq": exchange.seq,
+        "class": exchange.request_class.value,
+        "verdict": exchange.verdict.value,
+        "reason": exchange.reason,
+        "request": encode_request_head(exchange.request),
+        "started_ns": exchange.started_ns,
+        "end_us": exchange.end_us,
+        "fingerprint": exchange.fingerprint,
+    }
+    if response is not None:
+        meta["response"] = {
+            "status": response.status,
+            "reason": response.reason,
+            "http_version": response.http_version,
+            "headers": response.headers,
+            "head_us": response.head_us,
+            "chunks": response.chunks,
+            "trailers": response.trailers,
+            "complete": response.complete,
+        }
+        if response.spilled is not None:
+            meta["response"]["spilled"] = _spilled_row(response.spilled)
+        if response.head_need is not None:
+            meta["response"]["need"] = response.head_need
+        if response.ragged:
+            meta["response"]["ragged"] = True
+        if response.secrets:
+            meta["response"]["secrets"] = response.secrets
+    if exchange.fault is not None:
+        fault = exchange.fault
+        meta["fault"] = (
+            fault.kind.value,
+            fault.phase.value,
+            fault.text,
+            fault.at_us,
+            fault.ending.value,
+            fault.code,
+        )
+    if exchange.gone is not None:
+        meta["gone"] = (exchange.gone.at_us, exchange.gone.chunks, exchange.gone.head)
+    if exchange.redactions:
+        meta["redactions"] = exchange.redactions
+    if exchange.request.secrets:
+        meta["secrets"] = exchange.request.secrets
+    if exchange.warnings:
+        meta["warnings"] = exchange.warnings
+    if exchange.alpn_offers or exchange.alpn is not None:
+        meta["alpn"] = (exchange.alpn_offers, exchange.alpn)
+    if exchange.request.spilled is not None:
+        meta["spilled"] = _spilled_row(exchange.request.spilled)
+    if exchange.conversation is not None:
+        meta["conversation"] = _conversation_row(exchange.conversation)
+    if exchange.repeat is not None:
+        repeat = exchange.repeat
+        meta["repeat"] = (repeat.of, repeat.kind.value, repeat.unseen)
+    if exchange.withheld:
+        meta["withheld"] = exchange.withheld
+    if exchange.tunnel.number:
+        meta["tunnel"] = exchange.tunnel
+    body = response.body if response else b""
+    asked = exchange.request.body
+    # Put together here: a packer copies what is in a body twice.
+    head = _pack([EXCHANGE_VERSION, meta])[1:]
+    return b"".join((_FOUR, head, _bin_head(len(body)), body, _bin_head(len(asked)), asked))
+
+
+def decode_exchange(data: bytes | memoryview) -> Exchange:
+    """Unpack an exchange.
+
+    Raises: BadRecord.
+    """
+    value = unpack(data)
+    try:
+        version, meta, response_body, request_body = value
+        if version != EXCHANGE_VERSION:
+            raise BadRecord(
+                f"exchange of format {version!r}; this version reads {EXCHANGE_VERSION}"
+            )
+        response = meta.get("response")
+        fault = meta.get("fault")
+        gone = meta.get("gone")
+        offers, alpn = meta.get("alpn", ((), None))
+        spilled = meta.get("spilled")
+        conversation = meta.get("conversation")
+        repeat = meta.get("repeat")
+        return Exchange(
+            seq=Seq(_int(meta["seq"])),
+            request_class=RequestClass(meta["class"]),
+            verdict=VerdictKind(meta["verdict"]),
+            reason=_text(meta["reason"]),
+            request=decode_request_head(
+                meta["request"],
+                request_body,
+                _spilled(spilled) if spilled is not None else None,
+                _secrets(meta.get("secrets", ())),
+            ),
+            started_ns=_int(meta["started_ns"]),
+            end_us=_int(meta["end_us"]),
+            fingerprint=Fingerprint(_bytes(meta["fingerprint"])),
+            response=_response(response, response_body) if response is not None else None,
+            fault=_fault(fault) if fault is not None else None,
+            gone=_gone(gone) if gone is not None else None,
+            redactions=tuple(
+                Redaction(_text(place), _text(kind)) for place, kind in meta.get("redactions", ())
+            ),
+            warnings=tuple(_text(warning) for warning in meta.get("warnings", ())),
+            alpn_offers=tuple(_bytes(offer) for offer in offers),
+            alpn=_bytes(alpn) if alpn is not None else None,
+            conversation=_conversation(conversation) if conversation is not None else None,
+            repeat=_repeat(repeat) if repeat is not None else None,
+            withheld=_text(meta.get("withheld", "")),
+            tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
+        )
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
+
+
+def encode_request_head(request: Request) -> list[Any]:
+    """Give a request without its body as plain msgpack types."""
+    return [
+        request.method,
+        request.scheme,
+        request.host,
+        request.port,
+        request.target,
+        request.http_version,
+        request.headers,
+        request.trailers,
+    ]
+
+
+def decode_request_head(
+    value: Any,
+    body: bytes = b"",
+    spilled: Spilled | None = None,
+    secrets: tuple[Secret, ...] = (),
+) -> Request:
+    """Rebuild a request from what `encode_request_head` gave.
+
+    Raises: TypeError or ValueError on another shape.
+    """
+    method, scheme, host, port, target, http_version, headers, trailers = value
+    return Request(
+        method=_text(method),
+        scheme=_text(scheme),
+        host=_text(host),
+        port=_int(port),
+        target=_text(target),
+        http_version=_text(http_version),
+        headers=_pairs(headers),
+        body=_bytes(body),
+        trailers=_pairs(trailers),
+        spilled=spilled,
+        secrets=secrets,
+    )
+
+
+def encode_message(message: Message) -> bytes:
+    """Pack a message of a WebSocket."""
+    return _pack(
+        [
+            MESSAGE_VERSION,
+            message.at_us,
+            message.from_client,
+            message.kind.value,
+            message.frames,
+            message.after,
+            message.data,
+            *([message.secrets] if message.secrets else ()),
+        ]
+    )
+
+
+def decode_message(data: bytes | memoryview) -> Message:
+    """Unpack a message of a WebSocket.
+
+    Raises: BadRecord.
+    """
+    value = unpack(data)
+    try:
+        version, at_us, from_client, kind, frames, after, content, *more = value
+        if version != MESSAGE_VERSION:
+            raise BadRecord(f"message of format {version!r}; this version reads {MESSAGE_VERSION}")
+        sizes = tuple(_int(size) for size in frames)
+        if sizes and (min(sizes) < 0 or sum(sizes) != len(content)):
+            raise ValueError(f"frames of {sum(sizes)} bytes in a message of {len(content)}")
+        return Message(
+            _int(at_us),
+            _flag(from_client),
+            MessageKind(kind),
+            _bytes(content),
+            sizes,
+            _int(after),
+            _secrets(more[0]) if more else (),
+        )
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadRecord(f"not a message: {str(error)[:200]}") from error
+
+
+def pack_piece(chunk: Chunk) -> bytes:
+    """Pack a chunk as it stands in the list of a spilled body: `PIECE_BYTES` bytes."""
+    return _PIECE.pack(chunk.at_us, chunk.size, chunk.after, chunk.need)
+
+
+def unpack_pieces(data: bytes) -> list[Chunk]:
+    """Unpack chunks that were packed one after another.
+
+    Raises: BadRecord, where there is a part of one at the end.
+    """
+    if len(data) % PIECE_BYTES:
+        raise BadRecord(f"a list of pieces that ends after {len(data)} bytes")
+    return [Chunk(*values) for values in _PIECE.iter_unpack(data)]
+
+
+def pack_map(value: Mapping[str, Any]) -> bytes:
+    """Pack a map of plain msgpack types."""
+    return _pack(dict(value))
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """Unpack one msgpack value; arrays become tuples.
+
+    Raises: BadRecord on anything that is not exactly one value.
+    """
+    try:
+        return msgpack.unpackb(
+            data, use_list=False, strict_map_key=False, unicode_errors=_UNICODE_ERRORS
+        )
+    except (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException) as error:
+        raise BadRecord(f"not a msgpack value: {error}") from error
+
+
+def _bin_head(size: int) -> bytes:
+    """Give what msgpack puts before so many bytes."""
+    if size < 1 << 8:
+        return _BIN_8.pack(0xC4, size)
+    return _BIN_16.pack(0xC5, size) if size < 1 << 16 else _BIN_32.pack(0xC6, size)
+
+
+def _pack(value: Any) -> bytes:
+    packed: bytes = msgpack.packb(value, unicode_errors=_UNICODE_ERRORS)
+    return packed
+
+
+def _response(value: Any, body: bytes) -> Response:
+    chunks = tuple(Chunk(*map(_int, chunk)) for chunk in value["chunks"])
+    spilled = value.get("spilled")
+    need = value.get("need")
+    if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
+        raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
+    return Response(
+        status=_int(value["status"]),
+        reason=_bytes(value["reason"]),
+        http_version=_text(value["http_version"]),
+        headers=_pairs(value["headers"]),
+        body=_bytes(body),
+        head_us=_int(value["head_us"]),
+        chunks=chunks,
+        trailers=_pairs(value["trailers"]),
+        complete=_flag(value["complete"]),
+        spilled=_spilled(spilled) if spilled is not None else None,
+        head_need=_int(need) if need is not None else None,
+        ragged=_flag(value.get("ragged", False)),
+        secrets=_secrets(value.get("secrets", ())),
+    )
+
+
+def _secrets(value: Any) -> tuple[Secret, ...]:
+    found = tuple(
+        Secret(_text(p), _int(at), _int(size), _text(kind)) for p, at, size, kind in value
+    )
+    ends: dict[str, int] = {}
+    for one in found:
+        if one.at < ends.get(one.part, 0) or one.size < 0:
+            raise ValueError("places of placeholders that are not in order")
+        ends[one.part] = one.at + one.size
+    return found
+
+
+def _spilled_row(spilled: Spilled) -> tuple[bytes, int, bytes, bytes]:
+    return (spilled.digest, spilled.size, spilled.match, spilled.pieces)
+
+
+def _spilled(value: Any) -> Spilled:
+    digest, size, match, pieces = value
+    return Spilled(_digest(digest), _int(size), _digest(match), _digest(pieces) if pieces else b"")
+
+
+def _digest(value: Any) -> bytes:
+    if len(_bytes(value)) != DIGEST_BYTES:  # it becomes the name of a file
+        raise ValueError(f"expected {DIGEST_BYTES} bytes of a hash, found {len(value)}")
+    return _bytes(value)
+
+
+def _conversation_row(conversation: Conversation) -> list[Any]:
+    close = conversation.close
+    row = None
+    if close is not None:
+        row = (close.at_us, close.by_client, close.code, close.reason, *(close.answer or ()))
+    return [conversation.messages, conversation.size, row]
+
+
+def _conversation(value: Any) -> Conversation:
+    messages, size, row = value
+    close = None
+    if row is not None:
+        at_us, by_client, code, reason, *answer = row
+        answered = None
+        if answer:
+            answer_code, answer_reason = answer
+            answered = _int(answer_code), _text(answer_reason)
+        close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason), answered)
+    return Conversation(_int(messages), _int(size), close)
+
+
+def _repeat(value: Any) -> Repeat:
+    of, kind, unseen = value
+    return Repeat(Seq(_int(of)), RepeatKind(kind), _flag(unseen))
+
+
+def _fault(value: Any) -> Fault:
+    kind, phase, text, at_us, ending, code = value
+    return Fault(
+        FaultKind(kind), Phase(phase), _text(text), _int(at_us), Ending(ending), _int(code)
+    )
+
+
+def _gone(value: Any) -> Gone:
+    at_us, chunks, head = value
+    return Gone(_int(at_us), _int(chunks), _flag(head))
+
+
+def _sum(chunks: tuple[Chunk, ...]) -> int:
+    return sum(chunk.size for chunk in chunks)
+
+
+def _pairs(value: Any) -> Headers:
+    """Check header fields: most of the values of an exchange."""
+    if type(value) is not tuple:
+        raise TypeError(f"expected pairs, found {value!r:.80}")
+    for pair in value:
+        name, text = pair
+        if type(pair) is not tuple or type(name) is not bytes or type(text) is not bytes:
+            raise TypeError(f"expected a pair of bytes, found {pair!r:.80}")
+    return value
+
+
+# A value of another type is told of here, not where somebody computes with it later. Never converted:
+# bytes(2**40) is a number that became a terabyte.
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, found {value!r:.80}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"expected text, found {value!r:.80}")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if type(value) is not bytes:
+        raise TypeError(f"expected bytes, found {value!r:.80}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TypeError(f"expected true or false, found {value!r:.80}")
+    return value

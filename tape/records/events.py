@@ -1,0 +1,162 @@
+"""The rows of the log: what happened in a run, in commit order.
+
+Each event has a kind, a wall-clock time for people, and a small map whose keys depend on the kind:
+
+    opened    id, mode, parent, agent         the run began
+    intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
+              rule                          what decided that it is
+              repeat                        an effect asked for before: seq, kind, whether that went unseen
+    verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
+              waits                         the client is kept waiting, since it gave up then
+              allowed                         opt-ins without which it would have been refused: RECORDED=NEW
+              answered_by                     of a stub: `template`, `tape` or `synthetic`
+              after                           seqs of the tape after whose answers a stub was made
+              drifted                       how its idempotency key differs from the tape's, in words
+    outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
+              usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
+              conversation                    messages, bytes, closing code or 0, closed by the client
+              hash, said                      over the exchange as it was written, and over its messages
+    marked    labels, pinned, by              its labels, and whether it is pinned, as they are from then on
+    annotated seq or 0, text, by              somebody's words; also after the closing row
+    diverged  seq, and a divergence as JSON types
+    held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
+    ruled     seq, digest, ruling, by, via, reason      how the waiting ended
+    injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
+    contract  seq, of, rule, refused, count, violations, unchecked     what was not as agreed on: of `request`, `response`
+              or `model`; the first violations as what, place, expected, found; what could not be checked, and why
+              recorded                      the client was refused the same on the tape
+    egress    target, by, reason, protocol, process, count      something tried to leave and was denied, the latter
+                                              three where the kernel denied it
+    foreign   sockets                         sockets seen outside the proxy
+    gap       since_ns, until_ns, reason      what follows was not written; until_ns is 0 while that goes on
+              exchanges, effects, records     how many outcomes, intents of effects sent on, and rows in all; at its end
+    lost      lost                            effects that a sink did not get, by its name, over the run so far
+    stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
+    limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
+    journal   process, looks                  what a process saw of the clock: a piece of it, compressed
+    noted     text                            for people: a warning, a loss, a reload
+              child_exit, contained           from the launcher
+              sandbox                         what was seen of the sandbox, as receipts have it
+              determinism                     what was seen of clock and randomness, as receipts have it
+              basis                           what a replay makes them from: level, seed, hash_seed, start_ns
+              live                            the live rules of a playback: pattern, class or None
+              allow_model_drift               an opt-in of a playback: model recorded, model asked for
+              limits                          what the run may use up, by key; usd as text
+              rules                           the configuration's rules by their key, in the same form
+    sealed    reason, exchanges, unfinished   the run ended; nothing but words follows
+    recovered reason, unknown                 its process died; the closing row in place of `sealed`
+
+Every event carries the hash of the one before it (`chain`), so that a run cannot be changed unseen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Any
+
+from blake3 import blake3
+
+from ..exchange import Seq
+from .codec import BadRecord, pack_map, unpack
+
+EVENT_VERSION = 1
+CHAIN_START = b"\0" * 16
+HASH_BYTES = 16
+"""Of the hash of an exchange, or of messages."""
+
+
+class EventKind(StrEnum):
+    """What sort of thing happened."""
+
+    OPENED = "opened"
+    INTENT = "intent"
+    VERDICT = "verdict"
+    OUTCOME = "outcome"
+    ANNOTATED = "annotated"
+    MARKED = "marked"
+    DIVERGED = "diverged"
+    HELD = "held"
+    RULED = "ruled"
+    INJECTED = "injected"
+    CONTRACT = "contract"
+    EGRESS = "egress"
+    FOREIGN = "foreign"
+    GAP = "gap"
+    LOST = "lost"
+    STOPPED = "stopped"
+    LIMITED = "limited"
+    JOURNAL = "journal"
+    NOTED = "noted"
+    SEALED = "sealed"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the log."""
+
+    kind: EventKind
+    at_ns: int
+    data: Mapping[str, Any]
+    number: int = 0
+    """Place in its run, from 1; 0 before it is appended."""
+
+    @property
+    def seq(self) -> Seq:
+        """The exchange it speaks of, or 0."""
+        return Seq(self.data.get("seq", 0))
+
+
+def encode_event(event: Event, before: bytes) -> tuple[bytes, bytes]:
+    """Pack an event behind the chain hash `before`; give the value and the new hash."""
+    body = pack_map({"v": EVENT_VERSION, "k": event.kind.value, "t": event.at_ns, "d": event.data})
+    link = link_of(body, before)
+    return link + body, link
+
+
+def link_of(body: bytes, before: bytes) -> bytes:
+    """Give the chain hash of an event, packed, that comes behind the chain hash `before`."""
+    return blake2b(body, digest_size=16, key=before).digest()
+
+
+def decode_event(data: bytes | memoryview, number: int) -> Event:
+    """Unpack an event.
+
+    Raises: BadRecord.
+    """
+    value = unpack(bytes(data[16:]))
+    try:
+        if value["v"] != EVENT_VERSION:
+            raise BadRecord(f"event of format {value['v']!r}; this version reads {EVENT_VERSION}")
+        kind, at_ns, told = EventKind(value["k"]), value["t"], value["d"]
+    except (TypeError, KeyError, ValueError) as error:
+        raise BadRecord(f"not an event: {str(error)[:200]}") from error
+    if type(at_ns) is not int or type(told) is not dict or type(told.get("seq", 0)) is not int:
+        raise BadRecord(
+            f"not an event: a time, a map or a seq is of another type in {kind.value!r}"
+        )
+    return Event(kind, at_ns, told, number)
+
+
+def content_hash(value: bytes) -> bytes:
+    """Give the hash of an exchange as it is written."""
+    return blake3(value).digest(HASH_BYTES)
+
+
+def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
+    """Give the event that closes an exchange with the hash of what was written of it.
+
+    written: its `content_hash`.
+    said: hash over the messages of a conversation.
+    """
+    told = {"hash": written}
+    if said:
+        told["said"] = said
+    return Event(outcome.kind, outcome.at_ns, {**outcome.data, **told})
+
+
+def check_link(data: bytes | memoryview, before: bytes) -> bytes | None:
+    """Give the event's chain hash if it follows `before`, else None."""
+    link = bytes(data[:16])
+    return link if link_of(bytes(data[16:]), before) == link else None

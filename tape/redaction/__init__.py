@@ -1,0 +1,1 @@
+"""Redaction: secrets are found and replaced before anything is stored."""

@@ -1,0 +1,256 @@
+"""Secrets in heads: in header fields and trailers by their names, in URLs by the names of query keys.
+
+What is no secret stays: the scheme of an `authorization`, names and attributes of cookies, names of query keys,
+every percent-encoding a valid one.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote_plus
+
+from ...config.schema import KeepRule, RedactRule
+from .learned import Learned
+from .placeholder import Placeholders, unescape
+from .places import (
+    AUTHORIZATION,
+    CONFIGURED,
+    COOKIE,
+    CREDENTIAL,
+    HARMLESS,
+    HEADERS,
+    KEY,
+    LIKE_A_SECRET,
+    QUERY,
+    SCHEMES,
+    SIGNATURE,
+    TOKEN,
+    URL_HEADERS,
+    WITH_PARAMETERS,
+    is_credential,
+)
+
+_PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
+
+_MARKED = re.compile(
+    rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
+    rb"[.:=_-])(\S{6,}\s*)",
+    re.IGNORECASE,
+)
+_MARK = re.compile(rb"\S*(?:api-?key|token|bearer|secret|password|auth\w*|jwt)", re.IGNORECASE)
+"""Names of subprotocols that say that a secret follows, in the same one or as the next."""
+_BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
+"""Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
+
+_DELIMITER = re.compile(rb"([?#&]|;(?=[A-Za-z0-9_.%-]{1,64}=))")
+"""Before a pair: some servers take `;` for `&`."""
+_LONG_NAME = 20
+"""Bytes from which the name of an empty cookie is taken for a value."""
+_USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
+"""The last `@` ends it: a password may hold one that nobody encoded."""
+
+_URL = "url"
+"""In place of a kind: the header field is a URL."""
+_PROTOCOLS = "protocols"
+"""In place of a kind: the header field lists subprotocols of a WebSocket."""
+
+KindOf = Callable[[bytes], str | None]
+
+
+class Pair(NamedTuple):
+    """A value of a URL that was replaced."""
+
+    name: str
+    kind: str
+    at: int
+    size: int
+    alone: bool
+    """Whether its name tells whoever compares that it is a secret: it stands between `&`s."""
+
+
+class Heads:
+    """Replaces the secrets that stand in declared places of heads, and learns them."""
+
+    def __init__(
+        self,
+        placeholders: Placeholders,
+        learned: Learned,
+        rules: Sequence[RedactRule] = (),
+        kept: Sequence[KeepRule] = (),
+    ) -> None:
+        """Take what a configuration adds to the shipped places, and what it takes from them."""
+        self._placeholders = placeholders
+        self._learned = learned
+        self._headers = frozenset(rule.header.lower() for rule in rules if rule.header)
+        self._kept = frozenset(rule.header.lower() for rule in kept if rule.header)
+        self.query = {**{r.query.lower(): CONFIGURED for r in rules if r.query}, **QUERY}
+        for rule in kept:
+            self.query.pop(rule.query.lower(), None)
+        # Names of one agent repeat from request to request.
+        self._in_request: KindOf = lru_cache(maxsize=1024)(self._find_in_request)
+        self._in_response: KindOf = lru_cache(maxsize=1024)(self._find_in_response)
+
+    def placeholder(self, kind: str, value: bytes) -> bytes:
+        """Give what stands for a secret of a kind; `value` is a whole header or query value.
+
+        `authorization` keeps its scheme, `cookie` its names; of a `set-cookie` the first value is replaced by
+        `fields`.
+        """
+        if kind == AUTHORIZATION:
+            return self._authorization(value)
+        if kind == COOKIE:
+            return b";".join([self._pair(part) for part in value.split(b";")])
+        return self._hide(kind, value)
+
+    def field(
+        self, name: bytes, value: bytes, *, in_request: bool
+    ) -> tuple[bytes, tuple[str, ...], bytes]:
+        """Give a field's value without what is a secret for its name, the kinds that were, and what may still hold one.
+
+        Of a `set-cookie` the first value is replaced, its attributes stay.
+        """
+        kind = (self._in_request if in_request else self._in_response)(name)
+        if kind is None:
+            return value, (), value
+        if kind is _URL:
+            new, pairs = self.url(value)
+            kinds = tuple(dict.fromkeys(pair.kind for pair in pairs)) if new != value else ()
+            return new, kinds, blank(value, pairs)
+        if kind is _PROTOCOLS:
+            new, kind = self._protocols(value), TOKEN
+        elif name[:10].lower() == b"set-cookie":
+            first, semicolon, attributes = value.partition(b";")
+            new, kind = self._pair(first) + semicolon + attributes, COOKIE
+        else:
+            new = self.placeholder(kind, value)
+        return new, (kind,) if new != value else (), b""
+
+    def url(self, url: bytes) -> tuple[bytes, list[Pair]]:
+        """Replace the secrets of a URL or target; give what was replaced, in order."""
+        pairs = self.pairs(url)
+        parts: list[bytes] = []
+        at = 0
+        for pair in pairs:
+            value = url[pair.at : pair.at + pair.size]
+            if pair.name == "userinfo":
+                names = value.split(b":")
+                new = b":".join([self._in_url(AUTHORIZATION, name) for name in names])
+            else:
+                new = self._in_url(pair.kind, value)
+            parts += (url[at : pair.at], new)
+            at = pair.at + pair.size
+        return b"".join([*parts, url[at:]]), pairs
+
+    def pairs(self, url: bytes) -> list[Pair]:
+        """Find the secrets of a URL or target, in order."""
+        found: list[Pair] = []
+        user = _USER.match(url)
+        at = 0
+        if user:
+            size = len(user[2])
+            found.append(Pair("userinfo", AUTHORIZATION, user.start(2), size, alone=True))
+            at = user.end(2)
+        # Tokens stand in the fragment too: RFC 6749 section 4.2.2.
+        pieces = _DELIMITER.split(url[at:])
+        at += len(pieces[0])
+        for index in range(2, len(pieces), 2):
+            piece, sign = pieces[index], pieces[index - 1]
+            at += len(sign)
+            name, _, value = piece.partition(b"=")
+            plain = plain_name(name.decode("latin-1"))
+            kind = self.query.get(plain)
+            if kind and value:
+                alone = sign != b";" and pieces[index + 1 : index + 2] != [b";"]
+                found.append(Pair(plain, kind, at + len(name) + 1, len(value), alone))
+            at += len(piece)
+        return found
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _find_in_response(self, name: bytes) -> str | None:
+        # The table alone: an answer's `x-next-token` has to come back as it was.
+        lower = name.decode("latin-1").lower()
+        if lower in self._kept:
+            return None
+        if lower in HEADERS:
+            return HEADERS[lower]
+        if lower in self._headers:
+            return CONFIGURED
+        if lower == "sec-websocket-protocol":
+            return _PROTOCOLS
+        return _URL if lower in URL_HEADERS else None
+
+    def _find_in_request(self, name: bytes) -> str | None:
+        lower = name.decode("latin-1").lower()
+        found = self._find_in_response(name)
+        if found or lower in self._kept:
+            return found
+        if not LIKE_A_SECRET.search(lower) or HARMLESS.search(lower):
+            return None
+        return KEY if lower.endswith("key") else TOKEN
+
+    def _protocols(self, value: bytes) -> bytes:
+        """Replace the secrets among subprotocols, where browsers have to put them."""
+        parts = value.split(b",")
+        for index, part in enumerate(parts):
+            marked = _MARKED.fullmatch(part)
+            if marked:
+                parts[index] = marked[1] + self._hide(TOKEN, marked[2])
+            elif _BARE.fullmatch(part) or (index and _MARK.fullmatch(parts[index - 1].strip())):
+                parts[index] = self._hide(TOKEN, part)
+        return b",".join(parts)
+
+    def _authorization(self, value: bytes) -> bytes:
+        scheme, space, rest = value.partition(b" ")
+        word = scheme.decode("latin-1").lower()
+        if not space or word not in SCHEMES:
+            return self._hide(AUTHORIZATION, value)
+        if word not in WITH_PARAMETERS:
+            return scheme + space + self._hide(AUTHORIZATION, rest)
+        parts = []
+        for part in rest.split(b","):
+            found = _PARAMETER.fullmatch(part)
+            name, secret = (found[1], found[2]) if found else (b"", part)
+            # A signature is made for one request; names of what is signed are no secret elsewhere.
+            parts.append(name + self._placeholders.of(secret))
+        return scheme + space + b",".join(parts)
+
+    def _pair(self, part: bytes) -> bytes:
+        name, eq, value = part.partition(b"=")
+        # Without a name it is all value; so it is where the sign is only the padding of one.
+        if not eq or (len(name) >= _LONG_NAME and not value.strip(b"= ")):
+            return self._in_url(COOKIE, part)
+        return name + eq + self._in_url(COOKIE, value)
+
+    def _hide(self, kind: str, value: bytes) -> bytes:
+        self._learn(kind, value.strip())
+        return self._placeholders.of(value)
+
+    def _in_url(self, kind: str, value: bytes) -> bytes:
+        """Replace a value in which percent-encodings stand: what is encoded is replaced, or stays."""
+        self._learn(kind, unescape(value).strip())
+        return self._placeholders.in_url(value)
+
+    def _learn(self, kind: str, value: bytes) -> None:
+        # Cookies are full of settings, and a signature is for one request alone.
+        if kind == SIGNATURE or (kind == COOKIE and not is_credential(value)):
+            return
+        self._learned.add(value)
+
+
+def blank(value: bytes, pairs: list[Pair]) -> bytes:
+    """Give a URL with NUL in the place of what has been replaced."""
+    for pair in pairs:
+        value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
+    return value
+
+
+def is_query_secret(value: str) -> bool:
+    """Say whether the value of a query key that is often harmless reads like a credential."""
+    return CREDENTIAL.fullmatch(value) is not None
+
+
+def plain_name(name: str) -> str:
+    """Give the name of a query key as tables have it."""
+    return (unquote_plus(name) if "%" in name or "+" in name else name).lower()

@@ -1,0 +1,183 @@
+"""Secrets that were seen in a run, and how each is found again: as it is, in base64, in hex.
+
+Whatever stood in a declared place (a credential of a header, a token in an answer) may come back anywhere: an
+upstream echoes it, an agent logs it. The values are held in memory for as long as the run is open, never
+written. Of base64 all three alignments are looked for, in both alphabets; escapes are undone by whoever asks.
+
+Bounded: the values learned last are kept.
+"""
+
+import base64
+from typing import NamedTuple
+
+import ahocorasick_rs
+
+from .places import is_findable
+
+MAX_VALUES = 512
+_GROUP = 5
+"""Values in one automaton: with no more than some sixty needles it is ten times faster."""
+_SHORT = 16
+"""Bytes below which a value is found only between characters that cannot belong to it."""
+_MAX_VALUE = 8 * 1024
+_MIN_PART = 6
+"""Bytes of the beginning of a value that are hidden where a text ends in the middle of it."""
+
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_URL = _STANDARD.translate(_TO_URL)
+_SIX = {code: at for table in (_STANDARD, _URL) for at, code in enumerate(table)}
+
+
+class Needle(NamedTuple):
+    """One way in which a value may be written."""
+
+    text: bytes
+    value: bytes
+    offset: int
+    """Of base64 the bytes, modulo 3, that stand before the value; -1 as it is; -2 hex; -3 hex in capitals."""
+
+
+class Match(NamedTuple):
+    """Where a value was found."""
+
+    start: int
+    end: int
+    needle: Needle
+
+
+class _Group(NamedTuple):
+    automaton: ahocorasick_rs.BytesAhoCorasick
+    needles: tuple[Needle, ...]
+    values: tuple[bytes, ...]
+
+
+class Learned:
+    """The secrets of one run.
+
+    May be used from any thread without a lock: taking a value is one step, and whoever searches makes what it
+    needs of the values it sees.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._values: dict[bytes, None] = {}
+        self._made: tuple[tuple[bytes, ...], tuple[_Group, ...]] = (), ()
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        """What is known now, in the order it was learned; what was found out under the same holds."""
+        return tuple(self._values)
+
+    def add(self, value: bytes) -> None:
+        """Take a secret, unless it is too common a word to be looked for."""
+        if value in self._values or len(value) > _MAX_VALUE or not is_findable(value):
+            return
+        self._values[value] = None
+        if len(self._values) > MAX_VALUES:
+            for old in tuple(self._values)[:_GROUP]:
+                self._values.pop(old, None)
+
+    def find(self, data: bytes) -> list[Match]:
+        """Find where a text holds any of them, escapes not undone."""
+        found = []
+        for group in self._current():
+            for which, start, end in group.automaton.find_matches_as_indexes(data):
+                needle = group.needles[which]
+                if needle.offset == -1 and len(needle.value) < _SHORT:
+                    around = data[max(0, start - 1) : start], data[end : end + 1]
+                    if any(char.isalnum() for char in around):
+                        continue
+                found.append(Match(start, end, needle))
+        return found
+
+    def _current(self) -> tuple[_Group, ...]:
+        values = tuple(self._values)
+        made_of, made = self._made
+        if made_of == values:
+            return made
+        known = {group.values: group for group in made}
+        cut = [values[at : at + _GROUP] for at in range(0, len(values), _GROUP)]
+        groups = tuple(known.get(part) or _group(part) for part in cut)
+        self._made = values, groups
+        return groups
+
+    def find_part(self, data: bytes) -> int:
+        """Find where the beginning of one of them ends a text; -1 where none does."""
+        best = -1
+        tail = data[-_MAX_VALUE:]
+        for value in tuple(self._values):
+            at = tail.rfind(value[:_MIN_PART])
+            if at >= 0 and value.startswith(tail[at:]):
+                start = len(data) - len(tail) + at
+                best = start if best < 0 else min(best, start)
+        return best
+
+
+def _group(values: tuple[bytes, ...]) -> _Group:
+    needles: dict[bytes, Needle] = {}
+    for value in values:
+        for needle in _needles(value):
+            needles.setdefault(needle.text, needle)
+    automaton = ahocorasick_rs.BytesAhoCorasick(
+        list(needles), matchkind=ahocorasick_rs.MatchKind.LeftmostLongest
+    )
+    return _Group(automaton, tuple(needles.values()), values)
+
+
+def _needles(value: bytes) -> list[Needle]:
+    found = [Needle(value, value, -1)]
+    digits = value.hex().encode()
+    found += [Needle(digits, value, -2), Needle(digits.upper(), value, -3)]
+    for offset in range(3):
+        coded = base64.b64encode(b"\0" * offset + value)
+        # Only characters that hold nothing but the value.
+        inner = coded[-(-8 * offset // 6) : 8 * (offset + len(value)) // 6]
+        found.append(Needle(inner, value, offset))
+        safe = inner.translate(_TO_URL)
+        if safe != inner:
+            found.append(Needle(safe, value, offset))
+    return found
+
+
+def whole_span(data: bytes, match: Match) -> tuple[int, int]:
+    """Give what a match covers together with the characters that hold a part of the value."""
+    start, end, needle = match
+    if needle.offset < 0:
+        return start, end
+    if needle.offset and data[start - 1 : start] and data[start - 1] in _SIX:
+        start -= 1
+    if 8 * (needle.offset + len(needle.value)) % 6 and data[end : end + 1] and data[end] in _SIX:
+        end += 1
+    return start, end
+
+
+def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int, bytes]:
+    """Give what stands in the place of a match: the placeholder, coded as the value was."""
+    start, end, needle = match
+    if needle.offset == -1:
+        return start, end, placeholder
+    if needle.offset < 0:
+        digits = placeholder.hex()
+        return start, end, (digits.upper() if needle.offset == -3 else digits).encode()
+    offset, first, last = needle.offset, start, end
+    start, end = whole_span(data, match)
+    # The bits of what stands before and after belong to the neighbours.
+    six = [_SIX[code] for code in data[start:end]]
+    before = 2 if offset == 1 else 4
+    after = 8 * (offset + len(placeholder)) % 6
+    coded = base64.b64encode(b"\0" * offset + placeholder + bytes(3)).rstrip(b"=")
+    new = [_SIX[code] for code in coded[8 * offset // 6 :]][: end - start]
+    if start == first and offset:  # nothing stands before: the first character was not there
+        new = [_SIX[code] for code in coded[-(-8 * offset // 6) :]][: end - start]
+    elif offset:
+        keep = (0x3F << (6 - before)) & 0x3F
+        new[0] = (six[0] & keep) | (new[0] & ~keep)
+    if end > last:
+        keep = 0x3F >> after
+        new[-1] = (six[-1] & keep) | (new[-1] & ~keep)
+    table = _URL if any(code in b"-_" for code in data[start:end]) else _STANDARD
+    return start, end, bytes([table[code] for code in new])

@@ -1,0 +1,61 @@
+"""What is compared in the place of a placeholder: its kind.
+
+A tape plays under other credentials, dummy ones too, and in a store with another key, because nothing of a
+secret counts but that there is one of its kind. What else of a request its name says so of is for
+`redact.Redactor.redacted_query` to tell; this is about values that stand anywhere.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..exchange import Message, MessageKind, Request, Secret
+
+TARGET, BODY = "target", "body"
+
+
+def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
+    """Give a text with its placeholders replaced by their kinds; in JSON it stays JSON."""
+    form = b"\\u0000(%s)" if json else b"\x00(%s)"
+    parts: list[bytes] = []
+    at = 0
+    for secret in secrets:
+        parts += (data[at : secret.at], form % secret.kind.encode())
+        at = secret.at + secret.size
+    parts.append(data[at:])
+    return b"".join(parts)
+
+
+def mark_request(request: Request, *, json: bool) -> Request:
+    """Give a request as it is compared, where it holds placeholders.
+
+    json: whether its body is JSON.
+    """
+    body = request.body
+    inside = [secret for secret in request.secrets if secret.part == BODY]
+    if inside and body:  # else it lies in a file, and its hash was taken of what is compared
+        body = mark_text(body, inside, json=json)
+    parts: list[str] = []
+    at = 0
+    for secret in request.secrets:
+        if secret.part == TARGET:
+            parts += (request.target[at : secret.at], f"%00({secret.kind})")
+            at = secret.at + secret.size
+    parts.append(request.target[at:])
+    return replace(request, target="".join(parts), body=body, secrets=())
+
+
+def mark_message(message: Message) -> bytes:
+    """Give the data of a message of a WebSocket as it is compared."""
+    if not message.secrets:
+        return message.data
+    return mark_text(message.data, message.secrets, json=message.kind is MessageKind.TEXT)
+
+
+def blank(data: bytes, secrets: Iterable[Secret], start: int) -> bytes:
+    """Give a piece of a body that begins at `start` with NUL for each byte of a placeholder."""
+    for secret in secrets:
+        first, last = max(0, secret.at - start), secret.at + secret.size - start
+        if secret.part == BODY and last > 0 and first < len(data):
+            last = min(last, len(data))
+            data = data[:first] + bytes(last - first) + data[last:]
+    return data

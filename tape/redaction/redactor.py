@@ -1,0 +1,281 @@
+"""Secrets out, before anything is written: every known place of a credential gets a placeholder.
+
+Rules:
+
+1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
+   (`redact_placeholder.py`).
+2. What stands in a declared place (`redact_places.py`, `redact_head.py`, `redact_fields.py`) is learned, and looked for everywhere
+   else in the run: in bodies both ways, paths, queries, other header fields, messages (`redact_search.py`).
+3. A request without a secret is given back as it is, the same object.
+4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
+
+In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
+place (`Request.secrets`, `marks.py`), so a tape plays under other credentials, with one exception: services also
+call harmless things `key`. Its value counts unless the host is Google's or the value reads like a
+credential; redacted it is in any case.
+
+One redactor is for one run: what it has learned is that run's. It may be used from any thread.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from http import HTTPStatus
+
+from ...config.schema import KeepRule, RedactRule
+from ...config.values import compile_regex
+from ..exchange import Chunk, Conversation, Headers, Message, Redaction, Request, Response, Secret
+from ..records.content_coding import undo_coding, undo_what_came
+from .fields import Fields, in_order, overlap
+from .head import Heads, blank, is_query_secret, plain_name
+from .learned import Learned
+from .markers import BODY
+from .placeholder import Placeholders
+from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
+from .search import Kind, Search, Searched
+from .stream import Stream
+
+__all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
+
+_NONE: frozenset[str] = frozenset()
+_FORM = b"application/x-www-form-urlencoded"
+_STREAM = b"text/event-stream"
+_CODING = b"content-encoding"
+_PLAIN = Kind()
+_PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
+"""Reason phrases that nobody looks for secrets in."""
+
+
+def query_kind(name: str) -> str:
+    """Give the kind of secret a query key holds; `configured` where the shipped table does not know it."""
+    return QUERY.get(name.lower(), CONFIGURED)
+
+
+class Redactor:
+    """Replaces credentials by placeholders; one a run, with the store's key."""
+
+    def __init__(
+        self,
+        key: bytes,
+        rules: Sequence[RedactRule] = (),
+        kept: Sequence[KeepRule] = (),
+    ) -> None:
+        """Take the store's key, and what a configuration adds to the shipped places and takes from them.
+
+        Raises: ValueError for an empty key.
+        """
+        self._placeholders = Placeholders(key)
+        self._learned = Learned()
+        self._heads = Heads(self._placeholders, self._learned, rules, kept)
+        self._search = Search(self._placeholders, self._learned, rules, kept)
+        paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
+        self._fields = Fields(self._heads, self._search, self._learned, self._placeholders, paths)
+        self._keys = frozenset(rule.query.lower() for rule in rules)
+        self.placeholder = self._heads.placeholder
+
+    # ---- requests ------------------------------------------------------------------------------
+
+    def request(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without its secrets, and where they were."""
+        request, found = self.head(request)
+        request, more = self.request_body(request)
+        return request, (*found, *more)
+
+    def head(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without the secrets of its head, its body as it is."""
+        return self._fields.request(request)
+
+    def request_body(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without the secrets of its body; those of its head have been learned."""
+        if not request.body:
+            return request, ()
+        codings = _codings(request.headers)
+        plain = undo_coding(request.body, b",".join(codings)) if codings else None
+        body = request.body if plain is None else plain
+        searched = self._search.search(body, _kind(request.headers))
+        if searched is None:
+            return request, ()
+        headers = request.headers if plain is None else _decoded_head(request.headers, len(body))
+        secrets = (*request.secrets, *_secrets(searched))
+        new = replace(request, headers=headers, body=searched.data, secrets=secrets)
+        return new, _places("request.body", searched)
+
+    def recorded(self, request: Request) -> Request:
+        """Give a recorded request as it is compared under the rules of now: what they hide counts by kind."""
+        found, _ = self.request(replace(request, secrets=()))
+        if not found.secrets:
+            return request
+        old = request.secrets
+        more = [one for one in found.secrets if not any(overlap(one, other) for other in old)]
+        return replace(request, secrets=tuple(in_order([*old, *more])))
+
+    # ---- answers -------------------------------------------------------------------------------
+
+    def response_headers(
+        self, headers: Headers, place: str = "response.header."
+    ) -> tuple[Headers, tuple[Redaction, ...]]:
+        """Give a response's header fields without their secrets, and where they were.
+
+        Of a `set-cookie` the first value is replaced, its attributes stay.
+        """
+        return self._fields.response(headers, place)
+
+    def response(
+        self, response: Response
+    ) -> tuple[Response, tuple[Redaction, ...], tuple[str, ...]]:
+        """Give an answer without its secrets, where they were, and what else has changed."""
+        headers, found = self.response_headers(response.headers)
+        trailers, more = response.trailers, tuple[Redaction, ...]()
+        if trailers:
+            trailers, more = self.response_headers(trailers, "response.trailer.")
+        reason = response.reason
+        if reason not in _PHRASES and (said := self.text(reason)) != reason:
+            reason, more = said, (*more, Redaction("response.reason", SECRET))
+        found = (*found, *more)
+        if found:
+            response = replace(response, reason=reason, headers=headers, trailers=trailers)
+        if not response.body:
+            return response, found, ()
+        codings = _codings(headers)
+        plain = None
+        if codings:
+            undo = undo_coding if response.complete else undo_what_came
+            plain = undo(response.body, b",".join(codings))
+        # What is not what it says it is is searched as it came.
+        body = response.body if plain is None else plain
+        kind = _kind(headers)._replace(answer=True, final=response.complete)
+        searched = self._search.search(body, kind)
+        if searched is None:
+            return response, found, ()
+        warnings: tuple[str, ...] = ()
+        chunks = response.chunks
+        if plain is not None:
+            coding = b", ".join(codings).decode("latin-1")
+            warnings = (
+                f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
+            )
+            chunks = _scaled(chunks, len(response.body), len(body))
+            headers = _decoded_head(headers, len(body))
+        response = replace(
+            response,
+            headers=headers,
+            body=searched.data,
+            chunks=chunks,
+            secrets=tuple(_secrets(searched)),
+        )
+        return response, (*found, *_places("response.body", searched)), warnings
+
+    def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
+        """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
+        if any(name.lower() == _CODING for name, _ in headers):
+            return None
+        return Stream(self._search, _kind(headers)._replace(answer=answer))
+
+    def learn(self, response: Response) -> None:
+        """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back."""
+        for secret in response.secrets if response.body else ():
+            self._learned.add(response.body[secret.at : secret.at + secret.size])
+
+    # ---- the rest ------------------------------------------------------------------------------
+
+    def message(self, message: Message) -> Message:
+        """Give a message of a WebSocket without its secrets."""
+        searched = self._search.search(message.data, Kind(answer=not message.from_client))
+        if searched is None:
+            return message
+        return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
+
+    def conversation(self, talk: Conversation | None) -> Conversation | None:
+        """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
+        if talk is None or talk.close is None:
+            return talk
+        close = replace(talk.close, reason=self.words(talk.close.reason))
+        if close.answer is not None:
+            code, reason = close.answer
+            close = replace(close, answer=(code, self.words(reason)))
+        return replace(talk, close=close)
+
+    def text(self, data: bytes) -> bytes:
+        """Give any text without its secrets."""
+        searched = self._search.search(data)
+        return data if searched is None else searched.data
+
+    def without_declared(self, url: bytes) -> bytes:
+        """Give a URL with nothing in the place of the values of declared query keys."""
+        return blank(url, self._heads.pairs(url))
+
+    def words(self, text: str) -> str:
+        """Give a text for people, as a command line, without its secrets."""
+        return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def redacted_query(self, request: Request) -> frozenset[str]:
+        """Give the lower-case names of a request's query keys whose values count by their kind alone.
+
+        The same for a request and its redacted copy.
+        """
+        query = request.target.partition("?")[2]
+        if not query:
+            return _NONE
+        names: set[str] = set()
+        for part in query.split("&"):
+            name, _, value = part.partition("=")
+            name = plain_name(name)
+            if name in self._heads.query and (
+                name != "key"
+                or name in self._keys
+                or is_query_secret(value)
+                or GOOGLE.search(request.host)
+            ):
+                names.add(name)
+        return frozenset(names)
+
+
+def _codings(headers: Headers) -> list[bytes]:
+    return [value for name, value in headers if len(name) == 16 and name.lower() == _CODING]
+
+
+def _kind(headers: Headers) -> Kind:
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == b"content-type":
+            return _kind_of(value)
+    return _PLAIN
+
+
+@lru_cache(maxsize=256)
+def _kind_of(content_type: bytes) -> Kind:
+    media = content_type.partition(b";")[0].strip().lower()
+    return Kind(form=media == _FORM, stream=media == _STREAM)
+
+
+def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:
+    return [Secret(part, *span) for span in searched.spans]
+
+
+def _places(place: str, searched: Searched) -> tuple[Redaction, ...]:
+    return redactions_of(place, (span.kind for span in searched.spans))
+
+
+def redactions_of(place: str, kinds: Iterable[str]) -> tuple[Redaction, ...]:
+    """Say that kinds of secrets were replaced in a place, each once."""
+    return tuple(Redaction(place, kind) for kind in dict.fromkeys(kinds))
+
+
+def _decoded_head(headers: Headers, size: int) -> Headers:
+    """Give the header fields of a body whose codings were undone."""
+    length = b"%d" % size
+    return tuple(
+        (name, length if name.lower() == b"content-length" else value)
+        for name, value in headers
+        if name.lower() != _CODING
+    )
+
+
+def _scaled(chunks: tuple[Chunk, ...], before: int, now: int) -> tuple[Chunk, ...]:
+    """Give the pieces of a body that has another length now: what came at a time stays a share of it."""
+    scaled, came, given = [], 0, 0
+    for chunk in chunks:
+        came += chunk.size
+        upto = now * came // before
+        scaled.append(chunk._replace(size=upto - given))
+        given = upto
+    return tuple(scaled)

@@ -1,0 +1,89 @@
+"""Secrets in a body that is too large to be held: found in windows that overlap, in bounded memory.
+
+A secret is hidden whichever window it stands in, also across two, as long as it and what announces it are no
+longer than the overlap. The length stands, so what comes out can be written as it comes.
+"""
+
+from typing import NamedTuple
+
+from ..exchange import Secret
+from .markers import BODY, mark_text
+from .search import Kind, Search
+
+WINDOW_BYTES = 256 * 1024
+OVERLAP_BYTES = 32 * 1024
+"""The longest secret that is found across two windows."""
+_CONTEXT_BYTES = 512
+"""What stands before a window and may announce what it begins with."""
+MAX_PLACES = 1000
+"""Places that are remembered of one body."""
+
+
+class Piece(NamedTuple):
+    """A piece of a body without its secrets."""
+
+    data: bytes
+    compared: bytes
+    """The same with kinds in the place of placeholders."""
+
+
+_NOTHING = Piece(b"", b"")
+
+
+class Stream:
+    """One body while it passes. Belongs to one thread at a time."""
+
+    def __init__(self, search: Search, kind: Kind) -> None:
+        """Begin; `kind` says what the body is."""
+        self._search = search
+        self._kind = kind
+        self._held = b""
+        self._more: list[bytes] = []
+        """What came since, not put together yet: pieces may be small."""
+        self._size = 0
+        """Bytes of both."""
+        self._before = 0
+        """Bytes of what is held that were given out already."""
+        self._given = 0
+        self.secrets: list[Secret] = []
+        """Where placeholders stand in what was given out; no more than MAX_PLACES."""
+
+    def feed(self, data: bytes) -> Piece:
+        """Take the next piece; give what is sure by now."""
+        self._more.append(data)
+        self._size += len(data)
+        if self._size - self._before < WINDOW_BYTES:
+            return _NOTHING
+        return self._give(self._size - OVERLAP_BYTES, final=False)
+
+    def finish(self) -> Piece:
+        """Give the rest."""
+        return self._give(self._size, final=True)
+
+    def _give(self, end: int, *, final: bool) -> Piece:
+        held, begin = b"".join([self._held, *self._more]), self._before
+        searched = self._search.search(held, self._kind._replace(final=final))
+        data, found = held, []
+        if searched is not None:
+            for span in searched.spans:
+                # One that goes on beyond the end is looked at again.
+                if span.at < end < span.at + span.size and span.at > begin:
+                    end = span.at
+            data = searched.data
+            found = [
+                Secret(
+                    BODY, max(span.at, begin), span.at + span.size - max(span.at, begin), span.kind
+                )
+                for span in searched.spans
+                if span.at + span.size > begin and span.at < end
+            ]
+        given = data[begin:end]
+        moved = [one._replace(at=one.at - begin) for one in found]
+        compared = mark_text(given, moved, json=False) if moved else given
+        for one in moved[: MAX_PLACES - len(self.secrets)]:
+            self.secrets.append(one._replace(at=one.at + self._given))
+        self._given += len(given)
+        keep = max(0, end - _CONTEXT_BYTES)
+        self._held, self._before = held[keep:], end - keep
+        self._more, self._size = [], len(self._held)
+        return Piece(given, compared)

@@ -1,0 +1,1 @@
+"""Stubs: synthetic answers to effects that are not on the tape."""
