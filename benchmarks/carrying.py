@@ -22,7 +22,7 @@ from traffic import Passed
 
 from playhead.config import ArchivePlace
 from playhead.store import Store, compact
-from playhead.store.archive.place import Place
+from playhead.store.archive.location import Place
 from playhead.tape.records.tape_file import LIMIT_BYTES
 from playhead.timeline.archive import archive_runs, recall
 from playhead.timeline.portable import export_tape, import_tape

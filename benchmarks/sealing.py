@@ -11,8 +11,8 @@ from redact import took_us
 from report import Bar, Section
 
 from playhead.store import StoreKey
-from playhead.store.layout import pair_key
-from playhead.store.vault import open_vault
+from playhead.store.encryption.plain import open_vault
+from playhead.store.keys import pair_key
 
 BAR_US = 40.0
 _KEY = pair_key(1, 1)

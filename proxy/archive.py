@@ -59,7 +59,7 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         sentences = _chosen(config, store, names)
         if dry_run:
             return Archiving(sentences, False, [])
-    from ..store.archive.place import Place
+    from ..store.archive.location import Place
     from ..timeline.archive import archive_runs, release_changed, remove_unneeded
 
     place = Place(where)

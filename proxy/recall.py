@@ -16,7 +16,7 @@ from .progress import ProgressBar
 from .stores import open_store
 
 if TYPE_CHECKING:
-    from ..store.archive.place import Place
+    from ..store.archive.location import Place
     from ..timeline.archive import ArchivedStep
 
 _PATIENCE_S = 120.0
@@ -101,7 +101,7 @@ def open_place(text: str) -> "Place":
     Raises: StoreError; PlayheadError without pyarrow.
     """
     require_pyarrow()
-    from ..store.archive.place import Place
+    from ..store.archive.location import Place
 
     try:
         return Place(parse_archive(text, Path))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ..config import Config
 from ..store import StoreError, read_key
-from ..store.key import VARIABLE
-from ..store.rekey import rekey
+from ..store.encryption.key import VARIABLE
+from ..store.maintenance.rekey import rekey
 from .progress import ProgressBar
 from .stores import configured_key
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.utils import CryptographyDeprecationWarning
 
-from ..store.key import VARIABLE
+from ..store.encryption.key import VARIABLE
 from .ca import BUNDLE_FILE, CERTIFICATE_FILE
 from .errors import EngineError
 from .files import write_public

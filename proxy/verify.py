@@ -4,7 +4,7 @@ import time
 
 from ..config import Config
 from ..store import RunInfo, Store
-from ..store.pages import check_pages
+from ..store.lmdb.page_check import check_pages
 from ..tape.canonical.form import compile_rules
 from ..tape.exchange import Exchange
 from ..tape.matching.index import Entry, index_digest, index_entry, reclassify

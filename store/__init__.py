@@ -4,16 +4,16 @@
 of after their commit; reads are short transactions, from any thread and any process.
 """
 
-from .compact import compact
+from .encryption.key import StoreKey, find_key, make_key_file, read_key
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
-from .exchanges import Record
-from .intake import Intake
-from .key import StoreKey, find_key, make_key_file, read_key
-from .lock import StoreLock, hold_alone
-from .room import put_ballast, without_ballast
-from .runs import Archived, Owner, RunInfo, RunStatus
-from .spool import Spool
+from .lmdb.free_space import put_ballast, without_ballast
+from .lmdb.lock import StoreLock, hold_alone
+from .maintenance.compact import compact
+from .maintenance.ingest import Intake
+from .spill.spool import Spool
 from .store import Store
+from .tables.exchanges import Record
+from .tables.run_info import Archived, Owner, RunInfo, RunStatus
 
 __all__ = [
     "Archived",

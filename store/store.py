@@ -12,30 +12,30 @@ import lmdb
 
 from ..tape.exchange import Chunk, Exchange, Spilled
 from ..tape.redaction.stream import Stream
-from .archived import ArchivedRuns
-from .body_files import BodyFiles
-from .database import Database, unreadable
+from .archive.runs import ArchivedRuns
+from .deltas.shared_prefixes import erase
+from .encryption.key import StoreKey
 from .errors import RunOpen
-from .exchanges import Exchanges
-from .file_uses import FileUses
-from .index import Indexes
-from .intake import Intake, drop_unpublished
-from .key import StoreKey
-from .layout import ERASED_ROW
-from .lock import StoreLock
-from .log import EventLog
-from .mail import Mail
-from .messages import Messages
-from .opening import open_database
-from .openings import erase
-from .origins import Origins
-from .owners import sweep
-from .recovery import recover
-from .removal import remove_rows
-from .run_list import RunList
-from .runs import RunInfo, RunStatus
-from .spool import Spool
-from .writer import Writer
+from .keys import ERASED_ROW
+from .lmdb.database import Database, unreadable
+from .lmdb.liveness import sweep
+from .lmdb.lock import StoreLock
+from .lmdb.open import open_database
+from .lmdb.writer import Writer
+from .maintenance.ingest import Intake, drop_unpublished
+from .maintenance.recovery import recover
+from .maintenance.removal import remove_rows
+from .spill.body_files import BodyFiles
+from .spill.references import FileUses
+from .spill.spool import Spool
+from .tables.alpn import Origins
+from .tables.events import EventLog
+from .tables.exchanges import Exchanges
+from .tables.fingerprints import Indexes
+from .tables.messages import Messages
+from .tables.owner_requests import Mail
+from .tables.run_info import RunInfo, RunStatus
+from .tables.run_list import RunList
 
 
 class Store:

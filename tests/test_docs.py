@@ -31,8 +31,8 @@ from playhead.proxy.sandbox.files import Files
 from playhead.proxy.sandbox.listeners import Service
 from playhead.proxy.sandbox.services import Use
 from playhead.proxy.sockets import ForeignSocket
-from playhead.store import layout
-from playhead.store.runs import RunStatus
+from playhead.store import keys as layout
+from playhead.store.tables.run_info import RunStatus
 from playhead.tape.canonical.form import _SHORT_LIST
 from playhead.tape.dialects import DIALECTS, Finish
 from playhead.tape.diff.divergence import (

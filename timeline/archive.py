@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..store import Archived, RunInfo, Store, StoreError
-from ..store.archive.place import Place
+from ..store.archive.location import Place
 from ..store.archive.reading import FOLDERS, Go
 from ..store.archive.schema import STEPS
 from ..store.archive.writing import GoWriter

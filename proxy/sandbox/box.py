@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ... import __path__ as package_path
-from ...store.key import VARIABLE as KEY_VARIABLE
+from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
 from .channel import Channel, Message, pair, write_variables
 from .hiding import Plan

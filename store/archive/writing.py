@@ -27,7 +27,7 @@ from ...tape.records.codec import (
 )
 from ...tape.records.events import CHAIN_START, check_link, decode_event
 from ...tape.records.tape_file import Kind, Record
-from .place import Place
+from .location import Place
 from .schema import (
     FILES_KEY,
     GROUP_BYTES,

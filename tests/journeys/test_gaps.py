@@ -10,8 +10,9 @@ from aiohttp import web
 
 from playhead.addons.flight import HELD_BYTES
 from playhead.config import Config, Mode, OnFull
-from playhead.store import Store, writer
-from playhead.store.room import Room
+from playhead.store import Store
+from playhead.store.lmdb import writer
+from playhead.store.lmdb.free_space import Room
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin

@@ -31,11 +31,11 @@ from playhead.proxy.recall import open_place, recall_run
 from playhead.proxy.tapes import redactor_of
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.archive import schema
-from playhead.store.archive.place import Place
+from playhead.store.archive.location import Place
 from playhead.store.archive.writing import GoWriter
-from playhead.store.database import Database
-from playhead.store.layout import pair_key
-from playhead.store.writer import Writer
+from playhead.store.keys import pair_key
+from playhead.store.lmdb.database import Database
+from playhead.store.lmdb.writer import Writer
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all

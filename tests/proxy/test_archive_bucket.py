@@ -15,7 +15,7 @@ from playhead import PlayheadError
 from playhead.config.archive_place import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
-from playhead.store.archive.place import Place
+from playhead.store.archive.location import Place
 from playhead.tests.support import prepared
 from playhead.tests.support.stored import all_of, record_all
 

@@ -20,7 +20,7 @@ from playhead.config import Config, Mode
 from playhead.proxy.carry import import_file
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
-from playhead.store.layout import number_key
+from playhead.store.keys import number_key
 from playhead.tape.exchange import Chunk, Conversation, Repeat, RepeatKind, RunId, Seq, Spilled
 from playhead.tape.records.codec import encode_exchange, pack_map
 from playhead.tape.records.events import CHAIN_START, Event, EventKind, encode_event

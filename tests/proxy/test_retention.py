@@ -16,9 +16,9 @@ from playhead.config import Config
 from playhead.proxy.cli import cli
 from playhead.proxy.stores import open_store
 from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
-from playhead.store.layout import FILES_ROW
-from playhead.store.lock import hold_shared
-from playhead.store.removal import BY_RUN
+from playhead.store.keys import FILES_ROW
+from playhead.store.lmdb.lock import hold_shared
+from playhead.store.maintenance.removal import BY_RUN
 from playhead.tape.exchange import Chunk, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.elsewhere import opened_elsewhere

@@ -10,7 +10,7 @@ from playhead.proxy.ca import CertificateAuthority, open_ca
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust import environment, proxy_url, publish, removed, variables
 from playhead.proxy.variables import TABLE, Holds, names
-from playhead.store.key import VARIABLE
+from playhead.store.encryption.key import VARIABLE
 
 URL = "http://run:token@127.0.0.1:8080"
 

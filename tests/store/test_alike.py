@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.alike import Body, Span, common_ends, find_fresh
+from playhead.store.deltas.similarity import Body, Span, common_ends, find_fresh
 from playhead.tests.support.talks import words
 
 _pieces = st.lists(st.sampled_from([b"a", b"b" * 100, b"c" * 5000, b"d" * 70_000]), max_size=6)

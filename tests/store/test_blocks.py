@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.store import LogCorrupt, RunInfo, Store, bodies
-from playhead.store.blocks import MOST_BYTES, Blocks, body_place, is_lifted
-from playhead.store.key import StoreKey
-from playhead.store.layout import number_key
+from playhead.store import LogCorrupt, RunInfo, Store
+from playhead.store.deltas import record_codec as bodies
+from playhead.store.deltas.blobs import MOST_BYTES, Blocks, body_place, is_lifted
+from playhead.store.encryption.key import StoreKey
+from playhead.store.keys import number_key
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.exchanges import make_record, write_run

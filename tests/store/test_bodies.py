@@ -8,8 +8,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store import bodies
-from playhead.store.bodies import MAX_SEQ, parse, restore
+from playhead.store.deltas import record_codec as bodies
+from playhead.store.deltas.record_codec import MAX_SEQ, parse, restore
 from playhead.tape.records.codec import BadRecord
 
 

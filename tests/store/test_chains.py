@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
-from playhead.store.bodies import MAX_HOPS, parse
-from playhead.store.key import StoreKey
-from playhead.store.lanes import opening_name
-from playhead.store.layout import FORMAT, number_key, pair_key
+from playhead.store.deltas.chains import opening_name
+from playhead.store.deltas.record_codec import MAX_HOPS, parse
+from playhead.store.encryption.key import StoreKey
+from playhead.store.keys import FORMAT, number_key, pair_key
 from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support import old_store
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.store import StoreError, StoreKey, find_key, make_key_file, read_key
-from playhead.store.key import VARIABLE
+from playhead.store.encryption.key import VARIABLE
 
 SECRET = bytes(range(32))
 BASE64 = base64.b64encode(SECRET).decode()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.bodies import MAX_HOPS, MAX_SEQ
-from playhead.store.lanes import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
+from playhead.store.deltas.chains import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
+from playhead.store.deltas.record_codec import MAX_HOPS, MAX_SEQ
 from playhead.tape.exchange import Request
 from playhead.tape.records.codec import encode_exchange
 from playhead.tests.support.exchanges import make_request

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playhead.store import Store, StoreError
-from playhead.store.lock import NAME, hold_alone, hold_shared
+from playhead.store.lmdb.lock import NAME, hold_alone, hold_shared
 from playhead.tests.store.test_recovery import children
 
 

@@ -8,7 +8,7 @@ import pytest
 from playhead.config import Config
 from playhead.proxy.verify import verify_runs
 from playhead.store import Record, Store, StoreError
-from playhead.store.pages import check_pages
+from playhead.store.lmdb.page_check import check_pages
 from playhead.tests.support.exchanges import make_exchange, make_record
 
 PAGE = 4096

@@ -21,8 +21,8 @@ from playhead.config import Config, Retention
 from playhead.proxy.cli import main
 from playhead.proxy.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
-from playhead.store.layout import pair_key
-from playhead.store.owners import take_file
+from playhead.store.keys import pair_key
+from playhead.store.lmdb.liveness import take_file
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record

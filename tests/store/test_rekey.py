@@ -25,11 +25,11 @@ from playhead.store import (
     StoreUnwritable,
     make_key_file,
 )
-from playhead.store import rekey as module
-from playhead.store.body_files import BodyFiles, Partial
-from playhead.store.compact import compact
-from playhead.store.rekey import rekey
-from playhead.store.vault import Vault
+from playhead.store.encryption.plain import Vault
+from playhead.store.maintenance import rekey as module
+from playhead.store.maintenance.compact import compact
+from playhead.store.maintenance.rekey import rekey
+from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tests.store.test_sealed import Rows
 from playhead.tests.support.vaults import find_raw, plant, read_all, telling
 

@@ -9,10 +9,10 @@ import pytest
 from blake3 import blake3
 
 from playhead.store import Store, StoreKey, StoreUnwritable
-from playhead.store.body_files import BodyFiles, Partial
+from playhead.store.encryption.plain import Vault, open_vault
 from playhead.store.errors import LogCorrupt
-from playhead.store.owners import take_file
-from playhead.store.vault import Vault, open_vault
+from playhead.store.lmdb.liveness import take_file
+from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tape.exchange import Chunk, Spilled
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]

@@ -35,8 +35,8 @@ from playhead.store import (
     StoreUnwritable,
     UnknownRun,
 )
-from playhead.store.layout import FORMAT, MAX_NAME_BYTES, TABLES, number_key
-from playhead.store.owners import take_file
+from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
+from playhead.store.lmdb.liveness import take_file
 from playhead.tape.exchange import Exchange, Fingerprint
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash, vouched

@@ -13,8 +13,10 @@ from typing import Any
 import lmdb
 import pytest
 
-from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable, opening, writer
-from playhead.store.room import Room
+from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable
+from playhead.store.lmdb import open as opening
+from playhead.store.lmdb import writer
+from playhead.store.lmdb.free_space import Room
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until

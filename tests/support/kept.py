@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from playhead.store import Store
-from playhead.store.values import KEY_BYTES
+from playhead.store.deltas.records import KEY_BYTES
 from playhead.tape.records.codec import encode_exchange
 
 

@@ -1,6 +1,6 @@
 """A process that puts stores under another key and is killed on the way, as often as it is told to.
 
-Each line on stdin is FOLDER BEFORE AFTER KILL: keys in hex, `-` for none, and the line of store/rekey.py, counted as they
+Each line on stdin is FOLDER BEFORE AFTER KILL: keys in hex, `-` for none, and the line of store/maintenance/rekey.py, counted as they
 are run, at which a process of its own dies. It prints how that ended: 0, or the signal's number below 0; of one
 that came through, with how many lines it ran.
 """
@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from playhead.store import StoreKey
-from playhead.store import rekey as module
+from playhead.store.maintenance import rekey as module
 
 
 def main() -> None:

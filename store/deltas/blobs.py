@@ -1,0 +1,243 @@
+"""Large base64 in what was said: screenshots, documents. Each is kept once for a run, decoded.
+
+A conversation repeats its pictures with every step, and nothing packs them: standing on an earlier exchange saves what
+is repeated, but what a keyframe repeats is kept again, and reading one unpacks the megabytes of all below it. So a value
+is *lifted* before it is packed: in the place of each stretch of base64 stands its name.
+
+    0xC1  where the request's body begins (4 bytes)  the value, with each stretch as: _MARK, 16 bytes of BLAKE3 of its text
+
+What is not lifted begins with another byte. A value that holds the mark by itself is never lifted, and no byte comes
+twice in the mark: so lifted ones are read back in one way only. Only what decodes and encodes to the very same text is
+lifted, and of that what does not pack: the base64 of a text, or hex, may grow from step to step, and takes less where it is.
+"""
+
+import binascii
+import string
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import lmdb
+from blake3 import blake3
+
+from ...tape.records.codec import BadRecord
+from ..keys import number_key
+from ..lmdb.database import Database, Row
+from . import record_codec as bodies
+
+_LIFTED = b"\xc1"
+"""No value of msgpack begins with it."""
+_PLACE = struct.Struct(">I")
+_HEAD_BYTES = len(_LIFTED) + _PLACE.size
+_MARK = b"\xc1\xfdblock\0"
+_NAME_BYTES = 16
+_LEAST_BYTES = 8 * 1024
+"""Shorter stretches stay where they are."""
+_STEP_BYTES = _LEAST_BYTES // 2
+_WINDOW_BYTES = 64
+"""Looked at once a step: a stretch that is long enough covers one."""
+_SAMPLE_BYTES = 4096
+_PACKS = 0.9
+"""A sample that packs to less than this part of it is no picture."""
+_PREFIX_BYTES = 128
+"""Longest `data:image/png;base64,` before a stretch."""
+_LETTERS = f"{string.ascii_letters}{string.digits}+/".encode()
+MOST_BYTES = 1 << 26
+"""Larger values are not lifted, and what was lifted becomes no larger."""
+_KNOWN = 4096
+"""Blocks that are remembered to be in the store."""
+
+
+class Lifted(NamedTuple):
+    """A value as it is packed."""
+
+    value: bytes
+    body_at: int
+    """Where the request's body begins in it."""
+    names: list[bytes]
+    """Of the blocks that it needs."""
+    rows: list[tuple[bytes, Row]]
+    """Names and rows of those that may not be in the store yet."""
+
+
+class Blocks:
+    """The table `blocks`. Lifting and putting belong to the writer's thread; reads may come from any."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: OrderedDict[tuple[int, bytes], bool] = OrderedDict()
+        """By run and name whether it is in the store, or stays where it stands; used last at the end."""
+        database.forgetting.append(self._known.clear)
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended."""
+        for key in [key for key in self._known if key[0] == run]:
+            del self._known[key]
+
+    def lift(self, run: int, value: bytes, body_at: int) -> Lifted:
+        """Put names in the place of large base64.
+
+        body_at: where the request's body begins.
+        """
+        spans = list(_find(value)) if len(value) <= MOST_BYTES else []
+        if not spans or _MARK in value:
+            return Lifted(value, body_at, [], [])
+        names: list[bytes] = []
+        rows: dict[bytes, Row] = {}
+        parts: list[bytes] = []
+        at, body = 0, body_at
+        for start, end in spans:
+            text = value[start:end]
+            name = _name(text)
+            known = self._known.get((run, name))
+            if known is not None:
+                self._known.move_to_end((run, name))
+            elif name not in rows:
+                raw = _decode(text)
+                known = raw is not None
+                if raw is not None:
+                    key = number_key(run) + name
+                    rows[name] = self._database.row("blocks", key, bodies.pack(raw))
+                else:
+                    self._remember(run, name, there=False)
+            if known is False:
+                continue
+            parts += (value[at:start], _MARK, name)
+            names.append(name)
+            if start < body_at:
+                body -= len(text) - len(_MARK) - _NAME_BYTES
+            at = end
+        if not names:
+            return Lifted(value, body_at, [], [])
+        body += _HEAD_BYTES
+        lifted = b"".join((_LIFTED, _PLACE.pack(body), *parts, value[at:]))
+        return Lifted(lifted, body, names, list(rows.items()))
+
+    def put(self, transaction: lmdb.Transaction, run: int, lifted: Lifted) -> bool:
+        """Put the blocks that a value needs; say whether all are there. Inside a write transaction."""
+        for name, row in lifted.rows:
+            self._database.put_row(transaction, row, overwrite=False)
+            self._remember(run, name, there=True)
+        # Another process may have taken out what this one remembers.
+        missing = [name for name in lifted.names if not self._holds(transaction, run, name)]
+        for name in missing:
+            self._known.pop((run, name), None)
+        return not missing
+
+    def _remember(self, run: int, name: bytes, *, there: bool) -> None:
+        self._known[run, name] = there
+        while len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+
+    def _holds(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bool:
+        place = self._database.vault.place("blocks", number_key(run) + name)
+        with transaction.cursor(self._database.tables["blocks"]) as cursor:
+            return cursor.set_key(place)
+
+    def whole(self, transaction: lmdb.Transaction, run: int, value: bytes) -> bytes:
+        """Give a value as it was before it was lifted.
+
+        Raises: BadRecord.
+        """
+        if not is_lifted(value):
+            return value
+        found: dict[bytes, bytes] = {}
+
+        def text(name: bytes) -> bytes:
+            if name not in found:
+                found[name] = self._read(transaction, run, name)
+            return found[name]
+
+        return _fill(value, text)
+
+    def _read(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bytes:
+        data = None
+        if "blocks" in self._database.tables:
+            data = self._database.read(transaction, "blocks", number_key(run) + name)
+        if data is None:
+            raise BadRecord(f"block {name.hex()}, which it holds, is missing")
+        try:
+            text = binascii.b2a_base64(bodies.unpack(data), newline=False)
+        except BadRecord as error:
+            raise BadRecord(f"block {name.hex()}, which it holds, is damaged: {error}") from error
+        if _name(text) != name:
+            raise BadRecord(f"block {name.hex()}, which it holds, is another")
+        return text
+
+
+def is_lifted(value: bytes) -> bool:
+    """Say whether blocks belong into a value."""
+    return value.startswith(_LIFTED)
+
+
+def body_place(value: bytes) -> int:
+    """Give where the request's body begins in a value that was lifted.
+
+    Raises: BadRecord.
+    """
+    if len(value) < _HEAD_BYTES:
+        raise BadRecord(f"a value that ends after {len(value)} bytes")
+    place: int = _PLACE.unpack_from(value, len(_LIFTED))[0]
+    if not _HEAD_BYTES <= place <= len(value):
+        raise BadRecord(f"a body at {place} in a value of {len(value)} bytes")
+    return place
+
+
+def _fill(value: bytes, text: Callable[[bytes], bytes]) -> bytes:
+    parts: list[bytes] = []
+    at, size = _HEAD_BYTES, len(value)
+    while (place := value.find(_MARK, at)) >= 0:
+        start = place + len(_MARK)
+        name = value[start : start + _NAME_BYTES]
+        if len(name) < _NAME_BYTES:
+            raise BadRecord(f"a value that ends after {len(value)} bytes, in the name of a block")
+        parts += (value[at:place], text(name))
+        size += len(parts[-1])
+        if size > MOST_BYTES + len(value):
+            raise BadRecord(f"blocks of more than {MOST_BYTES} bytes in one value")
+        at = start + _NAME_BYTES
+    return b"".join((*parts, value[at:]))
+
+
+def _find(value: bytes) -> Iterator[tuple[int, int]]:
+    """Find where long stretches begin and end that are base64 as far as one looks.
+
+    They stand between quotes. Time grows with the length of the value, whatever is in it.
+    """
+    at, place = 0, _STEP_BYTES
+    while place + _WINDOW_BYTES <= len(value):
+        if value[place : place + _WINDOW_BYTES].translate(None, _LETTERS):
+            place += _STEP_BYTES
+            continue
+        start = value.rfind(b'"', at, place) + 1
+        end = value.find(b'"', place)
+        at = end if end >= 0 else len(value)
+        place = at + _STEP_BYTES
+        if start == 0 or end < 0:
+            continue
+        start = max(start, value.rfind(b",", start, start + _PREFIX_BYTES) + 1)
+        while value[end - 1 : end] == b"\\":
+            end -= 1
+        end -= (end - start) % 4
+        if end - start >= _LEAST_BYTES:
+            yield start, end
+
+
+def _name(text: bytes) -> bytes:
+    return blake3(text).digest(_NAME_BYTES)
+
+
+def _decode(text: bytes) -> bytes | None:
+    """Decode base64; None where it would not come back as it is, or takes less as it is."""
+    middle = len(text) // 8 * 4
+    try:
+        sample = binascii.a2b_base64(
+            text[middle - _SAMPLE_BYTES // 2 : middle + _SAMPLE_BYTES // 2]
+        )
+        if len(bodies.pack(sample)) < _PACKS * len(sample):
+            return None
+        raw = binascii.a2b_base64(text)
+    except binascii.Error:
+        return None
+    return raw if binascii.b2a_base64(raw, newline=False) == text else None

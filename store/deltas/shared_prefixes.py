@@ -1,0 +1,160 @@
+"""Shared openings: what conversations of any run begin with, kept once.
+
+An opening is the first exchange of its kind that any run had, as a record of its own: no run stands on the exchanges of
+another. It goes with the last run that uses it. It holds what the run said that it came from; where that one is erased
+for good, the others are put on an opening out of one of them first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+
+import lmdb
+
+from ...tape.records.codec import BadRecord, decode_exchange
+from ..keys import number_key
+from ..lmdb.database import Database
+from . import record_codec as bodies
+from .blobs import body_place, is_lifted
+from .chains import Stored
+from .record_codec import OPENING_BYTES
+from .records import Values
+
+_KEPT_BYTES = 8 << 20
+_AUTHOR = b"1"
+"""Stands in the row of the run that an opening came from."""
+
+
+class Openings:
+    """The openings that are being used. Belongs to the writer's thread."""
+
+    def __init__(self, database: Database, values: Values) -> None:
+        self._database = database
+        self._values = values
+        self._kept: OrderedDict[bytes, Stored] = OrderedDict()
+        """By name; used last at the end."""
+        database.forgetting.append(self._kept.clear)
+
+    def find(self, name: bytes) -> Stored | None:
+        """Find an opening, be it yet to be written."""
+        kept = self._kept.get(name)
+        if kept is not None:
+            self._kept.move_to_end(name)
+            return kept
+        try:
+            with self._database.reading() as transaction:
+                value = self._values.find(transaction, 0, name)
+            if value is None:
+                return None
+            body_at = _body_at(value)
+        except BadRecord:  # nothing new is put on a damaged one
+            return None
+        found = Stored(name, value, body_at)
+        self.keep(found)
+        return found
+
+    def keep(self, opening: Stored) -> None:
+        """Remember an opening."""
+        assert isinstance(opening.base, bytes)
+        self._kept[opening.base] = opening
+        while sum(len(one.value) for one in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+    def stand(
+        self, transaction: lmdb.Transaction, run: int, opening: Stored, record: bytes | None
+    ) -> bool:
+        """Let a run stand on an opening; say whether it can. Inside a write transaction.
+
+        record: puts it, if it is not there.
+        """
+        name = opening.base
+        assert isinstance(name, bytes)
+        author = b""
+        check = self._values.find_check(transaction, name)
+        if check is None and record is not None:
+            self._values.put_opening(transaction, name, record)
+            author = _AUTHOR
+        elif check != bodies.digest(opening.value):  # another process put its own, or removed it
+            self._kept.pop(name, None)
+            return False
+        _put_use(self._database, transaction, run, name, author)
+        return True
+
+
+def _body_at(value: bytes) -> int:
+    if is_lifted(value):  # the blocks are those of the run that it came from
+        return body_place(value)
+    return len(value) - len(decode_exchange(value).request.body)
+
+
+def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:
+    """Remove the openings of a run that is deleted which no other run uses. Inside a write transaction."""
+    values = Values(database)
+    for name in _used(database, transaction, run):
+        _delete_use(database, transaction, run, name)
+        if not any(_users(database, transaction, name)):
+            values.delete_opening(transaction, name)
+
+
+def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[int]) -> None:
+    """Remove the openings, too, that came from runs of which nothing is to stay. Inside a write transaction.
+
+    Reads all others that use them: what stands on one is put on another, which is made of the first of it.
+    """
+    own = [
+        name
+        for run in runs
+        for name in _used(database, transaction, run)
+        if database.read(transaction, "users", name + number_key(run)) == _AUTHOR
+    ]
+    for run in runs:
+        release(database, transaction, run)
+    for name in own:
+        _make_anew(database, transaction, name)
+
+
+def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
+    values = Values(database)
+    runs = list(_users(database, transaction, name))
+    try:
+        before = values.find(transaction, 0, name)
+    except BadRecord:  # what stood on it is lost with it
+        before = None
+    values.delete_opening(transaction, name)
+    opening: bytes | None = None
+    for run in runs:
+        _delete_use(database, transaction, run, name)
+        for seq, value in values.standing_on(transaction, run, name, before):
+            author = b""
+            if opening is None:
+                opening, author = value, _AUTHOR
+                values.put_opening(transaction, name, bodies.pack(value))
+            _put_use(database, transaction, run, name, author)
+            values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
+
+
+def _put_use(
+    database: Database, transaction: lmdb.Transaction, run: int, name: bytes, author: bytes
+) -> None:
+    number = number_key(run)
+    database.put(transaction, "users", name + number, author, overwrite=False)
+    database.put(transaction, "uses", number + name, b"", overwrite=False)
+
+
+def _delete_use(database: Database, transaction: lmdb.Transaction, run: int, name: bytes) -> None:
+    number = number_key(run)
+    database.delete(transaction, "users", name + number)
+    database.delete(transaction, "uses", number + name)
+
+
+def _used(database: Database, transaction: lmdb.Transaction, run: int) -> list[bytes]:
+    """Give the names of the openings that a run uses."""
+    return [
+        database.vault.shown("uses", place)[8:]
+        for place in database.places(transaction, "uses", run)
+    ]
+
+
+def _users(database: Database, transaction: lmdb.Transaction, name: bytes) -> Iterator[int]:
+    """Give the runs that use an opening."""
+    for place in database.places_under(transaction, "users", name):
+        yield int.from_bytes(place[OPENING_BYTES:], "big")

@@ -1,0 +1,1 @@
+"""Encryption at rest: rows and files, plain or with a key."""

@@ -1,0 +1,164 @@
+"""The vault of an encrypted store: everything is sealed under a key.
+
+A sealed value is a mark and what AES-256-GCM makes of it, or AES-256-GCM-SIV where it is short (RFC 8452):
+
+    0xE5  8 bytes of key id  12 random bytes  ciphertext and 16 bytes of tag
+    0xE6  ciphertext and 16 bytes of tag
+
+Its table and the key of its row are authenticated with it, so that no value can be put in another's place. The nonce of
+a short one is not stored: it is a keyed hash of that table and key. So each place has a nonce of its own, and the same
+again where its row is written anew, which GCM does not bear and GCM-SIV is made for: it tells no more than whether
+the row is what it was. A nonce that is counted or made of time would not do: a copy of a store may be written to as well
+as the store, with the same counts. GCM-SIV takes ten times as long with what is large, where 20 bytes are nothing. Keys of
+rows hold numbers, which stay, and two kinds of content, which do not (`layout`): 16-byte hashes of requests become
+one block of AES under a key of their own, names of runs and origins become keyed hashes, and the text itself goes into
+the value. May be used from any thread.
+"""
+
+import os
+import threading
+from pathlib import Path
+from typing import override
+
+from blake3 import blake3
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV
+
+from ...tape.records.codec import BadRecord
+from ..keys import BLOCK_AT, PLAIN_VALUES, TEXT_FROM
+from .encrypted_files import SealedBytes, SealedFile
+from .key import ID_BYTES, StoreKey
+from .plain import Vault
+from .plain_files import Bytes, File
+
+_MARK = b"\xe5"
+_SHORT_MARK = b"\xe6"
+_SHORT_BYTES = 2048
+"""Up to here values are sealed in their short form."""
+_NONCE_BYTES = 12
+_HEAD_BYTES = len(_MARK) + ID_BYTES + _NONCE_BYTES
+_BLOCK_BYTES = 16
+_LENGTH_BYTES = 2
+
+
+class Sealed(Vault):
+    """The vault of an encrypted store."""
+
+    def __init__(self, key: StoreKey) -> None:
+        self.check = key.check
+        self.id = key.id
+        self._values = AESGCM(key.derive("values"))
+        self._short = AESGCMSIV(key.derive("short values"))
+        self._nonces = key.derive("nonces")
+        self._blocks = algorithms.AES(key.derive("hashes"))
+        self._names = key.derive("names")
+        self._files = key.derive("files")
+        self._local = threading.local()
+
+    @override
+    def place(self, table: str, key: bytes) -> bytes:
+        at = BLOCK_AT.get(table)
+        if at is not None:
+            return key[:at] + self._hide(key[at : at + _BLOCK_BYTES]) + key[at + _BLOCK_BYTES :]
+        at = TEXT_FROM.get(table)
+        if at is not None:
+            return key[:at] + blake3(table.encode() + b"\0" + key, key=self._names).digest()
+        return key
+
+    @override
+    def shown(self, table: str, place: bytes) -> bytes:
+        at = BLOCK_AT.get(table)
+        if at is None:
+            return place
+        return place[:at] + self._show(place[at : at + _BLOCK_BYTES]) + place[at + _BLOCK_BYTES :]
+
+    @override
+    def seal(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        place = self.place(table, key)
+        if table in PLAIN_VALUES:
+            return place, value
+        if table in TEXT_FROM:
+            value = len(key).to_bytes(_LENGTH_BYTES, "big") + key + value
+        bound = _bound(table, place)
+        if len(value) <= _SHORT_BYTES:
+            return place, _SHORT_MARK + self._short.encrypt(self._nonce(bound), value, bound)
+        nonce = os.urandom(_NONCE_BYTES)
+        return place, b"".join((_MARK, self.id, nonce, self._values.encrypt(nonce, value, bound)))
+
+    @override
+    def open(self, table: str, place: bytes, data: bytes) -> bytes:
+        value = self._open(table, place, data)
+        return value if table not in TEXT_FROM else value[_text_end(value) :]
+
+    @override
+    def open_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
+        value = self._open(table, place, data)
+        if table not in TEXT_FROM:
+            return self.shown(table, place), value
+        end = _text_end(value)
+        return value[_LENGTH_BYTES:end], value[end:]
+
+    @override
+    def body_name(self, digest: bytes) -> str:
+        return blake3(digest, key=self._names).hexdigest()
+
+    @override
+    def begin_file(self, descriptor: int) -> File:
+        return SealedFile(descriptor, self.id, self._file_cipher)
+
+    @override
+    def open_file(self, path: Path) -> Bytes:
+        return SealedBytes(path, self.id, self._file_cipher)
+
+    def _file_cipher(self, salt: bytes) -> AESGCM:
+        """Give the cipher of one file.
+
+        salt: random, kept in the file.
+        """
+        return AESGCM(blake3(salt, key=self._files).digest())
+
+    def _open(self, table: str, place: bytes, data: bytes) -> bytes:
+        if table in PLAIN_VALUES:
+            return data
+        bound = _bound(table, place)
+        try:
+            if data[:1] == _SHORT_MARK:
+                return self._short.decrypt(self._nonce(bound), data[1:], bound)
+            if data[:1] != _MARK or len(data) < _HEAD_BYTES:
+                raise BadRecord("it is not sealed, in a store that is encrypted")
+            key_id, nonce = data[1 : 1 + ID_BYTES], data[1 + ID_BYTES : _HEAD_BYTES]
+            if key_id != self.id:
+                raise BadRecord(f"it is sealed with key {key_id.hex()}, expected {self.id.hex()}")
+            return self._values.decrypt(nonce, data[_HEAD_BYTES:], bound)
+        except InvalidTag as error:
+            raise BadRecord(
+                "its seal is broken: it was changed, or stood in another place"
+            ) from error
+
+    def _nonce(self, bound: bytes) -> bytes:
+        """Give the nonce of a place, for what bears it twice."""
+        return blake3(bound, key=self._nonces).digest(_NONCE_BYTES)
+
+    def _hide(self, block: bytes) -> bytes:
+        assert len(block) == _BLOCK_BYTES
+        try:
+            encryptor = self._local.encryptor
+        except AttributeError:
+            encryptor = self._local.encryptor = self._cipher().encryptor()
+        return bytes(encryptor.update(block))
+
+    def _show(self, block: bytes) -> bytes:
+        return bytes(self._cipher().decryptor().update(block))
+
+    def _cipher(self) -> "Cipher[modes.ECB]":
+        # One block each, of what is a hash already: equal ones are to stay equal, so that they are found.
+        return Cipher(self._blocks, modes.ECB())
+
+
+def _text_end(value: bytes) -> int:
+    return _LENGTH_BYTES + int.from_bytes(value[:_LENGTH_BYTES], "big")
+
+
+def _bound(table: str, place: bytes) -> bytes:
+    return b"%b\0%b" % (table.encode(), place)

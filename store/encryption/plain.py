@@ -1,0 +1,73 @@
+"""How rows and body files lie on disk: as they are, unless there is a key (`sealed`). May be used from any thread."""
+
+from pathlib import Path
+
+from .key import ID_BYTES, StoreKey
+from .plain_files import Bytes, File, PlainFile
+
+
+class Vault:
+    """The vault that does nothing: no key, no cost."""
+
+    check = b""
+    """What `meta` holds of the key; nothing without one."""
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of body files."""
+        return body_folder(self.check)
+
+    def place(self, table: str, key: bytes) -> bytes:
+        """Give the key that a row has in LMDB."""
+        return key
+
+    def shown(self, table: str, place: bytes) -> bytes:
+        """Give the key of a row by its place, in a table whose keys hold no text."""
+        return place
+
+    def seal(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        """Give place and value of a row as LMDB holds them."""
+        return key, value
+
+    def open(self, table: str, place: bytes, data: bytes) -> bytes:
+        """Give the value of a row.
+
+        Raises: BadRecord.
+        """
+        return data
+
+    def open_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
+        """Give key and value of a row.
+
+        Raises: BadRecord.
+        """
+        return place, data
+
+    def body_name(self, digest: bytes) -> str:
+        """Give the name of the file that holds a body."""
+        return digest.hex()
+
+    def begin_file(self, descriptor: int) -> File:
+        """Begin an empty body file, which owns the descriptor from now on."""
+        return PlainFile(descriptor)
+
+    def open_file(self, path: Path) -> Bytes:
+        """Open a body file that was finished; use it as a context manager.
+
+        Raises: OSError; BadRecord.
+        """
+        return open(path, "rb")
+
+
+def body_folder(check: bytes) -> str:
+    """Give the name of the folder of body files for what a store says of its key."""
+    return f"bodies-{check[:ID_BYTES].hex()}" if check else "bodies"
+
+
+def open_vault(key: StoreKey | None) -> Vault:
+    """Give the vault for a key, or the one that does nothing."""
+    if key is None:
+        return Vault()
+    from .encrypted import Sealed  # who has no key does not wait for what it imports
+
+    return Sealed(key)

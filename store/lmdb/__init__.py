@@ -1,0 +1,1 @@
+"""The LMDB environment: opening, the writer thread, locks, free space and page checks."""

@@ -1,0 +1,273 @@
+"""Open a store's database: what is refused before a record is read, and what a new one is made of.
+
+Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` unless it is asked for
+(a power cut then loses at most the last commit, never the file), a huge sparse map.
+"""
+
+import contextlib
+import logging
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
+from ..encryption.plain import Vault, open_vault
+from ..errors import StoreError, StoreTooNew, StoreUnwritable
+from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
+from .database import Database, unreadable
+from .liveness import take_file
+from .lock import StoreLock, hold_shared
+
+logger = logging.getLogger(__name__)
+
+_MAP_BYTES = 1 << 40
+_SPARED_BYTES = 1 << 20
+
+
+def open_database(
+    path: Path,
+    *,
+    readonly: bool,
+    key: StoreKey | None = None,
+    held: StoreLock | None = None,
+    power: bool = False,
+) -> Database:
+    """Open the database of the store in a folder; a writer makes it when it is not there.
+
+    power: a power cut loses nothing that was told to be durable.
+    key: what the store is encrypted under, or is to be if it is made.
+    held: the store's lock, where whoever opens it holds it alone, and longer.
+    Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
+    """
+    folder = path / "log.lmdb"
+    _find_folder(path, folder, readonly)
+    lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
+    again = partial(open_environment, folder, readonly=readonly, power=power)
+    try:
+        environment = again()
+    except BaseException:
+        lock.close()
+        raise
+    owner = None if readonly else take_file(path)
+    database = Database(path, environment, lock, open_vault(key), owner, again)
+    try:
+        _check_size(database)
+        _check_format(database, key)
+    except (lmdb.Error, OSError) as error:
+        database.close()
+        raise unreadable(path, error) from error
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
+    try:
+        if not readonly:
+            # What agents and customers said is nobody else's to read on this machine.
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif not holds_data(folder):
+            raise StoreError(
+                f"no store at {path}", "name another with --store, or record a run first"
+            )
+    except OSError as error:
+        raise _unopened(path, error) from error
+
+
+def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lmdb.Environment:
+    """Open the environment in a folder that is there, whatever it holds.
+
+    power: flush LMDB's meta page with each commit.
+    Raises: StoreError (damaged), StoreUnwritable.
+    """
+    try:
+        return lmdb.open(
+            str(folder),
+            mode=0o600,
+            map_size=_MAP_BYTES,
+            max_dbs=len(TABLES),
+            metasync=power,
+            readonly=readonly,
+            max_readers=1024,
+            lock=not readonly or _may_lock(folder),
+        )
+    except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
+        raise StoreError(
+            f"{str(folder / 'data.mdb')!r} is not a store: {error}",
+            "move it away, or name another store with --store",
+        ) from error
+    except (lmdb.Error, OSError) as error:
+        raise _unopened(folder.parent, error) from error
+
+
+def _check_size(database: Database) -> None:
+    """Refuse a file that was cut short: touching what is missing would kill the process (SIGBUS).
+
+    Pages that were allocated and freed in one transaction need never be written, so a few may be
+    missing at the end of a sound file.
+    """
+    environment = database.environment
+    needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    size = (database.path / "log.lmdb" / "data.mdb").stat().st_size
+    if needed - size > min(_SPARED_BYTES, needed // 2):
+        raise StoreError(
+            f"the store at {database.path} was cut short: {size} of {needed} bytes are there",
+            "copy it again while nothing writes to it, or name another with --store",
+        )
+
+
+def _check_format(database: Database, key: StoreKey | None) -> None:
+    found = read_format(database.path, database.environment)
+    if found is None and database.writable:
+        database.writer.call(lambda transaction: _make(database, transaction))
+    elif found is None:
+        raise StoreError(f"no store at {database.path}", "record a run first")
+    if found is not None:
+        _check_key(database, key)
+        if found < FORMAT and database.writable:
+            # What is in it is read as it is; earlier versions could not read what is written now.
+            meta = database.environment.open_db(b"meta", create=False)
+            database.writer.call(lambda txn: write_head(txn, meta, database.vault))
+    for name in TABLES:
+        # A store that an earlier version made lacks the tables that came later.
+        with contextlib.suppress(lmdb.NotFoundError):
+            table = database.environment.open_db(name.encode(), create=database.writable)
+            database.tables[name] = table
+
+
+def read_format(path: Path, environment: lmdb.Environment) -> int | None:
+    """Read which format an environment has; None where nothing was made in it yet.
+
+    Raises: StoreError, where it is none of ours; StoreTooNew.
+    """
+    try:
+        meta = environment.open_db(b"meta", create=False)
+    except (lmdb.NotFoundError, lmdb.ReadonlyError):
+        found = None
+    else:
+        with environment.begin(db=meta) as transaction:
+            found = transaction.get(b"format")
+    if found is None:
+        if environment.stat()["entries"]:
+            raise StoreError(
+                f"the database at {path / 'log.lmdb'} is not a store of Playhead",
+                "name another folder with --store",
+            )
+        return None
+    if not found.isdigit():
+        raise StoreError(f"the store at {path} has no format version, but {found[:20]!r}")
+    if int(found) > FORMAT:
+        raise StoreTooNew(
+            f"the store at {path} has format {int(found)}; this version reads up to {FORMAT}",
+            "use a newer Playhead, or name another store with --store",
+        )
+    return int(found)
+
+
+def _make(database: Database, transaction: lmdb.Transaction) -> None:
+    for name in TABLES:
+        database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
+    write_head(transaction, database.tables["meta"], database.vault)
+    transaction.put(FILES_ROW, b"1", db=database.tables["meta"])
+
+
+def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
+    """Write into `meta` which format a store has, and which key."""
+    transaction.put(b"format", str(FORMAT).encode(), db=meta)
+    if vault.check:
+        transaction.put(CHECK_ROW, vault.check, db=meta)
+
+
+def _check_key(database: Database, key: StoreKey | None) -> None:
+    check = read_check(database.environment)
+    meta = database.environment.open_db(b"meta", create=False)
+    with database.environment.begin(db=meta) as transaction:
+        left = transaction.get(LEFT_ROW) is not None
+        erased = transaction.get(ERASED_ROW) is not None
+    if check != database.vault.check:
+        raise wrong_key(database.path, check, key)
+    if left:
+        logger.warning(
+            "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
+            " `playhead rekey` again",
+            database.path,
+        )
+    if erased:
+        logger.warning(
+            "a run of the store at %s was erased, but its bytes may still be in the files: `playhead gc` takes"
+            " them out",
+            database.path,
+        )
+
+
+def open_tables(path: Path, environment: lmdb.Environment) -> dict[str, Any]:
+    """Open all tables that an environment has, for a copy of everything.
+
+    Raises: StoreTooNew, where there is one that this version does not know: a copy would lack it.
+    """
+    with environment.begin() as transaction:
+        names = [bytes(name).decode("latin-1") for name, _ in transaction.cursor()]
+    if unknown := sorted(set(names).difference(TABLES)):
+        raise StoreTooNew(
+            f"the store at {path} has a table {unknown[0]!r} that this version does not know",
+            "use a newer Playhead",
+        )
+    return {
+        name: environment.open_db(name.encode(), create=False) for name in TABLES if name in names
+    }
+
+
+def read_check(environment: lmdb.Environment) -> bytes:
+    """Read what a store says of its key; b"" where it is not encrypted."""
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        return bytes(transaction.get(CHECK_ROW, b""))
+
+
+def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:
+    """Make the error for a store that has another key than the one that was given.
+
+    check: what the store says of its key; b"" where it is not encrypted.
+    """
+    given = "no key was given" if key is None else f"{key.where} holds key {key.id.hex()}"
+    if not check:
+        return StoreError(
+            f"the store at {path} is not encrypted, but {given}",
+            "`playhead rekey` encrypts it under that key; or leave the key out, or name another"
+            " store with --store",
+        )
+    return StoreError(
+        f"the store at {path} is encrypted under key {check[:ID_BYTES].hex()}, but {given}",
+        f"give that key: encrypt.key_file in the configuration, or {VARIABLE} in the environment",
+    )
+
+
+def holds_data(folder: Path) -> bool:
+    """Say whether anything was ever written into an environment."""
+    try:
+        return (folder / "data.mdb").stat().st_size > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _may_lock(folder: Path) -> bool:
+    """Say whether a reader can hold its place in the lock file.
+
+    On a read-only disk it cannot, and needs not: no writer is beside it.
+    """
+    file = folder / "lock.mdb"
+    return os.access(
+        file if file.exists() else folder,
+        os.W_OK,
+        effective_ids=os.access in os.supports_effective_ids,
+    )
+
+
+def _unopened(path: Path, error: Exception) -> StoreUnwritable:
+    advice = "is the folder writable and not full? --store names another"
+    if "already open" in str(error):
+        advice = "this process has it open: use that one"
+    return StoreUnwritable(f"cannot open the store at {path}: {error}", advice)

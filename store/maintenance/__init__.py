@@ -1,0 +1,1 @@
+"""Maintenance: recovery, compaction, removal, rekeying and import of runs."""

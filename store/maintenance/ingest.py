@@ -1,0 +1,233 @@
+"""Runs that come from elsewhere: from a file, from an archive.
+
+Rules:
+
+1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
+   one transaction puts all of an intake's runs onto the list.
+2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
+3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import lmdb
+
+from ...tape.exchange import Message, RunId
+from ...tape.records.codec import BadRecord, pack_map, unpack
+from ...tape.records.events import CHAIN_START, Event, check_link, decode_event
+from ..errors import StoreError, StoreUnwritable
+from ..keys import number_key, pair_key
+from ..lmdb.database import Database
+from ..tables.events import EventLog
+from ..tables.exchanges import Exchanges, Record
+from ..tables.messages import Messages
+from ..tables.run_info import Owner, RunInfo, RunStatus
+from ..tables.run_list import RunList, check_name, is_alive
+from .removal import remove_rows
+
+_MARK = b"intake/"
+_MOST_WAITING = 64
+"""Operations that may wait for the writer; more are waited for, which bounds memory."""
+
+
+class Intake:
+    """Runs on their way into the store. Blocks; never use it on an event loop."""
+
+    def __init__(
+        self,
+        database: Database,
+        runs: RunList,
+        log: EventLog,
+        exchanges: Exchanges,
+        messages: Messages,
+    ) -> None:
+        """Begin with no run. Use it as a context manager: what was not published is dropped in the end."""
+        self._database = database
+        self._runs = runs
+        self._log = log
+        self._exchanges = exchanges
+        self._messages = messages
+        self._troubles = self._find_troubles()
+        self._begun: list[int] = []
+        self._chains: dict[int, tuple[int, bytes]] = {}
+
+    def __enter__(self) -> "Intake":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        dropped, self._begun = self._begun, []
+        if dropped:
+            # Else whoever opens the store next drops them.
+            with contextlib.suppress(StoreUnwritable):
+                self._database.writer.call(lambda txn: _drop(self._database, txn, dropped))
+
+    def begin(self, name: str) -> int:
+        """Give the number of a new run.
+
+        name: that it should have.
+        Raises: StoreError, when it cannot be a name; StoreUnwritable.
+        """
+        check_name(name)
+        return self._mark(None)
+
+    def begin_again(self, info: RunInfo) -> int:
+        """Give the number of a run of the list, whose rows are to come back; `publish_again` says that they have.
+
+        Nobody sees them before: its row says that it is away.
+        Raises: StoreUnwritable.
+        """
+        self._mark(info.number)
+        return info.number
+
+    def put_event(self, run: int, value: bytes) -> Event:
+        """Take an event as it stood in another store's log: its chain hash, then the event; give it.
+
+        Raises: BadRecord, where it is none or does not follow the one before; StoreUnwritable.
+        """
+        number, before = self._chains.get(run, (1, CHAIN_START))
+        event = decode_event(value, number)
+        link = check_link(value, before)
+        if link is None:
+            raise BadRecord(f"event {number} does not follow the one before it")
+        self._chains[run] = number + 1, link
+        row = self._database.row("events", pair_key(run, number), value)
+        self._database.writer.append(lambda: lambda txn: self._database.put_row(txn, row))
+        self._wait()
+        return event
+
+    def save(self, run: int, record: Record) -> None:
+        """Take an exchange, with its outcome event if it has one.
+
+        Raises: StoreUnwritable.
+        """
+        self._exchanges.take(run, record)
+        self._wait()
+
+    def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
+        """Take a message of a WebSocket; see `Store.append_message`."""
+        self._messages.append(run, seq, number, message)
+        self._wait()
+
+    def publish(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
+        """Put runs that were begun onto the list, all at once; give them as they now stand.
+
+        runs: as they ended, each with the number it was begun under, the name it should have, and `parent_number` 0
+            or that of another of them, or of a run in the store. A taken name becomes another, as for a new run.
+        Raises: StoreError, where something of it is not there; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
+            self._check(transaction, runs)
+            found: dict[int, RunInfo] = {}
+            for told in runs:
+                assert told.status is not RunStatus.OPEN
+                wanted, playback, parent = told.id, False, told.parent
+                if told.parent_number:
+                    tape = found.get(told.parent_number) or self._runs.load(
+                        transaction, told.parent_number
+                    )
+                    assert tape is not None
+                    parent = tape.id
+                    if told.mode == "playback":
+                        wanted, playback = tape.id, True
+                name = self._runs.free_name(transaction, wanted, playback)
+                info = replace(told, id=RunId(name), parent=parent)
+                self._runs.add(transaction, info)
+                transaction.delete(
+                    _MARK + number_key(info.number), db=self._database.tables["meta"]
+                )
+                found[info.number] = info
+                for forget in self._runs.ended:
+                    forget(info.number)
+            return list(found.values())
+
+        made: list[RunInfo] = self._database.writer.call(operation)
+        published = {info.number for info in made}
+        self._begun = [number for number in self._begun if number not in published]
+        return made
+
+    def publish_again(self, info: RunInfo, at_ns: int) -> None:
+        """Say that all of a run that was begun again is here.
+
+        Raises: StoreError, where not all of it is; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            self._check(transaction, [info])
+            now = self._runs.load(transaction, info.number)
+            if now is None or now.archived is None:
+                raise StoreError(f"run {info.id!r} was deleted meanwhile", "nothing was recalled")
+            here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
+            self._runs.put(transaction, here)
+            transaction.delete(_MARK + number_key(info.number), db=self._database.tables["meta"])
+            for forget in self._runs.ended:
+                forget(info.number)
+
+        self._database.writer.call(operation)
+        self._begun.remove(info.number)
+
+    def _mark(self, known: int | None) -> int:
+        us = self._runs.owner
+        owner = pack_map({"owner": (us.pid, us.started, us.file)})
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            number = self._runs.allot(transaction) if known is None else known
+            key = _MARK + number_key(number)
+            transaction.put(key, owner, db=self._database.tables["meta"])
+            # Of a go that failed before, rows are gone that nothing may stand on.
+            for forget in self._runs.ended:
+                forget(number)
+            return number
+
+        number: int = self._database.writer.call(operation)
+        self._begun.append(number)
+        return number
+
+    def _check(self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]) -> None:
+        """Raise StoreError unless all that was taken in is there. Writer's thread."""
+        if self._find_troubles() != self._troubles:
+            raise StoreError(
+                "a record could not be written; the log says why", "nothing was imported"
+            )
+        meta = self._database.tables["meta"]
+        for run in runs:
+            if transaction.get(_MARK + number_key(run.number), db=meta) is None:
+                raise StoreError(
+                    f"what was read of run {run.id!r} was dropped by a process that took this one for dead",
+                    "nothing was imported; try again while nothing else writes to the store",
+                )
+
+    def _find_troubles(self) -> tuple[int, int]:
+        """Give how often something was not written; what an outage swallows is told to nobody else."""
+        writer = self._database.writer
+        return writer.failures, writer.outages
+
+    def _wait(self) -> None:
+        if self._database.writer.waiting >= _MOST_WAITING:
+            self._database.writer.call(lambda _: None)
+
+
+def drop_unpublished(database: Database, transaction: lmdb.Transaction) -> None:
+    """Drop what processes that have died did not publish. Writer's thread."""
+    table = database.tables["meta"]
+    with transaction.cursor(table) as cursor:
+        rows = [(bytes(key), bytes(value)) for key, value in cursor]
+    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(database, value)]
+    _drop(database, transaction, [int.from_bytes(key[len(_MARK) :], "big") for key in dead])
+
+
+def _alive(database: Database, value: bytes) -> bool:
+    try:
+        told: Any = unpack(value)
+        return is_alive(database.path, Owner(*told["owner"]))
+    except (BadRecord, TypeError, KeyError):
+        return False
+
+
+def _drop(database: Database, transaction: lmdb.Transaction, runs: Sequence[int]) -> None:
+    for number in runs:
+        remove_rows(database, transaction, number, (number,))
+        transaction.delete(_MARK + number_key(number), db=database.tables["meta"])

@@ -1,0 +1,1 @@
+"""Bodies too large for memory: spooled to files and referenced from records."""

@@ -1,0 +1,72 @@
+"""Which exchanges need which body files, so that a file goes with the last of them."""
+
+from collections.abc import Iterable, Iterator
+
+import lmdb
+
+from ...tape.exchange import Exchange
+from ...tape.records.codec import DIGEST_BYTES, BadRecord
+from ..errors import LogCorrupt
+from ..keys import FILES_ROW, pair_key
+from ..lmdb.database import Database, Row
+
+
+def files_row(database: Database, run: int, exchange: Exchange) -> Row:
+    """Make the row that tells which files an exchange needs."""
+    return database.row("files", pair_key(run, exchange.seq), _digests(exchange))
+
+
+def _digests(exchange: Exchange) -> bytes:
+    return b"".join(digest for spilled in exchange.spilled for digest in spilled.files)
+
+
+class FileUses:
+    """The table `files`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def complete(self) -> bool:
+        """Whether it speaks for every exchange; an earlier version did not write it."""
+        with self._database.reading() as transaction:
+            return transaction.get(FILES_ROW, db=self._database.tables["meta"]) is not None
+
+    def complete_with(self, found: Iterable[tuple[int, Exchange]]) -> None:
+        """Write what it lacks: of each exchange in a file, with the number of its run. Blocks."""
+        rows = [files_row(self._database, run, exchange) for run, exchange in found]
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            for row in rows:
+                self._database.put_row(transaction, row)
+            transaction.put(FILES_ROW, b"1", db=self._database.tables["meta"])
+
+        self._database.writer.call(operation)
+
+    def has(self, run: int, exchange: Exchange) -> bool:
+        """Say whether it tells the files of an exchange.
+
+        Raises: LogCorrupt.
+        """
+        key = pair_key(run, exchange.seq)
+        with self._database.reading() as transaction:
+            return (self._database.find(transaction, "files", key) or b"") == _digests(exchange)
+
+    def needed(self) -> set[bytes]:
+        """Give the digests of all files that some exchange needs.
+
+        Raises: LogCorrupt.
+        """
+        with self._database.reading() as transaction:
+            return set(self._digests(transaction))
+
+    def _digests(self, transaction: lmdb.Transaction) -> Iterator[bytes]:
+        vault = self._database.vault
+        with transaction.cursor(self._database.tables["files"]) as cursor:
+            for key, data in cursor:
+                try:
+                    value = vault.open("files", bytes(key), bytes(data))
+                except BadRecord as error:
+                    raise LogCorrupt(f"a row of the table files: {error}") from error
+                for at in range(0, len(value), DIGEST_BYTES):
+                    yield value[at : at + DIGEST_BYTES]

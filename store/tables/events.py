@@ -1,0 +1,213 @@
+"""The events of runs: append-only, and each chained to the one before it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import lmdb
+
+from ...tape.records.codec import BadRecord
+from ...tape.records.events import (
+    CHAIN_START,
+    Event,
+    EventKind,
+    check_link,
+    decode_event,
+    encode_event,
+)
+from ..errors import LogCorrupt, StoreUnwritable
+from ..keys import number_key, pair_key
+from ..lmdb.database import Database, Row
+from ..lmdb.writer import Operation
+from .run_info import RunInfo
+
+_PAGE = 1000
+"""Events that `log` reads at a time."""
+
+
+class Linked(NamedTuple):
+    """An event, ready to be put."""
+
+    event: Event
+    row: Row
+    next: int
+    """Number of the event after it."""
+    link: bytes
+
+
+class Kept(NamedTuple):
+    """A row of the log as it lies there."""
+
+    number: int
+    value: bytes
+    """Chain hash, then the event."""
+    problem: str
+    """What is wrong with it, or empty."""
+
+
+class EventLog:
+    """The table `events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._chains: dict[int, tuple[int, bytes]] = {}
+        """Of each run that is written: the next number, and the hash to chain it to."""
+        database.forgetting.append(self._chains.clear)
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        self._chains.pop(run, None)
+
+    def append(self, run: int, event: Event) -> None:
+        """Append an event nobody waits for."""
+        self._database.writer.append(lambda: lambda txn: self.put(txn, run, event), run)
+
+    def append_made(self, run: int, make: Callable[[], Event]) -> None:
+        """Append an event that is made on the writer's thread; nobody waits."""
+
+        def maker() -> Operation:
+            made = make()
+            return lambda txn: self.put(txn, run, made)
+
+        self._database.writer.append(maker, run)
+
+    def append_durably(
+        self, run: int, event: Event | Callable[[], Event], *, vital: bool = False
+    ) -> "asyncio.Future[None]":
+        """Append an event, made on the writer's thread if it is a callable; done once durable.
+
+        vital: see `Writer.submit`.
+        """
+
+        def make() -> Operation:
+            made = event if isinstance(event, Event) else event()
+            return lambda txn: self.put(txn, run, made)
+
+        return self._database.writer.submit(make, run, vital=vital)
+
+    def append_blocking(self, info: RunInfo, event: Event) -> None:
+        """Append an event from a process without a loop; durable when it returns."""
+        self._database.writer.call(lambda txn: self.put(txn, info.number, event))
+
+    def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
+        """Append an event inside a transaction. Writer's thread."""
+        self.put_linked(transaction, run, self.link(transaction, run, event))
+
+    def link(self, transaction: lmdb.Transaction, run: int, event: Event) -> Linked:
+        """Put an event behind the last one; raises what it raises before anything is written.
+
+        Raises: StoreUnwritable, where the run has no log, since it was deleted or archived meanwhile: what comes late
+            would lie there for nobody.
+        """
+        number, before = self._chain(transaction, run)
+        if number == 1 and event.kind is not EventKind.OPENED:
+            raise StoreUnwritable(
+                f"run number {run} holds nothing any more: it was deleted or archived meanwhile",
+                "nothing was written",
+            )
+        value, link = encode_event(event, before)
+        row = self._database.row("events", pair_key(run, number), value)
+        return Linked(event, row, number + 1, link)
+
+    def put_linked(self, transaction: lmdb.Transaction, run: int, linked: Linked) -> None:
+        """Append an event that was linked in the same transaction."""
+        if not self._database.put_row(transaction, linked.row, overwrite=False):
+            # Another process took us for dead and wrote on: nothing of either is lost.
+            del self._chains[run]
+            linked = self.link(transaction, run, linked.event)
+            self._database.put_row(transaction, linked.row, overwrite=False)
+        self._chains[run] = (linked.next, linked.link)
+
+    def _chain(self, transaction: lmdb.Transaction, run: int) -> tuple[int, bytes]:
+        try:
+            return self._chains[run]
+        except KeyError:
+            last = self._database.last(transaction, "events", run)
+            if not last:
+                return 1, CHAIN_START
+            value = self._database.find(transaction, "events", pair_key(run, last))
+            assert value is not None
+            return last + 1, bytes(value[:16])
+
+    def events(self, info: RunInfo, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Read events of a run in the order they were appended.
+
+        after: last number already seen; 0 reads from the start.
+        limit: most events returned; a shorter list means the end of the log *now*.
+        Raises: LogCorrupt.
+        """
+        with self._database.reading() as transaction:
+            return list(self.read(transaction, info.number, after, limit))
+
+    def log(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
+        """Read all events of a run page by page, so that memory does not grow with its log; each page one snapshot.
+
+        Raises: LogCorrupt.
+        """
+        after = 0
+        while page := self.events(info, after, page_events):
+            yield from page
+            after = page[-1].number
+
+    def kept(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Kept]:
+        """Read all rows of a run's log as they are kept, each held against the one before; see `log`."""
+        before, after = CHAIN_START, 0
+        while page := self._kept_page(info, after, page_events):
+            for number, value, problem in page:
+                if not problem and check_link(value, before) is None:
+                    problem = "it does not follow the one before"
+                before, after = value[: len(CHAIN_START)], number
+                yield Kept(number, value, problem)
+
+    def raw(self, info: RunInfo) -> Iterator[bytes]:
+        """Read all events of a run as they are kept: chain hash, then the event.
+
+        Raises: LogCorrupt, where one does not follow the one before.
+        """
+        for row in self.kept(info):
+            if row.problem:
+                raise LogCorrupt(f"run {info.id}, event {row.number}: {row.problem}")
+            yield row.value
+
+    def _kept_page(self, info: RunInfo, after: int, limit: int) -> list[Kept]:
+        with (
+            self._database.reading() as transaction,
+            transaction.cursor(self._database.tables["events"]) as cursor,
+        ):
+            page: list[Kept] = []
+            more = cursor.set_range(pair_key(info.number, after + 1))
+            while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
+                number = int.from_bytes(cursor.key()[8:], "big")
+                try:
+                    page.append(Kept(number, self._opened(cursor), ""))
+                except BadRecord as error:
+                    page.append(Kept(number, b"", str(error)))
+                more = cursor.next()
+            return page
+
+    def _opened(self, cursor: lmdb.Cursor) -> bytes:
+        key, data = cursor.item()
+        return self._database.vault.open("events", bytes(key), bytes(data))
+
+    def read(
+        self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
+    ) -> Iterator[Event]:
+        """Read events inside a transaction; see `events`."""
+        with transaction.cursor(self._database.tables["events"]) as cursor:
+            more = cursor.set_range(pair_key(run, after + 1))
+            prefix = number_key(run)
+            while more and (limit is None or limit > 0):
+                key = cursor.key()
+                if key[:8] != prefix:
+                    return
+                number = int.from_bytes(key[8:], "big")
+                try:
+                    yield decode_event(self._opened(cursor), number)
+                except BadRecord as error:
+                    raise LogCorrupt(f"run {run}, event {number}: {error}") from error
+                limit = None if limit is None else limit - 1
+                more = cursor.next()
+
+    def find_broken_link(self, info: RunInfo) -> int | None:
+        """Find the first event of a run that cannot be read or does not follow the one before it."""
+        return next((row.number for row in self.kept(info) if row.problem), None)

@@ -1,0 +1,227 @@
+"""The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import lmdb
+
+from ...tape.exchange import Exchange, Seq
+from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
+from ...tape.records.events import Event, content_hash, vouched
+from ..deltas import record_codec as bodies
+from ..deltas.blobs import Blocks, Lifted
+from ..deltas.chains import Lanes, Place, Stored
+from ..deltas.records import KEY_BYTES, Values
+from ..deltas.shared_prefixes import Openings
+from ..errors import LogCorrupt
+from ..keys import fingerprint_key, number_key, pair_key
+from ..lmdb.database import Database, Row
+from ..lmdb.writer import Operation
+from ..spill.references import files_row
+from .alpn import Origins
+from .events import EventLog
+from .messages import Messages
+from .run_info import RunInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An exchange as it goes into the store."""
+
+    exchange: Exchange
+    raw: bytes
+    """16-byte hash of the request's bytes, under which its fingerprint is found without parsing."""
+    outcome: Event | None
+    """What the log tells of it; it gets the hash of what is written.
+
+    None writes what has passed so far, to be written again when the outcome is known.
+    """
+
+
+class _Prepared(NamedTuple):
+    """An exchange as it is going to be put."""
+
+    run: int
+    exchange: Exchange
+    outcome: Event | None
+    """With the hash of what is written."""
+    place: Place
+    whole: bytes
+    """Itself."""
+    lifted: Lifted
+    """The same as it is packed."""
+    value: bytes
+    """Its record on disk."""
+    opening: bytes | None
+    """That of the opening that it makes."""
+    rows: Sequence[Row]
+    raw: Row
+    final: bool
+
+
+class Exchanges:
+    """The table `exchanges`, and the rows of others that go with each."""
+
+    def __init__(
+        self, database: Database, log: EventLog, origins: Origins, messages: Messages
+    ) -> None:
+        self._database = database
+        self._log = log
+        self._origins = origins
+        self._messages = messages
+        self._values = Values(database)
+        self._blocks = Blocks(database)
+        self._lanes = Lanes()
+        self._openings = Openings(database, self._values)
+        self._passing: set[tuple[int, int]] = set()
+        """Run and seq of what is going to be written again."""
+        database.forgetting += [self._lanes.clear, self._passing.clear]
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        self._lanes.drop(run)
+        self._blocks.forget(run)
+        self._passing -= {key for key in self._passing if key[0] == run}
+
+    def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
+        """Write an exchange with its outcome event; the future is done once both are durable.
+
+        make: builds the record; called once, on the writer's thread.
+        """
+        return self._database.writer.submit(lambda: self._prepare(run, make()), run)
+
+    def save_unwaited(self, run: int, make: Callable[[], Record]) -> None:
+        """Write an exchange with its outcome event; nobody waits."""
+        self._database.writer.append(lambda: self._prepare(run, make()), run)
+
+    def take(self, run: int, record: Record) -> None:
+        """Write an exchange that is final though its outcome event may come by itself; nobody waits."""
+        self._database.writer.append(lambda: self._prepare(run, record, final=True))
+
+    def _prepare(self, run: int, record: Record, *, final: bool = False) -> Operation:
+        exchange = record.exchange
+        encoded = encode_exchange(exchange)
+        written = content_hash(encoded)
+        outcome = record.outcome
+        if outcome is not None:
+            final = True
+            said = b""
+            if exchange.conversation is not None:
+                said = self._messages.take_hash(run, exchange.seq)
+            outcome = vouched(outcome, written, said)
+        lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
+        check = b"" if lifted.names else written[: bodies.SUM_BYTES]
+        stored = Stored(exchange.seq, lifted.value, lifted.body_at)
+        find = self._openings.find
+        place = self._lanes.place(run, stored, exchange.request, find, final=final)
+        if place.opens:
+            assert place.on is not None
+            self._openings.keep(place.on)
+        row = self._database.row
+        rows = [row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b"")]
+        if exchange.spilled:
+            rows.append(files_row(self._database, run, exchange))
+        prepared = _Prepared(
+            run,
+            exchange,
+            outcome,
+            place,
+            encoded,
+            lifted,
+            _pack(place, check),
+            bodies.pack(lifted.value, check) if place.opens else None,
+            rows,
+            row("raws", number_key(run) + record.raw, exchange.fingerprint),
+            final,
+        )
+        return lambda txn: self._save(txn, prepared)
+
+    def _save(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, exchange, outcome = prepared.run, prepared.exchange, prepared.outcome
+        # Everything that may raise comes first: an exchange is written with all its rows or not at all.
+        origin = self._origins.find_new(run, exchange)
+        linked = self._log.link(transaction, run, outcome) if outcome else None
+        self._put(transaction, prepared)
+        for row in prepared.rows:
+            self._database.put_row(transaction, row)
+        self._database.put_row(transaction, prepared.raw, overwrite=False)
+        if origin is not None:
+            self._origins.put(transaction, origin, exchange)
+        if linked is not None:
+            self._log.put_linked(transaction, run, linked)
+
+    def _put(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
+        run, place = prepared.run, prepared.place
+        key = run, prepared.exchange.seq
+        if key not in self._passing and self._values.holds(transaction, *key):
+            self._free(transaction, *key)
+        self._passing.discard(key)
+        if not prepared.final:
+            self._passing.add(key)
+        value = prepared.value
+        if place.on is not None and not self._stands(transaction, prepared, place.on):
+            value = bodies.pack(place.stored.value)
+        whole = self._blocks.put(transaction, run, prepared.lifted)
+        self._values.put(transaction, *key, value if whole else bodies.pack(prepared.whole))
+        place.stored.written = whole  # what lies there otherwise is nobody's base
+
+    def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
+        """Say whether the base is there that an exchange is to stand on."""
+        if isinstance(on.base, int):
+            return on.written
+        return self._openings.stand(transaction, prepared.run, on, prepared.opening)
+
+    def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
+        """Let what stands on an exchange stand alone, before that is written anew."""
+        try:
+            before = self._values.find(transaction, run, seq)
+        except BadRecord:  # what stood on it is lost with it
+            return
+        for other, value in self._values.standing_on(transaction, run, seq, before):
+            self._values.put(transaction, run, other, bodies.pack(value))
+
+    def find(self, info: RunInfo, seq: int) -> Exchange | None:
+        """Find an exchange by its seq.
+
+        Raises: LogCorrupt.
+        """
+        try:
+            with self._database.reading() as transaction:
+                value = self._values.find(transaction, info.number, seq)
+                if value is not None:
+                    value = self._blocks.whole(transaction, info.number, value)
+            return decode_exchange(value) if value is not None else None
+        except BadRecord as error:
+            raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+
+    def holds(self, info: RunInfo, seq: int) -> bool:
+        """Say whether a run holds an exchange, without reading it."""
+        with self._database.reading() as transaction:
+            return self._values.holds(transaction, info.number, seq)
+
+    def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
+        """Read the exchanges of a run by seq, one transaction each.
+
+        Raises: LogCorrupt.
+        """
+        for seq in self.seqs(info, after):
+            exchange = self.find(info, seq)
+            if exchange is not None:
+                yield exchange
+
+    def seqs(self, info: RunInfo, after: int = 0) -> list[Seq]:
+        """List the seqs that a run holds."""
+        first = pair_key(info.number, after + 1)
+        with self._database.reading() as transaction:
+            places = self._database.places(transaction, "exchanges", info.number, first)
+            numbers = [place[8:] for place in places if len(place) == KEY_BYTES]
+        return [Seq(int.from_bytes(number, "big")) for number in numbers]
+
+
+def _pack(place: Place, check: bytes) -> bytes:
+    stored, on, _ = place
+    if on is None:
+        return bodies.pack(stored.value, check)
+    return bodies.pack_on(stored.value, on.base, on.value, stored.hops, check)

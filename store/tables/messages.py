@@ -1,0 +1,78 @@
+"""The messages of WebSockets, written as they pass."""
+
+from collections.abc import Callable, Iterator
+
+from blake3 import blake3
+
+from ...tape.exchange import Message
+from ...tape.records.codec import BadRecord, decode_message, encode_message
+from ...tape.records.events import HASH_BYTES
+from ..deltas import record_codec as bodies
+from ..errors import LogCorrupt
+from ..keys import message_key
+from ..lmdb.database import Database
+from ..lmdb.writer import Operation
+from .run_info import RunInfo
+
+
+class Messages:
+    """The table `messages`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._hashes: dict[tuple[int, int], blake3] = {}
+        """Over the messages of each conversation that is being written. Writer's thread."""
+
+    def append(
+        self,
+        run: int,
+        seq: int,
+        number: int,
+        message: Message,
+        redact: Callable[[Message], Message] = lambda message: message,
+    ) -> None:
+        """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
+
+        number: its place in the conversation, from 0.
+        redact: takes its secrets out; called on the writer's thread, in order.
+        """
+
+        def make() -> Operation:
+            encoded = encode_message(redact(message))
+            self._hashes.setdefault((run, seq), blake3()).update(encoded)
+            row = self._database.row(
+                "messages", message_key(run, seq, number), bodies.pack(encoded)
+            )
+            return lambda txn: self._database.put_row(txn, row)
+
+        self._database.writer.append(make, run)
+
+    def take_hash(self, run: int, seq: int) -> bytes:
+        """Give the hash over the messages of a conversation that has ended, or b"" where none came. Writer's thread."""
+        found = self._hashes.pop((run, seq), None)
+        return found.digest(HASH_BYTES) if found is not None else b""
+
+    def forget(self, run: int) -> None:
+        """Drop what is remembered of a run that has ended. Writer's thread."""
+        for key in [key for key in self._hashes if key[0] == run]:
+            del self._hashes[key]
+
+    def all(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
+        """Read the messages of a WebSocket in order, one transaction each.
+
+        after: number of the last one already seen; -1 reads from the start.
+        Raises: LogCorrupt.
+        """
+        while "messages" in self._database.tables:
+            after += 1
+            with self._database.reading() as transaction:
+                key = message_key(info.number, seq, after)
+                try:
+                    value = self._database.read(transaction, "messages", key)
+                    if value is None:
+                        return
+                    found = decode_message(bodies.unpack(value))
+                except BadRecord as error:
+                    where = f"run {info.id}, exchange {seq}, message {after}"
+                    raise LogCorrupt(f"{where}: {error}") from error
+            yield found

@@ -1,0 +1,26 @@
+"""What other processes ask of the owner of a run."""
+
+import time
+
+from ..keys import number_key
+from ..lmdb.database import Database
+from .run_info import RunInfo
+
+
+class Mail:
+    """The table `mail`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ask(self, info: RunInfo, what: str) -> None:
+        """Leave a message for the process that owns a run. Blocks."""
+        key = number_key(info.number) + what.encode()
+        now = str(time.time_ns()).encode()
+        self._database.writer.call(lambda txn: self._database.put(txn, "mail", key, now))
+
+    def asked(self, info: RunInfo, what: str) -> bool:
+        """Say whether somebody left a message for the owner of a run."""
+        with self._database.reading() as transaction:
+            key = number_key(info.number) + what.encode()
+            return self._database.holds(transaction, "mail", key)

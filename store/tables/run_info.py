@@ -1,0 +1,152 @@
+"""One run as the store lists it, without reading its tape."""
+
+from dataclasses import astuple, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from ...tape.exchange import RunId
+from ...tape.records.codec import BadRecord, pack_map, unpack
+
+
+class RunStatus(StrEnum):
+    """Whether a run has ended, and how."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process that writes a run."""
+
+    pid: int
+    started: float
+    """Its start time, seconds since the epoch; tells a recycled pid."""
+    file: str = ""
+    """Name of the file that it holds; empty where an earlier Playhead had none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Where a run lies that was moved to an archive."""
+
+    place: str
+    """The archive, as the configuration writes it."""
+    go: str
+    """Name of the files that hold it."""
+    id: str
+    """Of the run in the archive, whatever files hold it; another host may have a run of its name."""
+    events: int
+    """How many it has there."""
+    recalled_ns: int = 0
+    """Since when the store holds a copy of it; 0 where it holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of a run."""
+
+    number: int
+    id: RunId
+    mode: str
+    created_ns: int
+    status: RunStatus = RunStatus.OPEN
+    parent: RunId | None = None
+    parent_number: int = 0
+    sealed_ns: int = 0
+    exchanges: int = 0
+    """Highest seq; of an open run, as of now."""
+    agent: str = ""
+    """What could be seen of the agent: its command or address."""
+    owner: Owner | None = None
+    end: str = ""
+    """Why it was sealed."""
+    rules: bytes = b""
+    """Digest of the match rules that its fingerprints were made under."""
+    canonical: int = 0
+    """Version of the canonical form of these; 0 where an earlier Playhead did not say."""
+    index: int = 0
+    """Number that the rows of its index stand under; 0 for the run's own."""
+    stale: tuple[int, ...] = ()
+    """Numbers of earlier indexes that were being played when they were replaced."""
+    labels: tuple[str, ...] = ()
+    """In order; what `retention.labels` goes by."""
+    pinned: bool = False
+    """Whether it stays whatever its age."""
+    archived: Archived | None = None
+    """Where it lies, once it was moved to an archive."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store holds nothing of it but this row."""
+        return self.archived is not None and not self.archived.recalled_ns
+
+    @property
+    def index_number(self) -> int:
+        """Number that the rows of its index stand under."""
+        return self.index or self.number
+
+    def encode(self) -> bytes:
+        """Pack for the `runs` table."""
+        return pack_map(
+            {
+                "id": self.id,
+                "mode": self.mode,
+                "created_ns": self.created_ns,
+                "status": self.status.value,
+                "parent": self.parent,
+                "parent_number": self.parent_number,
+                "sealed_ns": self.sealed_ns,
+                "exchanges": self.exchanges,
+                "agent": self.agent,
+                "owner": (self.owner.pid, self.owner.started) if self.owner else None,
+                "owner_file": self.owner.file if self.owner else "",
+                "end": self.end,
+                "rules": self.rules,
+                "canonical": self.canonical,
+                "index": self.index,
+                "stale": self.stale,
+                "labels": self.labels,
+                "pinned": self.pinned,
+                "archived": astuple(self.archived) if self.archived else None,
+            }
+        )
+
+    @classmethod
+    def decode(cls, number: int, data: bytes) -> "RunInfo":
+        """Unpack a row of the `runs` table.
+
+        Raises: BadRecord.
+        """
+        value: Any = unpack(data)
+        try:
+            owner = value["owner"]
+            archived = value.get("archived")
+            return cls(
+                number=number,
+                id=RunId(value["id"]),
+                mode=value["mode"],
+                created_ns=value["created_ns"],
+                status=RunStatus(value["status"]),
+                parent=RunId(value["parent"]) if value["parent"] else None,
+                parent_number=value["parent_number"],
+                sealed_ns=value["sealed_ns"],
+                exchanges=value["exchanges"],
+                agent=value["agent"],
+                owner=Owner(owner[0], owner[1], value.get("owner_file", "")) if owner else None,
+                end=value["end"],
+                rules=value["rules"],
+                canonical=value.get("canonical", 0),
+                index=value.get("index", 0),
+                stale=tuple(value.get("stale", ())),
+                labels=tuple(value.get("labels", ())),
+                pinned=value.get("pinned", False),
+                archived=Archived(*archived) if archived else None,
+            )
+        except (AttributeError, TypeError, KeyError, ValueError) as error:
+            raise BadRecord(f"not a run: {error!r}") from error
+
+    def ended(self, status: RunStatus, at_ns: int, exchanges: int, end: str) -> "RunInfo":
+        """Give the run as ended."""
+        return replace(self, status=status, sealed_ns=at_ns, exchanges=exchanges, end=end)
