@@ -11,7 +11,7 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..tape.exchange import RequestClass
-from ..timeline.ledger import complete, inject_into, read_effect
+from ..timeline.receipts.effects import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
     from .flight import Flight

@@ -52,7 +52,9 @@ class Meter:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
 
     def _load(self) -> None:
-        from ..timeline import charge  # reads every dialect: not for a start without limits
+        from ..timeline.reading import (
+            usage as charge,
+        )  # reads every dialect: not for a start without limits
 
         if self.limits.usd is not None:
             charge.load_prices()
@@ -115,7 +117,7 @@ class Meter:
             fault = flight.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
             return None if unsent else Charge()
-        from ..timeline.charge import read_charge
+        from ..timeline.reading.usage import read_charge
 
         priced = self.limits.usd is not None
         return read_charge(request, response, flight.started_ns, priced=priced)

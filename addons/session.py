@@ -35,7 +35,7 @@ from ..tape.policy.decide import Policy
 from ..tape.policy.faults import Faults
 from ..tape.records.events import Event, EventKind
 from ..tape.redaction.redactor import Redactor
-from ..timeline.endpoints import read_places
+from ..timeline.lookup.endpoints import read_places
 from .effects import Effects
 from .gap import Gap
 from .ledger import tell_line

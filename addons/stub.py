@@ -10,7 +10,7 @@ from mitmproxy import http
 from ..tape.policy.decide import Decision
 from ..tape.policy.refusal import stub_headers
 from ..tape.stubs.synthesize import Made, imitate
-from ..timeline.patterns import find_models
+from ..timeline.lookup.stub_examples import find_models
 from .flight import Flight
 from .wire import make_answer
 

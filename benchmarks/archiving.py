@@ -22,7 +22,7 @@ from traffic import Passed
 from playhead.config import ArchivePlace
 from playhead.store import Store
 from playhead.store.archive.location import Place
-from playhead.timeline.archive import archive_runs, find_step, recall
+from playhead.timeline.checks.archive import archive_runs, find_step, recall
 
 _READS = 30
 _STEPS = 300

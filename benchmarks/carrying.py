@@ -24,8 +24,8 @@ from playhead.config import ArchivePlace
 from playhead.store import Store, compact
 from playhead.store.archive.location import Place
 from playhead.tape.records.tape_file import LIMIT_BYTES
-from playhead.timeline.archive import archive_runs, recall
-from playhead.timeline.portable import export_tape, import_tape
+from playhead.timeline.checks.archive import archive_runs, recall
+from playhead.timeline.formats.tape_file import export_tape, import_tape
 
 _WAYS = ("hot", "imported", "recalled", "after deletes")
 _READ_BYTES = 1 << 20

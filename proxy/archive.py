@@ -60,7 +60,7 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         if dry_run:
             return Archiving(sentences, False, [])
     from ..store.archive.location import Place
-    from ..timeline.archive import archive_runs, release_changed, remove_unneeded
+    from ..timeline.checks.archive import archive_runs, release_changed, remove_unneeded
 
     place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:

@@ -12,7 +12,7 @@ from ..store import RunInfo, StoreError
 from ..tape.records.codec import BadRecord
 from ..tape.records.tape_file import Kind, read_records
 from ..tape.redaction.redactor import Redactor
-from ..timeline.portable import export_tape, import_tape, read_row
+from ..timeline.formats.tape_file import export_tape, import_tape, read_row
 from .files import temporary_beside
 from .import_lines import Imported, LineImport, import_lines
 from .private import open_redaction_key

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from ..config import Config, load
-from ..timeline.contract_row import ContractRow
-from ..timeline.contracts import found_in
-from ..timeline.recheck import check_again
+from ..timeline.reading.contract_row import ContractRow
+from ..timeline.rules.contract_recheck import check_again
+from ..timeline.rules.contracts import found_in
 from .recall import bring_back
 from .stores import open_store
 

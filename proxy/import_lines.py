@@ -42,7 +42,7 @@ from ..tape.exchange import (
 from ..tape.matching.index import index_digest
 from ..tape.records.events import Event, EventKind
 from ..tape.redaction.redactor import Redactor, redactions_of
-from ..timeline.lines import MAX_LINE_BYTES, BadLine, Told, read_line
+from ..timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, Told, read_line
 
 _RULE = "import"
 _PIECE_BYTES = 1 << 20

@@ -2,7 +2,7 @@
 
 from ..config import Config
 from ..store import StoreError
-from ..timeline.learn import Lesson, learn
+from ..timeline.learning.learn import Lesson, learn
 from .progress import ProgressBar
 from .recall import bring_back
 from .stores import open_store

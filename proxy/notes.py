@@ -5,7 +5,7 @@ import pwd
 import time
 
 from ..config import Config
-from ..timeline.notes import Note, add_note, notes_of
+from ..timeline.receipts.notes import Note, add_note, notes_of
 from .recall import bring_back
 from .stores import open_store
 

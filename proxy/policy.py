@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..config import Config, load
 from ..store import RunInfo, Store, StoreError
-from ..timeline.rejudge import Rejudged, rejudge
+from ..timeline.rules.policy_dry_run import Rejudged, rejudge
 from .progress import ProgressBar
 from .recall import bring_back
 from .stores import open_store

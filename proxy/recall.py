@@ -17,7 +17,7 @@ from .stores import open_store
 
 if TYPE_CHECKING:
     from ..store.archive.location import Place
-    from ..timeline.archive import ArchivedStep
+    from ..timeline.checks.archive import ArchivedStep
 
 _PATIENCE_S = 120.0
 """How long a command waits for another that moves runs."""
@@ -50,7 +50,7 @@ def recall_run(store: Store, run: RunInfo) -> None:
 
 
 def _recall(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
-    from ..timeline.archive import recall
+    from ..timeline.checks.archive import recall
 
     now = store.reload(run)
     if now.is_away and now.archived is not None:
@@ -67,7 +67,7 @@ def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | N
     if not run.is_away or run.archived is None or run.parent is not None:
         return None
     require_pyarrow()
-    from ..timeline.archive import find_step
+    from ..timeline.checks.archive import find_step
 
     return find_step(run.archived, open_place(run.archived.place), seq)
 
@@ -123,7 +123,7 @@ def remove_from_archive(store: Store, runs: Sequence[RunInfo], progress: Progres
     Raises: StoreError; PlayheadError without pyarrow.
     """
     require_pyarrow()
-    from ..timeline.archive import remove_archived
+    from ..timeline.checks.archive import remove_archived
 
     remove_archived(store, runs, open_place, platform.node(), time.time_ns, progress)
 

@@ -2,7 +2,7 @@
 
 from ..config import Config
 from ..store import Store
-from ..timeline.reindex import Plan, plan
+from ..timeline.rules.reindex import Plan, plan
 from .progress import ProgressBar
 from .recall import bring_back
 from .stores import open_store

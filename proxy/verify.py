@@ -8,8 +8,8 @@ from ..store.lmdb.page_check import check_pages
 from ..tape.canonical.form import compile_rules
 from ..tape.exchange import Exchange
 from ..tape.matching.index import Entry, index_digest, index_entry, reclassify
-from ..timeline.integrity import Find, Verified, verify_run
-from ..timeline.secrets import Finding, find_secrets, open_detectors
+from ..timeline.checks.integrity import Find, Verified, verify_run
+from ..timeline.checks.secrets import Finding, find_secrets, open_detectors
 from .progress import ProgressBar
 from .recall import bring_back
 from .say import say

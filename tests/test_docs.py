@@ -67,13 +67,14 @@ from playhead.tape.exchange import (
 )
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records import events
-from playhead.timeline import Receipt, receipt, render_receipt
-from playhead.timeline.contract_row import ContractRow
-from playhead.timeline.export import body_json, exchange_json
-from playhead.timeline.inference import Inference
-from playhead.timeline.ledger import Effect
-from playhead.timeline.listing import _row
-from playhead.timeline.receipt import GateRow, InjectedRow, LimitsRow, OptIn
+from playhead.timeline import Receipt, render_receipt
+from playhead.timeline.reading.contract_row import ContractRow
+from playhead.timeline.reading.exchange_json import body_json, exchange_json
+from playhead.timeline.reading.inference import Inference
+from playhead.timeline.receipts import receipt
+from playhead.timeline.receipts.effects import Effect
+from playhead.timeline.receipts.listing import _row
+from playhead.timeline.receipts.receipt import GateRow, InjectedRow, LimitsRow, OptIn
 
 ROOT = Path(playhead.__file__).resolve().parent
 PAGES = {

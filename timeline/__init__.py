@@ -3,8 +3,14 @@
 Everything here is computed from events and exchanges, so it can be computed again; nothing here writes.
 """
 
-from .receipt import Receipt, build, exit_code
-from .render import render_divergences, render_exchange, render_receipt, render_run, render_runs
+from .receipts.receipt import Receipt, build, exit_code
+from .receipts.render import (
+    render_divergences,
+    render_exchange,
+    render_receipt,
+    render_run,
+    render_runs,
+)
 
 __all__ = [
     "Receipt",

@@ -15,8 +15,8 @@ def verify(
     config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
 ) -> int:
     """Check that a store holds what it held; 1 where it does not."""
-    from ...timeline.integrity import render_verified
-    from ...timeline.secrets import render_findings
+    from ...timeline.checks.integrity import render_verified
+    from ...timeline.checks.secrets import render_findings
     from ..verify import verify_runs, verify_secrets
 
     if not secrets:
@@ -48,7 +48,7 @@ def note(
     text: str | None,
 ) -> int:
     """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
-    from ...timeline.notes import render_notes
+    from ...timeline.receipts.notes import render_notes
     from ..notes import list_notes, write_note
 
     config = reading(config_file, store)

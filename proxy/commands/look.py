@@ -71,9 +71,9 @@ def show(
     """Show a run, or one exchange of it."""
     from ...store import StoreError
     from ...timeline import render_exchange, render_run
-    from ...timeline.contracts import found_in
-    from ...timeline.export import exchange_json
-    from ...timeline.listing import find_shown, rows
+    from ...timeline.reading.exchange_json import exchange_json
+    from ...timeline.receipts.listing import find_shown, rows
+    from ...timeline.rules.contracts import found_in
     from ..recall import bring_back, find_archived_step
     from ..stores import open_store
 
@@ -138,8 +138,8 @@ def receipt(
 @click.argument("run")
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List what a run did to the world, or would have done."""
-    from ...timeline.ledger import effects_of
-    from ...timeline.render import render_effects
+    from ...timeline.receipts.effects import effects_of
+    from ...timeline.receipts.render import render_effects
     from ..recall import bring_back
     from ..stores import open_store
 
@@ -169,7 +169,7 @@ def contracts(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
 ) -> int:
     """List what of a run was not as agreed on; 1 where something is."""
-    from ...timeline.contracts import render_found
+    from ...timeline.rules.contracts import render_found
     from ..contracts import list_found
 
     found = list_found(reading(config_file, store), run, rules)
@@ -194,7 +194,7 @@ def policy(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
 ) -> int:
     """Judge runs again under the rules of another file, and list what would change."""
-    from ...timeline.render_rejudge import render_rejudged
+    from ...timeline.rules.render_dry_run import render_rejudged
     from ..policy import rejudge_runs
 
     made = rejudge_runs(reading(config_file, store), runs, rules)
@@ -213,7 +213,7 @@ def learn(
     config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
 ) -> int:
     """Propose `ignore` rules from two recordings of the same task."""
-    from ...timeline.render_learn import render_lesson
+    from ...timeline.learning.render import render_lesson
     from ..learn import learn_from
 
     lesson = learn_from(reading(config_file, store), first, second)
@@ -229,7 +229,7 @@ def reindex(
     config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
 ) -> int:
     """Apply the match rules of now to a tape, and say what that changes."""
-    from ...timeline.reindex import render_plan
+    from ...timeline.rules.reindex import render_plan
     from ..reindex import reindex_run
 
     made = reindex_run(reading(config_file, store), run, write=not dry_run)

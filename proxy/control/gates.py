@@ -7,7 +7,7 @@ from ...addons.gates import CannotRule, Held
 from ...tape.diff.divergence import one_line
 from ...tape.policy.decide import is_duplicate
 from ...tape.policy.gates import Ruled, Ruling
-from ...timeline.render import MAX_SHOWN_BYTES, show_text
+from ...timeline.receipts.render import MAX_SHOWN_BYTES, show_text
 from .problem import ControlError
 from .routes import Answer, Call, Text
 

@@ -28,7 +28,7 @@ from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.refunds import STORY, run_fakes
 from playhead.timeline import build
-from playhead.timeline.export import exchange_json
+from playhead.timeline.reading.exchange_json import exchange_json
 
 QUESTION = {"role": "user", "content": "Order 1007 is broken, I want 49.00 back"}
 EXPECTED = (

@@ -24,7 +24,7 @@ from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, exit_code, render_receipt
-from playhead.timeline.reindex import plan
+from playhead.timeline.rules.reindex import plan
 
 TALK = [{"role": "user", "content": "say something"}]
 ASKED: dict[str, Any] = {"model": "m-1", "messages": TALK, "temperature": 0.5}

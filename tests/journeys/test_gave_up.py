@@ -27,7 +27,7 @@ from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.patience import ask
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build
-from playhead.timeline.export import exchange_json
+from playhead.timeline.reading.exchange_json import exchange_json
 
 PATIENCE_S = 0.6
 LATER_S = 0.4

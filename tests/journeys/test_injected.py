@@ -40,8 +40,8 @@ from playhead.tests.support.patience import Seen, ask
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import Receipt, build, render_receipt
-from playhead.timeline.export import exchange_json
-from playhead.timeline.ledger import effects_of
+from playhead.timeline.reading.exchange_json import exchange_json
+from playhead.timeline.receipts.effects import effects_of
 
 INJECTIONS = 1000 if os.environ.get("PLAYHEAD_FULL") else 50
 PATIENCE_S = 0.4

@@ -21,7 +21,7 @@ from playhead.store import Store
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.process import Serve, wait_until
-from playhead.timeline.receipt import build
+from playhead.timeline.receipts.receipt import build
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 MEGABYTES = 300 if FULL else 32

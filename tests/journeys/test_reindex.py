@@ -21,8 +21,8 @@ from playhead.tests.support.exchanges import make_request, make_response
 from playhead.tests.support.recordings import record_run
 from playhead.tests.support.story import Call, recorded
 from playhead.timeline import Receipt, build
-from playhead.timeline.listing import find_shown
-from playhead.timeline.reindex import plan
+from playhead.timeline.receipts.listing import find_shown
+from playhead.timeline.rules.reindex import plan
 
 URL = "http://api.test/v1/runs"
 

@@ -34,7 +34,7 @@ from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.sdk_host import answer, answer_asgi, serve_repository
 from playhead.timeline import build
-from playhead.timeline.learn import learn
+from playhead.timeline.learning.learn import learn
 
 SCRIPTS = Path(__file__).parent / "clients"
 SDKS = Path(__file__).parents[2] / "build" / "sdks"

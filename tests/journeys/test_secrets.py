@@ -28,7 +28,7 @@ from playhead.tests.support.origins import Handler, Origin
 from playhead.tests.support.process import playhead
 from playhead.tests.support.secrets import dotnet, slashed, written
 from playhead.timeline import Receipt, build
-from playhead.timeline.export import exchange_json
+from playhead.timeline.reading.exchange_json import exchange_json
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from playhead.tests.support.engine import running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.story import Call, Said, recorded
-from playhead.timeline.ledger import effects_of
+from playhead.timeline.receipts.effects import effects_of
 
 REFUND = {"charge": "ch_1007", "amount": 4900}
 PAY = Call("POST /v1/refunds", REFUND, {"id": "re_1Qx8", **REFUND}, {"idempotency-key": "k-1"})

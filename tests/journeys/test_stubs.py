@@ -9,7 +9,7 @@ import pytest
 from playhead.config import Answer, Config, EffectRule, Playback, parse_match
 from playhead.tape.exchange import RunId, VerdictKind
 from playhead.tests.support.story import Call, Said, recorded
-from playhead.timeline.rejudge import rejudge
+from playhead.timeline.rules.policy_dry_run import rejudge
 
 
 def pay(charge: str, amount: int, number: str = "re_1Qx8") -> Call:

@@ -39,7 +39,7 @@ from playhead.store.lmdb.writer import Writer
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
-from playhead.timeline.archive import archive_runs
+from playhead.timeline.checks.archive import archive_runs
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 

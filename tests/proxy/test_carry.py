@@ -33,8 +33,8 @@ from playhead.tests.support.exchanges import (
 )
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.stored import all_of, record_all
-from playhead.timeline import receipt as receipts
-from playhead.timeline.portable import export_tape
+from playhead.timeline.formats.tape_file import export_tape
+from playhead.timeline.receipts import receipt as receipts
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 

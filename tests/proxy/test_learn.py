@@ -14,7 +14,7 @@ from playhead.tape.diff.volatile import ValueClass
 from playhead.tests.support.elsewhere import recording_elsewhere
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
-from playhead.timeline.learn import Partnerless
+from playhead.timeline.learning.learn import Partnerless
 
 
 def run(*arguments: str | Path) -> str:

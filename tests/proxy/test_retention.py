@@ -24,7 +24,7 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.elsewhere import opened_elsewhere
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
-from playhead.timeline.integrity import verify_run
+from playhead.timeline.checks.integrity import verify_run
 
 DAY = 86_400 * 10**9
 OLD = 100 * DAY

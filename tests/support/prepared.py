@@ -40,10 +40,10 @@ _FOR_OURS = (
     "playhead.proxy.control.client",
     "playhead.proxy.control.gate_commands",
     "playhead.proxy.control.server",
-    "playhead.timeline.listing",
-    "playhead.timeline.reindex",
-    "playhead.timeline.render_learn",
-    "playhead.timeline.secrets",
+    "playhead.timeline.receipts.listing",
+    "playhead.timeline.rules.reindex",
+    "playhead.timeline.learning.render",
+    "playhead.timeline.checks.secrets",
 )
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
 """What httpx has imported when its first request has come back."""

@@ -9,7 +9,7 @@ import pytest
 from playhead.tape.exchange import Request, Response
 from playhead.tape.policy.limits import Charge
 from playhead.tests.support.exchanges import make_request, make_response
-from playhead.timeline.charge import read_charge
+from playhead.timeline.reading.usage import read_charge
 
 OPENAI = "POST https://api.openai.com/v1/chat/completions"
 HERE = "POST http://127.0.0.1:9/v1/chat/completions"

@@ -4,7 +4,7 @@ import pytest
 
 from playhead.tape.exchange import Chunk, Gone, Response, Spilled
 from playhead.tests.support.exchanges import make_exchange, make_response
-from playhead.timeline.export import exchange_json
+from playhead.timeline.reading.exchange_json import exchange_json
 
 TWO = (Chunk(1000, 1), Chunk(2000, 1))
 

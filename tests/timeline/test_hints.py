@@ -6,7 +6,7 @@ import pytest
 
 from playhead.tape.exchange import RequestClass
 from playhead.timeline import Receipt, render_receipt
-from playhead.timeline.hints import Hints, split_place
+from playhead.timeline.receipts.hints import Hints, split_place
 
 RULES: dict[str, Any] = {
     "ignore": [("POST https://api.test/v1/runs", None), ("*://api.test/v1/*?page=*", None)],

@@ -10,7 +10,7 @@ from playhead.tape.exchange import Exchange, Request, RequestClass, Spilled
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
 from playhead.timeline import render_exchange
-from playhead.timeline.export import exchange_json
+from playhead.timeline.reading.exchange_json import exchange_json
 
 URL = "https://api.openai.com/v1/chat/completions"
 FULL = {

@@ -22,7 +22,7 @@ from playhead.tests.support.exchanges import (
     make_record,
     make_response,
 )
-from playhead.timeline.integrity import Verified, render_verified, verify_run
+from playhead.timeline.checks.integrity import Verified, render_verified, verify_run
 
 URL = "https://api.test/v1/things"
 Change = Callable[[Store, RunInfo, "lmdb.Transaction", dict[str, Any]], None]

@@ -19,8 +19,8 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
-from playhead.timeline.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
-from playhead.timeline.render_learn import render_lesson
+from playhead.timeline.learning.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
+from playhead.timeline.learning.render import render_lesson
 
 URL = "https://api.test/v1/runs"
 REALTIME = "https://api.test/v1/realtime"

@@ -12,7 +12,7 @@ from playhead.tape.exchange import RequestClass
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.story import Call, recorded
 from playhead.timeline import build
-from playhead.timeline.ledger import MAX_BODY, Effect, effects_of
+from playhead.timeline.receipts.effects import MAX_BODY, Effect, effects_of
 
 REFUND = {"charge": "ch_1007", "amount": 4900}
 PAY = Call("POST /v1/refunds", REFUND, {"id": "re_1Qx8", **REFUND}, {"idempotency-key": "k-1"})

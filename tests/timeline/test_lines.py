@@ -20,8 +20,8 @@ from playhead.tape.exchange import (
 )
 from playhead.tests.support.counts import tries
 from playhead.tests.support.strategies import exchanges
-from playhead.timeline.export import exchange_json
-from playhead.timeline.lines import BadLine, read_line
+from playhead.timeline.formats.jsonl import BadLine, read_line
+from playhead.timeline.reading.exchange_json import exchange_json
 
 PLAIN: dict[str, Any] = {
     "request": {"method": "GET", "url": "https://api.test/v1/things?a=1"},

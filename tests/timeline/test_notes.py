@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from playhead.proxy.cli import cli
 from playhead.store import Store, StoreError
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
-from playhead.timeline.integrity import verify_run
+from playhead.timeline.checks.integrity import verify_run
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ from playhead.timeline import (
     render_divergences,
     render_receipt,
 )
-from playhead.timeline.listing import rows
+from playhead.timeline.receipts.listing import rows
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,

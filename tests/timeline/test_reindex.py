@@ -9,7 +9,7 @@ from playhead.config import Config, IgnoreRule, parse_match
 from playhead.store import RunInfo, Store
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.recordings import ask, record_run
-from playhead.timeline.reindex import Plan, plan, render_plan
+from playhead.timeline.rules.reindex import Plan, plan, render_plan
 
 MASK = (IgnoreRule(parse_match("*://api.test"), json=("$.id",)),)
 TASK = [

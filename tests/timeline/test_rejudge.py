@@ -16,8 +16,8 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.recordings import ask, record_run
-from playhead.timeline.rejudge import Rejudged, rejudge
-from playhead.timeline.render_rejudge import render_rejudged
+from playhead.timeline.rules.policy_dry_run import Rejudged, rejudge
+from playhead.timeline.rules.render_dry_run import render_rejudged
 
 EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
 RUNS = 1000 if os.environ.get("PLAYHEAD_FULL") else 20

@@ -14,10 +14,10 @@ from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline import Receipt, render_exchange, render_receipt, render_run, render_runs
-from playhead.timeline.export import exchange_json
-from playhead.timeline.ledger import Effect, summarise
-from playhead.timeline.receipt import OptIn
-from playhead.timeline.render import plain, plain_lines
+from playhead.timeline.reading.exchange_json import exchange_json
+from playhead.timeline.receipts.effects import Effect, summarise
+from playhead.timeline.receipts.receipt import OptIn
+from playhead.timeline.receipts.render import plain, plain_lines
 
 HOSTILE = {
     "clear the screen": "\x1b[2J\x1b[H",

@@ -12,7 +12,7 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import record_run
-from playhead.timeline.secrets import find_secrets, open_detectors, render_findings
+from playhead.timeline.checks.secrets import find_secrets, open_detectors, render_findings
 
 GITHUB = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
 HEADER = (b"content-type", b"application/json")

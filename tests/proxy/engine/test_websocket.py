@@ -52,8 +52,8 @@ from playhead.tests.support.websocket import (
     frame,
 )
 from playhead.timeline import Receipt, build, render_exchange
-from playhead.timeline.export import exchange_json
-from playhead.timeline.listing import rows
+from playhead.timeline.reading.exchange_json import exchange_json
+from playhead.timeline.receipts.listing import rows
 
 Script = Callable[[RawServer], Awaitable[None]]
 Client = Callable[[Peer], Awaitable[list[str]]]

@@ -1,0 +1,1 @@
+"""Checks of a store or an archive: integrity, and secrets left at rest."""

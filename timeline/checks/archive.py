@@ -1,0 +1,269 @@
+"""Move runs between a store and an archive, and take them out of it for good.
+
+The order in which things happen, so that a kill at any point loses nothing and leaves nothing twice: a go is marked as
+unneeded, its files are written, its `steps` last; then one transaction of the store says that its runs lie there, and
+drops their rows and the mark. What is marked when the next begins is removed first.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ...store import Archived, RunInfo, Store, StoreError
+from ...store.archive.location import Place
+from ...store.archive.reading import FOLDERS, Go
+from ...store.archive.schema import STEPS
+from ...store.archive.writing import GoWriter
+from ...tape.exchange import Exchange
+from ...tape.records.codec import BadRecord, encode_exchange
+from ...tape.records.events import EventKind, content_hash, decode_event
+from ...tape.records.tape_file import Record
+from ..formats.tape_file import Taking, records_of
+from ..reading.contract_row import ContractRow
+from .integrity import verify_run
+
+_GO_BYTES = 512 << 20
+"""Before packing; a go ends with the run that exceeds it, and so does what a kill makes to be done again."""
+_GO_RUNS = 1000
+Progress = Callable[[int, int], None]
+Open = Callable[[str], Place]
+"""Opens an archive by the text that a run carries."""
+
+
+class Moved(NamedTuple):
+    """What became of runs that were to be archived."""
+
+    runs: list[RunInfo]
+    refused: list[tuple[RunInfo, str]]
+    """Those that stay, and why."""
+
+
+def go_name(host: str, at_ns: int) -> str:
+    """Make a name that no other go has: its time, so that names sort by it, its host and chance."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_ns / 1e9))
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in host)[:40]
+    return f"{stamp}-{name}-{secrets.token_hex(8)}"
+
+
+def archive_runs(
+    store: Store,
+    place: Place,
+    runs: Sequence[RunInfo],
+    host: str,
+    clock: Callable[[], int],
+    progress: Progress = lambda _done, _of: None,
+) -> Moved:
+    """Move runs that have ended to an archive; those that are not sound stay, and are named.
+
+    clock: nanoseconds since the epoch.
+    Raises: StoreError; what was moved before is.
+    """
+    total = sum(run.exchanges for run in runs) or 1
+    left = sorted(runs, key=lambda run: (run.id, run.number))
+    moved = Moved([], [])
+    done = 0
+    place.prepare()
+    while left:
+        go = go_name(host, clock())
+        store.archive.begin(place.name, go)
+        taken: list[RunInfo] = []
+        with GoWriter(place, go, host) as writer:
+            bodies: set[bytes] = set()
+            while left and len(taken) < _GO_RUNS and writer.raw_bytes < _GO_BYTES:
+                run = left.pop(0)
+                wrong = verify_run(store, run).problems
+                if wrong:
+                    moved.refused.append((run, f"seq {wrong[0].seq}: {wrong[0].text}"))
+                    continue
+                _put_run(writer, run, secrets.token_hex(16), records_of(store, run, bodies))
+                taken.append(run)
+                done += run.exchanges
+                progress(done, total)
+            written = writer.finish() if taken else []
+        if taken:
+            _check_whole(place, go)
+        where = [Archived(place.name, go, one.archive_id, one.events) for one in written]
+        made = store.archive.moved(go, list(zip(taken, where, strict=True)))
+        moved.runs.extend(made)
+        kept = {run.number for run in made}
+        changed = [run for run in taken if run.number not in kept]
+        moved.refused.extend((run, "it changed, or is being played") for run in changed)
+        if made and changed:
+            _rewrite(store, place, go, (), host, clock)
+    return moved
+
+
+def _check_whole(place: Place, go: str) -> None:
+    """Raise StoreError unless the files of a go are there, as long as they were written: what they hold is dropped."""
+    with Go(place, go):
+        pass
+
+
+def release_changed(
+    store: Store,
+    runs: Iterable[RunInfo],
+    open_place: Open,
+    host: str,
+    clock: Callable[[], int],
+) -> list[tuple[RunInfo, str]]:
+    """Let archived runs whose copies were written to be runs of the store alone again, to be archived as any other.
+
+    Give those that stay as they are, since their archive cannot be reached, and why.
+    """
+    refused: list[tuple[RunInfo, str]] = []
+    for (name, go), freed in _by_go(runs).items():
+        try:
+            _rewrite(store, open_place(name), go, (), host, clock, [run.number for run in freed])
+        except StoreError as error:
+            refused.extend((run, str(error)) for run in freed)
+    return refused
+
+
+def _by_go(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
+    """Give archived runs by place and go, in order."""
+    found: dict[tuple[str, str], list[RunInfo]] = {}
+    for run in runs:
+        assert run.archived is not None
+        found.setdefault((run.archived.place, run.archived.go), []).append(run)
+    return dict(sorted(found.items()))
+
+
+def _put_run(writer: GoWriter, run: RunInfo, archive_id: str, records: Iterator[Record]) -> None:
+    writer.begin(archive_id, next(records), run.labels)
+    try:
+        for record in records:
+            writer.put(record)
+    except BadRecord as error:
+        raise StoreError(f"run {run.id!r} cannot be archived: {error}") from error
+
+
+def recall(
+    store: Store,
+    info: RunInfo,
+    place: Place,
+    at_ns: int,
+    progress: Progress = lambda _done, _of: None,
+) -> None:
+    """Put what an archive holds of a run into the store again: all of it or nothing.
+
+    Raises: StoreError, naming the file that cannot be read and what is wrong with it.
+    """
+    assert info.archived is not None
+    where = info.archived
+    with Go(place, where.go) as go, store.take_in() as intake:
+        taking = Taking(store, intake, info)
+        try:
+            for record in taking.files(go.records(where.id)):
+                taking.take(record)
+                progress(taking.exchanges, info.exchanges)
+            taking.give_back(info, at_ns)
+        except BadRecord as error:
+            raise StoreError(
+                f"run {info.id!r} in {where.go} of the archive {place.name} is not what was written: {error}",
+                "put back a copy of its files; nothing was recalled",
+            ) from error
+
+
+class ArchivedStep(NamedTuple):
+    """One exchange of an archived run."""
+
+    exchange: Exchange
+    contracts: list[ContractRow]
+    """What of it was not as agreed on."""
+
+
+def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
+    """Find an exchange of an archived recording without recalling the run; None for a conversation, which may be long.
+
+    Raises: StoreError.
+    """
+    with Go(place, where.go) as go:
+        exchange = go.find_step(where.id, seq)
+        if exchange is None or exchange.conversation is not None:
+            return None
+        rows: list[ContractRow] = []
+        hashed = None
+        for number, value in enumerate(go.events(where.id), 1):
+            event = decode_event(value, number)
+            if event.seq != seq:
+                continue
+            if event.kind is EventKind.CONTRACT:
+                rows.append(ContractRow.from_event(event.data))
+            elif event.kind is EventKind.OUTCOME and "hash" in event.data:
+                hashed = event.data["hash"]
+        if hashed not in (None, content_hash(encode_exchange(exchange))):
+            raise StoreError(
+                f"exchange {seq} in {where.go} of the archive {place.name} does not fit the hash in its log",
+                "put back a copy of its files",
+            )
+        return ArchivedStep(exchange, rows)
+
+
+def remove_archived(
+    store: Store,
+    runs: Iterable[RunInfo],
+    open_place: Open,
+    host: str,
+    clock: Callable[[], int],
+    progress: Progress = lambda _done, _of: None,
+) -> None:
+    """Delete archived runs, from their archives and from the store; files that they share with others are made anew.
+
+    Raises: StoreError; what was deleted before is.
+    """
+    by_go = _by_go(runs)
+    for done, ((name, go), gone) in enumerate(by_go.items(), 1):
+        _rewrite(store, open_place(name), go, [run.number for run in gone], host, clock)
+        progress(done, len(by_go))
+    remove_unneeded(store, open_place)
+
+
+def _rewrite(
+    store: Store,
+    place: Place,
+    old: str,
+    gone: Collection[int],
+    host: str,
+    clock: Callable[[], int],
+    freed: Collection[int] = (),
+) -> None:
+    """Put a go in the place of another, of those of its runs that lie in it and stay, if there are any.
+
+    gone: numbers of runs that are deleted with it.
+    freed: of those that the store holds whole, and the archive no longer.
+    """
+    kept = [
+        run.archived
+        for run in store.runs()
+        if run.archived is not None and run.archived.go == old and run.number not in {*gone, *freed}
+    ]
+    new = None
+    if kept:
+        new = go_name(host, clock())
+        store.archive.begin(place.name, new)
+        with Go(place, old) as go, GoWriter(place, new, host) as writer:
+            labels = {row["archive_id"]: row["labels"] for row in go.runs()}
+            given: set[bytes] = set()
+            for one in kept:
+                records = go.records(one.id, given)
+                writer.begin(one.id, next(records), labels[one.id])
+                for record in records:
+                    writer.put(record)
+            writer.finish()
+        _check_whole(place, new)
+    store.archive.rewritten(place.name, old, new, gone, freed)
+
+
+def remove_unneeded(store: Store, open_place: Open) -> int:
+    """Remove the files of goes that nobody needs, left by a kill or by what was deleted; give how many goes.
+
+    Raises: StoreError.
+    """
+    found = store.archive.unneeded()
+    for name, go in found:
+        place = open_place(name)
+        for folder in (STEPS, *(folder for folder in FOLDERS if folder != STEPS)):
+            place.remove(folder, go)
+        store.archive.removed(go)
+    return len(found)

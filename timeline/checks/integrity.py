@@ -1,0 +1,244 @@
+"""Whether a store still holds what it held: the log's chain, and each exchange against the hash that the log has of it.
+
+The log vouches for an exchange from its outcome on. Recordings of versions before that hash are *unproven*, as is
+what was under way when its process died: their chain is checked, and that all can be read. The index has no hash: each
+row of it is held against what its exchange says, or, where `reindex` made it, against what the rules of now make of it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from blake3 import blake3
+
+from ...store import LogCorrupt, RunInfo, RunStatus, Store
+from ...tape.canonical.form import raw_key
+from ...tape.exchange import Exchange, Fingerprint, Seq
+from ...tape.matching.index import Entry
+from ...tape.records.codec import BadRecord, encode_exchange, encode_message
+from ...tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
+from ..receipts.render import plain
+
+_LISTED = 10
+Find = Callable[[Exchange], Entry]
+"""Gives the keys that an exchange has under some rules."""
+_CLOSING = {RunStatus.SEALED: EventKind.SEALED, RunStatus.RECOVERED: EventKind.RECOVERED}
+
+
+class Problem(NamedTuple):
+    """Something that is not as it was written."""
+
+    seq: int
+    """The exchange it concerns; 0 for what belongs to the run itself."""
+    event: int
+    """Number of the event in the log, or 0."""
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return {"seq": self.seq, "event": self.event, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in one run."""
+
+    run: RunInfo
+    exchanges: int
+    unproven: int
+    """How many exchanges no hash vouches for."""
+    problems: tuple[Problem, ...]
+    """In the order of seqs."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return {
+            "run": self.run.id,
+            "exchanges": self.exchanges,
+            "unproven": self.unproven,
+            "problems": [one.to_json() for one in self.problems],
+        }
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the log says."""
+
+    asked: set[Seq] = field(default_factory=set)
+    ended: set[Seq] = field(default_factory=set)
+    hashes: dict[Seq, bytes] = field(default_factory=dict)
+    said: dict[Seq, bytes] = field(default_factory=dict)
+    closing: Event | None = None
+
+
+def verify_run(
+    store: Store,
+    run: RunInfo,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    find: Find | None = None,
+) -> Verified:
+    """Check a run: every event, every exchange, every body, its index. Reads all of it; blocks.
+
+    find: of a run that was indexed anew, gives the keys under the rules that this was done under; None where those are
+        not known: then its index is only held against what there is.
+    """
+    told = _Told()
+    problems = list(_check_log(store, run, told))
+    whole = not problems
+    if whole and run.status in _CLOSING:
+        problems += _check_closing(store, run, told)
+    held = store.seqs(run)
+    index = _Index(store, run, find if run.index else _own_entry)
+    unproven = 0
+    for seq in held:
+        problems += _check_exchange(store, run, seq, told, index, whole=whole)
+        unproven += seq not in told.hashes
+        progress(seq, run.exchanges)
+    lost = told.ended.difference(held)
+    problems += [
+        Problem(seq, 0, "it is missing: the log tells of its outcome") for seq in sorted(lost)
+    ]
+    # One of a run that is being recorded may have come since.
+    problems += [
+        Problem(seq, 0, "the index leads to it, and it is not there")
+        for seq in sorted(index.rows.keys() - set(held) - lost)
+        if not store.holds(run, seq)
+    ]
+    return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)))
+
+
+def _place(problem: Problem) -> tuple[bool, int, int]:
+    return (problem.seq == 0, problem.seq, problem.event)
+
+
+def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
+    broken = False
+    for number, value, problem in store.kept_log(run):
+        try:
+            event = decode_event(value, number)
+        except BadRecord as error:
+            yield Problem(0, number, f"event {number}: {problem or error}")
+            return
+        if problem and not broken:
+            broken = True
+            text = f"event {number} ({event.kind.value}) does not follow the one before: the log was changed"
+            yield Problem(event.seq, number, text)
+        _note(event, told)
+
+
+def _note(event: Event, told: _Told) -> None:
+    seq, data = event.seq, event.data
+    if event.kind is EventKind.INTENT:
+        told.asked.add(seq)
+    elif event.kind is EventKind.OUTCOME and seq in told.asked:
+        told.ended.add(seq)
+        if type(data.get("hash")) is bytes:
+            told.hashes[seq] = data["hash"]
+        if type(data.get("said")) is bytes:
+            told.said[seq] = data["said"]
+    elif event.kind in _CLOSING.values():
+        told.closing = event
+
+
+def _check_closing(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
+    closing = told.closing
+    if closing is None or closing.kind is not _CLOSING[run.status]:
+        yield Problem(
+            0,
+            0,
+            f"its log does not end as a run does that was {run.status.value}: events are missing",
+        )
+    elif closing.data.get("exchanges") != run.exchanges:
+        text = f"the run list says {run.exchanges} exchanges, its log {closing.data.get('exchanges')!r:.20}"
+        yield Problem(0, closing.number, text)
+    named = store.find_run(run.id)
+    if named is None or named.number != run.number:
+        yield Problem(0, 0, "its name leads elsewhere")
+
+
+class _Index:
+    """The index of a run, to be held against its exchanges."""
+
+    def __init__(self, store: Store, run: RunInfo, find: Find | None) -> None:
+        self._store, self._run, self._find = store, run, find
+        self.rows: dict[Seq, list[Fingerprint]] = {}
+        for seq, fingerprint in store.index_rows(run):
+            self.rows.setdefault(seq, []).append(fingerprint)
+
+    def check(self, exchange: Exchange) -> Iterator[Problem]:
+        """Find what leads elsewhere than to an exchange, or from elsewhere to it.
+
+        Raises: LogCorrupt.
+        """
+        seq = exchange.seq
+        found = self.rows.get(seq)
+        if found is None:
+            yield Problem(seq, 0, "the index does not lead to it")
+        if self._find is None:
+            return
+        entry = self._find(exchange)
+        if found is not None and found != [entry.fingerprint]:
+            yield Problem(seq, 0, "the index has it under what another request would be found by")
+        known = self._store.find_fingerprint(self._run, entry.raw)
+        if known not in (None, entry.fingerprint):
+            yield Problem(seq, 0, "the index leads elsewhere from its bytes")
+
+
+def _own_entry(exchange: Exchange) -> Entry:
+    raw = raw_key(exchange.request, exchange.request_class)
+    return Entry(exchange.seq, exchange.fingerprint, raw)
+
+
+def _check_exchange(
+    store: Store, run: RunInfo, seq: Seq, told: _Told, index: _Index, *, whole: bool
+) -> Iterator[Problem]:
+    try:
+        exchange = store.find_exchange(run, seq)
+        if exchange is None:
+            yield Problem(seq, 0, "it is missing")
+            return
+        if exchange.seq != seq:
+            yield Problem(seq, 0, f"in its place stands exchange {exchange.seq}")
+            return
+        if seq in told.hashes and content_hash(encode_exchange(exchange)) != told.hashes[seq]:
+            yield Problem(seq, 0, "it does not fit the hash that the log has of it")
+        elif whole and seq not in told.asked:
+            yield Problem(seq, 0, "the log does not tell of it")
+        yield from index.check(exchange)
+        if not store.tells_files(run, exchange):
+            yield Problem(seq, 0, "its large bodies are not among those that `gc` leaves")
+        for spilled in exchange.spilled:
+            for _ in store.read_body(spilled):
+                pass
+        if seq in told.said and _said(store, run, exchange) != told.said[seq]:
+            yield Problem(seq, 0, "its messages do not fit the hash that the log has of them")
+    except LogCorrupt as error:
+        yield Problem(seq, 0, str(error))
+
+
+def _said(store: Store, run: RunInfo, exchange: Exchange) -> bytes:
+    told = blake3()
+    for message in store.messages(run, exchange.seq):
+        told.update(encode_message(message))
+    return told.digest(HASH_BYTES)
+
+
+def render_verified(found: Sequence[Verified]) -> str:
+    """Say of each run whether it is sound, and where first it is not."""
+    lines = []
+    for one in found:
+        count = f"{one.exchanges} exchange{'s' if one.exchanges != 1 else ''}"
+        if one.unproven:
+            count += f", {one.unproven} without a hash"
+        if not one.problems:
+            lines.append(f"{plain(one.run.id)}: sound, {count}")
+            continue
+        first = one.problems[0]
+        where = f"first bad seq {first.seq}" if first.seq else "bad"
+        lines.append(f"{plain(one.run.id)}: {where}, {count}")
+        for problem in one.problems[:_LISTED]:
+            place = f"seq {problem.seq}" if problem.seq else "run"
+            lines.append(f"  {place}: {plain(problem.text)}")
+        if len(one.problems) > _LISTED:
+            lines.append(f"  … and {len(one.problems) - _LISTED} more")
+    return "\n".join(lines) if lines else "no runs"

@@ -1,0 +1,1 @@
+"""Formats in which a run leaves a store and enters one."""

@@ -1,0 +1,364 @@
+"""Exchanges from JSON lines: `docs/import.md` describes one; the JSON of `playhead show RUN SEQ` is one, too.
+
+Rules:
+
+1. A line says what was asked and what came of it. What it leaves out gets the plainest value: HTTP/1.1, one piece,
+   no time at all.
+2. A key that is not known is an error: a mistyped one would be a body that is silently empty. What is the writer's
+   own goes under `note`.
+3. Of what `show` prints, that which follows from the rest, as `fingerprint` or `late_response`, is read over.
+"""
+
+import json
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ...tape.exchange import (
+    Chunk,
+    Close,
+    Conversation,
+    Ending,
+    Fault,
+    FaultKind,
+    Gone,
+    Headers,
+    Message,
+    MessageKind,
+    Phase,
+    Request,
+    RequestClass,
+    Response,
+)
+
+MAX_LINE_BYTES = 256 * 1024 * 1024
+"""Longest line that is read."""
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
+_FIRST_CONTROL = 0x20
+
+
+class BadLine(Exception):
+    """A line is no exchange; the text says where in it, what was expected and what was found."""
+
+
+class Told(NamedTuple):
+    """What a line tells of one exchange; what the rules say of it comes later."""
+
+    run: str
+    """Empty where it names none."""
+    seq: int
+    """0 where it names none."""
+    request: Request
+    request_class: RequestClass | None
+    response: Response | None
+    fault: Fault | None
+    gone: Gone | None
+    conversation: Conversation | None
+    messages: tuple[Message, ...]
+    started_ns: int
+    end_us: int
+    warnings: tuple[str, ...]
+    withheld: str
+    """Why its client was sent a refusal in the place of the response; empty where it was not."""
+
+
+_Fields = list[tuple[str, str]] | dict[str, str | list[str]]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    http_version: str = "HTTP/1.1"
+    headers: _Fields = []
+    trailers: _Fields = []
+    body: str | None = None
+    body_base64: bytes | None = None
+    body_bytes: int | None = None
+    body_file: str | None = None
+
+
+class _Request(_Part, kw_only=True):
+    method: str
+    url: str
+
+
+class _Response(_Part, kw_only=True):
+    status: int
+    reason: str = ""
+    complete: bool = True
+    head_us: int = 0
+    head_need: _Number | None = None
+    ragged: bool = False
+    chunks: list[list[int]] = []
+
+
+class _Fault(msgspec.Struct, forbid_unknown_fields=True):
+    kind: FaultKind
+    phase: Phase
+    text: str = ""
+    at_us: _Number = 0
+    ending: Ending = Ending.RST
+    code: _Number = 0
+
+
+class _Gone(msgspec.Struct, forbid_unknown_fields=True):
+    at_us: _Number
+    chunks: _Number = 0
+    head: bool = False
+
+
+class _Close(msgspec.Struct, forbid_unknown_fields=True):
+    at_us: _Number
+    by_client: bool
+    code: _Number
+    reason: str = ""
+    answer: tuple[_Number, str] | None = None
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    at_us: int = 0
+    from_client: bool
+    kind: MessageKind = MessageKind.TEXT
+    frames: list[int] = []
+    after: int = 0
+    body: str | None = None
+    body_base64: bytes | None = None
+
+
+class _Talk(msgspec.Struct, forbid_unknown_fields=True):
+    messages: list[_Message]
+    close: _Close | None = None
+    count: int = 0
+    size: int = 0
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    request: _Request
+    response: _Response | None = None
+    fault: _Fault | None = None
+    gone: _Gone | None = None
+    websocket: _Talk | None = None
+    run: str = ""
+    seq: int = 0
+    class_: RequestClass | None = msgspec.field(name="class", default=None)
+    started_ns: int = 0
+    end_us: int = 0
+    warnings: list[str] = []
+    withheld: str | None = None
+    note: Any = None
+    # Follows from the rest.
+    verdict: Any = None
+    reason: Any = None
+    fingerprint: Any = None
+    client_gone_at: Any = None
+    late_response: Any = None
+    repeat: Any = None
+    tunnel: Any = None
+    inference: Any = None
+    redactions: Any = None
+    contracts: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Line)
+
+
+def read_line(data: bytes) -> Told:
+    """Read a line.
+
+    Raises: BadLine.
+    """
+    line = _decode(data)
+    request = _request(line.request)
+    response = _response(line.response) if line.response is not None else None
+    fault = gone = None
+    if line.fault is not None:
+        told = line.fault
+        fault = Fault(told.kind, told.phase, told.text, told.at_us, told.ending, told.code)
+    if line.gone is not None:
+        gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head)
+    if response is None and fault is None and gone is None:
+        raise BadLine("expected `response`, `fault` or `gone`: what came of it; found none")
+    talk, messages = _talk(line.websocket) if line.websocket is not None else (None, ())
+    for name, number in (
+        ("seq", line.seq),
+        ("started_ns", line.started_ns),
+        ("end_us", line.end_us),
+    ):
+        _check_number(number, f"$.{name}")
+    return Told(
+        run=line.run,
+        seq=line.seq,
+        request=request,
+        request_class=line.class_,
+        response=response,
+        fault=fault,
+        gone=gone,
+        conversation=talk,
+        messages=messages,
+        started_ns=line.started_ns,
+        end_us=line.end_us,
+        warnings=tuple(line.warnings),
+        withheld=line.withheld or "",
+    )
+
+
+def _decode(data: bytes) -> _Line:
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if b"\\ud" not in data.lower():
+            raise BadLine(str(error)) from error
+    try:  # half of a pair of surrogates, which is kept where the standard library reads it
+        return msgspec.convert(json.loads(data), _Line)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise BadLine(str(error)) from error
+
+
+class _Origin(NamedTuple):
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+
+def _request(told: _Request) -> Request:
+    where = "$.request"
+    origin = _origin(told.url, told.method == "CONNECT")
+    if not told.method or not told.method.isascii() or " " in told.method:
+        raise BadLine(f"expected a method, found {told.method!r:.40} - at `{where}.method`")
+    return Request(
+        method=told.method,
+        scheme=origin.scheme,
+        host=origin.host,
+        port=origin.port,
+        target=origin.target,
+        http_version=told.http_version,
+        headers=_headers(told.headers, f"{where}.headers"),
+        body=_body(told, where),
+        trailers=_headers(told.trailers, f"{where}.trailers"),
+    )
+
+
+def _origin(url: str, tunnel: bool) -> _Origin:
+    where = "- at `$.request.url`"
+    if any(ord(letter) <= _FIRST_CONTROL for letter in url):
+        raise BadLine(f"expected an absolute URL, found {url!r:.80} {where}")
+    try:
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
+    except ValueError as error:
+        raise BadLine(f"expected an absolute URL, found {url!r:.80}: {error} {where}") from error
+    scheme = _SCHEMES.get(split.scheme)
+    if scheme is None or not host:
+        raise BadLine(
+            f"expected an absolute URL of http, https, ws or wss, found {url!r:.80} {where}"
+        )
+    if split.username is not None or split.password is not None:
+        raise BadLine(f"expected a URL without a user, found one: put it into `headers` {where}")
+    # As sent: what urlsplit makes of it drops an empty query.
+    rest = url.partition("://")[2]
+    at = min((found for mark in "/?#" if (found := rest.find(mark)) >= 0), default=len(rest))
+    target = rest[at:].partition("#")[0]
+    if not target.startswith("/"):
+        target = target if tunnel else "/" + target
+    return _Origin(scheme, host, port or _DEFAULT_PORTS[split.scheme], target)
+
+
+def _response(told: _Response) -> Response:
+    where = "$.response"
+    body = _body(told, where)
+    chunks = tuple(_chunk(values, f"{where}.chunks[{at}]") for at, values in enumerate(told.chunks))
+    if chunks and sum(chunk.size for chunk in chunks) != len(body):
+        total = sum(chunk.size for chunk in chunks)
+        raise BadLine(
+            f"expected pieces that add up to the body's {len(body)} bytes, found {total} - at `{where}.chunks`"
+        )
+    if not 100 <= told.status <= 999:
+        raise BadLine(
+            f"expected a status of three digits, found {told.status} - at `{where}.status`"
+        )
+    _check_number(told.head_us, f"{where}.head_us")
+    try:
+        reason = told.reason.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise BadLine(f"expected Latin-1 - at `{where}.reason`") from error
+    return Response(
+        status=told.status,
+        reason=reason,
+        http_version=told.http_version,
+        headers=_headers(told.headers, f"{where}.headers"),
+        body=body,
+        head_us=told.head_us,
+        chunks=chunks,
+        trailers=_headers(told.trailers, f"{where}.trailers"),
+        complete=told.complete,
+        head_need=told.head_need,
+        ragged=told.ragged,
+    )
+
+
+def _chunk(values: list[int], where: str) -> Chunk:
+    if not 2 <= len(values) <= len(Chunk._fields) or min(values) < 0 or max(values) >= 1 << 63:
+        raise BadLine(
+            f"expected [at_us, bytes], then perhaps after and need, found {values!r:.60} - at `{where}`"
+        )
+    return Chunk(*values)
+
+
+def _headers(told: _Fields, where: str) -> Headers:
+    pairs = told if isinstance(told, list) else _flat(told)
+    try:
+        found = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs)
+    except UnicodeEncodeError as error:
+        raise BadLine(f"expected Latin-1, found {error.object!r:.60} - at `{where}`") from error
+    for name, value in found:
+        if not name or any(mark in name + value for mark in (b"\r", b"\n", b"\0")):
+            raise BadLine(
+                f"expected a header field, found {name + b': ' + value!r:.60} - at `{where}`"
+            )
+    return found
+
+
+def _flat(told: dict[str, str | list[str]]) -> list[tuple[str, str]]:
+    return [
+        (name, value)
+        for name, values in told.items()
+        for value in ([values] if isinstance(values, str) else values)
+    ]
+
+
+def _body(told: _Part | _Message, where: str) -> bytes:
+    if isinstance(told, _Part) and told.body_file is not None:
+        raise BadLine(
+            f"its body lies in a file of another store; carry the run with `export --tape` - at `{where}.body_file`"
+        )
+    if told.body is not None and told.body_base64 is not None:
+        raise BadLine(f"expected `body` or `body_base64`, found both - at `{where}`")
+    if told.body is not None:
+        return told.body.encode("utf-8", "surrogatepass")
+    return told.body_base64 or b""
+
+
+def _talk(told: _Talk) -> tuple[Conversation, tuple[Message, ...]]:
+    messages = []
+    for at, row in enumerate(told.messages):
+        where = f"$.websocket.messages[{at}]"
+        data = _body(row, where)
+        frames = tuple(row.frames)
+        if frames and (min(frames) < 0 or sum(frames) != len(data)):
+            raise BadLine(f"expected frames that add up to {len(data)} bytes - at `{where}.frames`")
+        _check_number(row.at_us, f"{where}.at_us")
+        _check_number(row.after, f"{where}.after")
+        messages.append(Message(row.at_us, row.from_client, row.kind, data, frames, row.after))
+    close = None
+    if told.close is not None:
+        end = told.close
+        close = Close(end.at_us, end.by_client, end.code, end.reason, end.answer)
+    size = sum(len(message.data) for message in messages)
+    return Conversation(len(messages), size, close), tuple(messages)
+
+
+def _check_number(value: int, where: str) -> None:
+    if not 0 <= value < 1 << 63:
+        raise BadLine(f"expected a whole number from 0 to 2**63 - 1, found {value} - at `{where}`")

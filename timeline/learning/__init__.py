@@ -1,0 +1,1 @@
+"""Learning from two recordings of one task: what differs, and which rules would match it."""

@@ -1,0 +1,641 @@
+"""What two recordings of the same task differ in, and which of it is volatile.
+
+`learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
+there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
+nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again.
+Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
+
+Of two WebSocket conversations the client's messages are compared, each with the one of the same place, as a playback
+does. Their places go by their JSON paths, as rules name them for all messages of a WebSocket.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import islice
+from time import thread_time
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from ...config import IgnoreRule, parse_match
+from ...config.schema import Classes
+from ...config.values import parse_header_name, parse_json_path, parse_parameter
+from ...store import RunInfo, Store
+from ...tape.canonical.form import Rules, canonical, compile_rules, fingerprint, open_body
+from ...tape.canonical.json import json_tree, show_json
+from ...tape.diff.align import Item, align, scrub, scrubbed_key
+from ...tape.diff.difference import differences, json_step
+from ...tape.diff.divergence import ABSENT, Difference, one_line
+from ...tape.diff.nearest import distance
+from ...tape.diff.path_shape import path_shape
+from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
+from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
+from ...tape.matching.index import reclassify
+from ...tape.playback.websocket import as_request, message_differences
+from ...tape.records.content_coding import undo_coding
+from ...tape.redaction.redactor import Redactor
+from .websocket import Pair, Said, find_strays
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
+
+_PLACES = 200
+"""Most places listed of one pair."""
+_HELD = 64
+"""Requests held at a time."""
+_STRAYED = 2000
+"""Most places listed of one pair of conversations."""
+_LOOKED_AT = 50
+"""Pairs of an endpoint in which it is checked that all items of a list look alike."""
+_MOST_CHARS = 64 * 1024
+"""Of a value, in which words are looked for."""
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{12,}")
+_BYTE_TOKEN = re.compile(rb"[A-Za-z0-9_-]{12,}")
+_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
+
+_NAMED = ("body", "header", "query", "form")
+"""What rules can speak of; where a request goes is content."""
+
+FLOWS = "it comes from an earlier answer of the same recording"
+CONTENT = "content"
+NO_RULE = "no rule can name this place"
+
+
+class Partnerless(NamedTuple):
+    """A request of one recording that the other has nothing like."""
+
+    seq: Seq
+    method: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place at which partners differed."""
+
+    match: str
+    """Of the endpoint, as a rule names it."""
+    place: str
+    """As in a divergence; `[*]` where several items of a list differ alike."""
+    value_class: ValueClass
+    form: str
+    """What such values look like, for people; may be empty."""
+    seen: int
+    """In how many pairs, each item of a list counted."""
+    flows: int
+    """How many of these came from an earlier answer."""
+    seqs: tuple[Seq, Seq]
+    """The first pair."""
+    values: tuple[str, str]
+    """Its values, shortened; redacted as stored."""
+    proposed: bool
+    why: str
+    """Why no rule is proposed, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What two recordings teach."""
+
+    first: str
+    second: str
+    requests: tuple[int, int]
+    aligned: int
+    same: int
+    """How many of the aligned pairs are the same question already."""
+    would_match: int
+    """How many would be with the proposed rules."""
+    only_first: tuple[Partnerless, ...]
+    only_second: tuple[Partnerless, ...]
+    places: tuple[Place, ...]
+    rules: tuple[IgnoreRule, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the lesson as JSON types; `docs/commands.md` describes them."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "requests": list(self.requests),
+            "aligned": self.aligned,
+            "same": self.same,
+            "would_match": self.would_match,
+            "only_first": [one._asdict() for one in self.only_first],
+            "only_second": [one._asdict() for one in self.only_second],
+            "places": [
+                {
+                    "match": one.match,
+                    "place": one.place,
+                    "class": one.value_class.value,
+                    "form": one.form,
+                    "seen": one.seen,
+                    "flows": one.flows,
+                    "seqs": list(one.seqs),
+                    "values": list(one.values),
+                    "proposed": one.proposed,
+                    "why": one.why,
+                }
+                for one in self.places
+            ],
+            "snippet": render_rules(self.rules),
+        }
+
+
+def learn(
+    store: Store,
+    first: RunInfo,
+    second: RunInfo,
+    ignore: tuple[IgnoreRule, ...],
+    redactor: Redactor,
+    progress: Progress = lambda _done, _of: None,
+    classes: Classes = Classes(),  # noqa: B008, frozen
+) -> Lesson:
+    """Compare two sealed recordings under the rules of now. Blocking; reads both once, and partners again.
+
+    Raises: LogCorrupt.
+    """
+    rules = compile_rules(ignore, thread_time)
+    tapes = (
+        _Tape(store, first, rules, redactor, classes),
+        _Tape(store, second, rules, redactor, classes),
+    )
+    total = first.exchanges + second.exchanges
+    items = [list(tapes[0].items(progress, 0, total))]
+    items.append(list(tapes[1].items(progress, first.exchanges, total)))
+
+    def near(one: Seq, other: Seq) -> float:
+        return distance(tapes[0].scrubbed(one), tapes[1].scrubbed(other))
+
+    found = align(items[0], items[1], near, (tapes[0].key, tapes[1].key))
+    one, other = ({item.seq: item.fingerprint for item in tape} for tape in items)
+    changed = {pair for pair in found.pairs if one[pair[0]] != other[pair[1]]}
+    strayed = {pair for pair in found.pairs if not _talk_alike(tapes, pair, rules)}
+    seen: list[_Observation] = []
+    for pair in found.pairs:
+        if pair in changed:
+            seen += _observe(tapes, pair, rules)
+        if pair in strayed:
+            seen += islice(_observe_talk(tapes, pair, rules), _STRAYED)
+    _mark_flows(tapes, seen)
+    places = _judge(tapes, seen)
+    proposed = _rules_of(places)
+    after = compile_rules((*ignore, *proposed), thread_time)
+    differed = changed | strayed
+    matching = sum(
+        tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)
+        and (pair not in strayed or _talk_alike(tapes, pair, after))
+        for pair in differed
+    )
+    same = len(found.pairs) - len(differed)
+    return Lesson(
+        first=first.id,
+        second=second.id,
+        requests=(len(items[0]), len(items[1])),
+        aligned=len(found.pairs),
+        same=same,
+        would_match=same + matching,
+        only_first=tuple(map(tapes[0].partnerless, found.only_first)),
+        only_second=tuple(map(tapes[1].partnerless, found.only_second)),
+        places=tuple(places),
+        rules=proposed,
+    )
+
+
+def render_rules(rules: Sequence[IgnoreRule]) -> str:
+    """Give rules as YAML for a configuration; empty where there are none."""
+    if not rules:
+        return ""
+    lines = ["ignore:"]
+    for rule in rules:
+        # A JSON string is one of YAML too, and holds whatever a name may.
+        lines.append(f"  - match: {json.dumps(rule.match.text)}")
+        for key in ("json", "header", "query", "form"):
+            names = getattr(rule, key)
+            if names:
+                lines.append(f"    {key}: {json.dumps(list(names))}")
+    return "\n".join(lines) + "\n"
+
+
+class _Tape:
+    """The requests of one recording."""
+
+    def __init__(
+        self, store: Store, info: RunInfo, rules: Rules, redactor: Redactor, classes: Classes
+    ) -> None:
+        self.store = store
+        self.info = info
+        self.rules = rules
+        self.redactor = redactor
+        self.classes = classes
+        self.talks: set[Seq] = set()
+        """Those that became a WebSocket; known once `items` has been read."""
+        self.exchange = lru_cache(_HELD)(self._exchange)
+        self.scrubbed = lru_cache(_HELD)(self._scrubbed)
+
+    def items(self, progress: Progress, done: int, total: int) -> Iterator[Item]:
+        for recorded in self.store.exchanges(self.info):
+            exchange = reclassify(recorded, self.classes)
+            progress(done + exchange.seq, total)
+            # A tunnel that failed is found by counting, telemetry by its path.
+            if exchange.tunnel.number and exchange.request.method == "CONNECT":
+                continue
+            if exchange.request_class is RequestClass.TELEMETRY:
+                continue
+            request = exchange.request
+            if exchange.conversation is not None:
+                self.talks.add(exchange.seq)
+            yield Item(
+                exchange.seq,
+                self._fingerprint(exchange, self.rules),
+                request.method,
+                f"{request.scheme}://{request.authority}",
+                request.path,
+            )
+
+    def fingerprint(self, seq: Seq, rules: Rules) -> Fingerprint:
+        return self._fingerprint(self.exchange(seq), rules)
+
+    def _fingerprint(self, exchange: Exchange, rules: Rules) -> Fingerprint:
+        secret = self.redactor.redacted_query(exchange.request)
+        return fingerprint(canonical(exchange.request, exchange.request_class, rules, secret))
+
+    def messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
+        """Give the messages of a conversation behind a place in it."""
+        return self.store.messages(self.info, seq, after)
+
+    def asked(self, seq: Seq, number: int | None) -> Request:
+        """Give a request, or a message of its conversation as one."""
+        request = self.exchange(seq).request
+        if number is None:
+            return request
+        return as_request(request, next(self.messages(seq, number - 1)).data)
+
+    def partnerless(self, seq: Seq) -> Partnerless:
+        request = self.exchange(seq).request
+        return Partnerless(seq, request.method, one_line(request.url))
+
+    def key(self, seq: Seq) -> bytes:
+        return scrubbed_key(self.exchange(seq).request)
+
+    def _exchange(self, seq: Seq) -> Exchange:
+        found = self.store.find_exchange(self.info, seq)
+        assert found is not None
+        return reclassify(found, self.classes)
+
+    def _scrubbed(self, seq: Seq) -> Request:
+        return scrub(self.exchange(seq).request)
+
+
+_When = tuple[int, int]
+"""How many requests had arrived, and the message's place in its conversation, or -1; in order of time where one
+comes from the other."""
+
+
+@dataclass(slots=True)
+class _Observation:
+    """One place of one pair."""
+
+    seqs: tuple[Seq, Seq]
+    requests: tuple[tuple[str, str, str], tuple[str, str, str]]
+    """Method, origin and path of both."""
+    difference: Difference
+    full: tuple[str, str]
+    """Both values, not shortened where they could be found whole."""
+    at_s: tuple[float, float]
+    numbers: tuple[int, int] | None = None
+    """Of the messages, in conversations."""
+    before: tuple[_When, _When] = ((0, 0), (0, 0))
+    """An answer before this can have brought the value."""
+    flows: bool = field(default=False)
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(self.difference.recorded, self.difference.asked, *self.at_s)
+
+
+def _observe(
+    tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules
+) -> Iterator[_Observation]:
+    one, other = tapes[0].exchange(pair[0]), tapes[1].exchange(pair[1])
+    secret = tapes[0].redactor.redacted_query(one.request)
+    secret |= tapes[1].redactor.redacted_query(other.request)
+    kind = one.request_class if one.request_class is other.request_class else RequestClass.EFFECT
+    for found in differences(one.request, other.request, rules, kind, secret, _PLACES):
+        yield _Observation(
+            pair,
+            (_whence(one.request), _whence(other.request)),
+            found,
+            (
+                _full(one.request, found.place, found.recorded),
+                _full(other.request, found.place, found.asked),
+            ),
+            (one.started_ns / 1e9, other.started_ns / 1e9),
+            before=((pair[0], -1), (pair[1], -1)),
+        )
+
+
+def _talk_alike(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
+    """Say whether the client said the same in both conversations, where there are two."""
+    return next(_strays(tapes, pair, rules), None) is None
+
+
+def _strays(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> Iterator[Pair]:
+    if pair[0] not in tapes[0].talks or pair[1] not in tapes[1].talks:
+        return iter(())
+    masks = rules.of(tapes[0].exchange(pair[0]).request).masks.json
+    return find_strays(tapes[0].messages(pair[0]), tapes[1].messages(pair[1]), masks)
+
+
+def _observe_talk(
+    tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules
+) -> Iterator[_Observation]:
+    one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
+    whence = _whence(one.request), _whence(other.request)
+    for first, second in _strays(tapes, pair, rules):
+        if first is None or second is None or first.message.kind is not second.message.kind:
+            found = Difference("message", _name(first), _name(second))
+            at_s = one.started_ns / 1e9, other.started_ns / 1e9
+            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s)
+            continue
+        old, new = first.message, second.message
+        for found in message_differences(one.request, old.kind, old.data, new.data, rules):
+            yield _Observation(
+                pair,
+                whence,
+                found,
+                (
+                    _full(as_request(one.request, old.data), found.place, found.recorded),
+                    _full(as_request(other.request, new.data), found.place, found.asked),
+                ),
+                (one.started_ns / 1e9 + old.at_us / 1e6, other.started_ns / 1e9 + new.at_us / 1e6),
+                (first.number, second.number),
+                ((old.after, first.number), (new.after, second.number)),
+            )
+
+
+def _name(said: Said | None) -> str:
+    return ABSENT if said is None else f"message[{said.number}], {said.message.kind.value}"
+
+
+def _whence(request: Request) -> tuple[str, str, str]:
+    return request.method, f"{request.scheme}://{request.authority}", request.path
+
+
+def _full(request: Request, place: str, shown: str) -> str:
+    """Give a value of a JSON body whole where it was shortened, else as it is shown."""
+    if is_whole(shown) or not place.startswith("body $"):
+        return shown
+    values = list(_values_at(request, _steps(place) or ()))
+    text = show_json(values[0])[:_MOST_CHARS] if len(values) == 1 else shown
+    # Where items moved, something else stands there.
+    return text if shown.strip(".")[:40] in text else shown
+
+
+_Step = str | int | None
+
+
+def _steps(place: str) -> tuple[_Step, ...] | None:
+    """Parse the JSON path of a place; None where it is none that a rule could name."""
+    try:
+        return parse_json_path(place.removeprefix("body "))
+    except ValueError:
+        return None
+
+
+def _values_at(request: Request, steps: Sequence[_Step]) -> Iterator[object]:
+    """Give what stands in a JSON body wherever a path leads."""
+    try:
+        tree = json_tree(open_body(request)[0].decode())
+    except (ValueError, RecursionError):
+        return
+    found: list[Any] = [tree]
+    for step in steps:
+        found = [inner for value in found for inner in _inside(value, step)]
+    yield from found
+
+
+def _inside(value: Any, step: _Step) -> Iterable[Any]:
+    if isinstance(value, dict):
+        if step is None:
+            return list(value.values())
+        return [value[step]] if step in value else []
+    if isinstance(value, list):
+        if step is None:
+            return value
+        return [value[step]] if isinstance(step, int) and step < len(value) else []
+    return []
+
+
+# ---- what flows --------------------------------------------------------------------------------------
+
+
+def _mark_flows(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> None:
+    """Mark the values that an earlier answer of the same recording brought."""
+    wanted: tuple[set[str], set[str]] = (set(), set())
+    for one in seen:
+        for side in (0, 1):
+            wanted[side].update(_TOKEN.findall(one.full[side]))
+    if not wanted[0] or not wanted[1]:
+        return
+    brought = [_first_seen(tape, words) for tape, words in zip(tapes, wanted, strict=True)]
+    for one in seen:
+        texts = [
+            _TOKEN.sub(partial(_placeholder, brought[side], one.before[side]), one.full[side])
+            for side in (0, 1)
+        ]
+        one.flows = texts[0] == texts[1] and "\x00" in texts[0]
+
+
+def _placeholder(brought: dict[str, _When], before: _When, found: re.Match[str]) -> str:
+    return "\x00" if brought.get(found[0], before) < before else found[0]
+
+
+def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
+    """Find the first answers that hold words of 12 characters or more."""
+    words = {word.encode() for word in wanted}
+    found: dict[str, _When] = {}
+    for when, told in _answers(tape):
+        here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
+        for word in map(bytes.decode, here):
+            found[word] = min(when, found.get(word, when))
+        if len(found) == len(words) and not tape.talks:
+            break
+    return found
+
+
+def _answers(tape: _Tape) -> Iterator[tuple[_When, bytes]]:
+    """Give what was answered, in the order of the requests, and what servers said in conversations."""
+    for exchange in tape.store.exchanges(tape.info):
+        response = exchange.response
+        if response is None:
+            continue
+        told = (_plain(exchange), *(value for _, value in response.headers))
+        yield (exchange.seq, -1), b" ".join(told)
+        if exchange.conversation is not None:
+            for number, message in enumerate(tape.messages(exchange.seq)):
+                if not message.from_client:
+                    yield (message.after, number), message.data
+
+
+def _plain(exchange: Exchange) -> bytes:
+    response = exchange.response
+    assert response is not None
+    coding = response.header(b"content-encoding")
+    if coding is None:
+        return response.body
+    return undo_coding(response.body, coding) or response.body
+
+
+# ---- what it is --------------------------------------------------------------------------------------
+
+
+def _judge(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> list[Place]:
+    groups: dict[tuple[str, ...], list[_Observation]] = {}
+    for one in seen:
+        groups.setdefault(_group(one), []).append(one)
+    places = [place for group in groups.values() for place in _places(tapes, group)]
+    return sorted(places, key=lambda place: (place.match, place.seqs))
+
+
+def _group(one: _Observation) -> tuple[str, ...]:
+    """Give what makes differences the same place: endpoint without ids, and path without indexes."""
+    method, origin, path = one.requests[0]
+    return method, origin, path_shape(path), _with_indexes(one.difference.place, None)
+
+
+def _with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
+    """Give a JSON place with other indexes; None stands for `*`, and no tuple for `*` everywhere."""
+    steps = _steps(place) if place.startswith("body $") else None
+    if steps is None:
+        return place
+    given = iter(indexes or ())
+    text = ""
+    for step in steps:
+        if isinstance(step, int):
+            index = next(given, None)
+            text += f"[{'*' if index is None else index}]"
+        elif step is None:
+            text += "[*]"
+        else:
+            text += json_step(step)
+    return f"body ${text}"
+
+
+def _indexes(place: str) -> tuple[_Step, ...]:
+    steps = _steps(place) if place.startswith("body $") else None
+    return tuple(step for step in steps or () if isinstance(step, int))
+
+
+def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place]:
+    """Give the places of one group: one where all items differ alike, else one for each that is volatile."""
+    whole = _place(group)
+    if whole.value_class is not ValueClass.CONTENT and _all_alike(tapes, group, whole):
+        return [whole]
+    by_place: dict[str, list[_Observation]] = {}
+    for one in group:
+        by_place.setdefault(one.difference.place, []).append(one)
+    if len(by_place) == 1:
+        return [whole]
+    single = {place: _place(found) for place, found in by_place.items()}
+    rest = [
+        one
+        for place, found in by_place.items()
+        if single[place].value_class is ValueClass.CONTENT
+        for one in found
+    ]
+    kept = [one for one in single.values() if one.value_class is not ValueClass.CONTENT]
+    return [*kept, *([_place(rest)] if rest else [])]
+
+
+def _place(group: list[_Observation]) -> Place:
+    own = [one for one in group if not one.flows]
+    kind, form = ValueClass.CONTENT, ""
+    if group[0].difference.place.partition(" ")[0] in _NAMED:
+        kind, form = classify_values([one.seen for one in own or group])
+    first = (own or group)[0]
+    places = [_indexes(one.difference.place) for one in group]
+    # An index that is the same everywhere stays.
+    varying = tuple(at[0] if len(set(at)) == 1 else None for at in zip(*places, strict=True))
+    place = _with_indexes(first.difference.place, varying)
+    why = FLOWS if not own else CONTENT if kind is ValueClass.CONTENT else ""
+    if not why and not _nameable(place):
+        why = NO_RULE
+    return Place(
+        match=_match(group),
+        place=place,
+        value_class=kind,
+        form=form,
+        seen=len(group),
+        flows=len(group) - len(own),
+        seqs=first.seqs,
+        values=(first.difference.recorded, first.difference.asked),
+        proposed=not why,
+        why=why,
+    )
+
+
+def _all_alike(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Place) -> bool:
+    """Say whether a place with `[*]` leads to nothing but values of its class, also where none differed."""
+    steps = _steps(whole.place) if whole.place.startswith("body $") else None
+    if steps is None or None not in steps or whole.value_class is ValueClass.COUNTER:
+        return True
+    for one in group[:_LOOKED_AT]:
+        for side in (0, 1):
+            at_s = one.at_s[side]
+            number = None if one.numbers is None else one.numbers[side]
+            for value in _values_at(tapes[side].asked(one.seqs[side], number), steps):
+                shown = one_line(show_json(value))
+                kind, _ = classify_values([Seen(shown, shown, at_s, at_s)])
+                if kind is not whole.value_class:
+                    return False
+    return True
+
+
+def _match(group: list[_Observation]) -> str:
+    method, origin, path = group[0].requests[0]
+    if any(request[2] != path for one in group for request in one.requests):
+        path = path_shape(path)
+    where = f"{origin}{path if path.startswith('/') else ''}"
+    try:
+        return parse_match(f"{method} {where}").text
+    except ValueError:
+        # A method that patterns have no word for: the rule names none.
+        return where
+
+
+# ---- what to write -----------------------------------------------------------------------------------
+
+
+def _nameable(place: str) -> bool:
+    key, _, name = place.partition(" ")
+    try:
+        match key:
+            case "body":
+                return name.startswith("$") and bool(parse_json_path(name))
+            case "header":
+                return bool(parse_header_name(name))
+            case "query" | "form":
+                return bool(parse_parameter(unquote_plus(name, errors="strict")))
+            case _:
+                return False
+    except ValueError:
+        return False
+
+
+def _rules_of(places: Sequence[Place]) -> tuple[IgnoreRule, ...]:
+    """Give one rule for each endpoint that has volatile places."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in places:
+        if not one.proposed:
+            continue
+        key, _, name = one.place.partition(" ")
+        if key in ("query", "form"):
+            name = unquote_plus(name)
+        names = found.setdefault(one.match, {}).setdefault("json" if key == "body" else key, [])
+        if name not in names:
+            names.append(name)
+    return tuple(
+        IgnoreRule(parse_match(match), **{key: tuple(names) for key, names in keys.items()})
+        for match, keys in found.items()
+    )

@@ -1,0 +1,1 @@
+"""Lookups over a tape's log: endpoints, and examples for stubs."""

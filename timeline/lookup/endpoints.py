@@ -1,0 +1,60 @@
+"""Where a tape's requests went, read from its log without reading the requests."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...config import Classes
+from ...store import RunInfo, Store
+from ...tape.classify.by_url import classify
+from ...tape.diff.nearest import Endpoints
+from ...tape.exchange import RequestClass, Seq
+from ...tape.records.events import EventKind
+from ..receipts.hints import split_place
+
+_PAGE = 500
+"""Events read at a time."""
+
+
+class Places(NamedTuple):
+    """The endpoints of a tape."""
+
+    asked: dict[tuple[str, str], list[Seq]]
+    """Seqs by method, and URL without its query."""
+    near: Endpoints
+    """What may be near a request: what has ended, telemetry aside, which nobody wrote."""
+
+
+def read_places(
+    store: Store, tape: RunInfo, classes: Classes, pause: Callable[[], None] = lambda: None
+) -> Places:
+    """Read where a tape's requests went. Blocking.
+
+    pause: called between pages, by whom others should not have to wait for.
+    Raises: LogCorrupt.
+    """
+    places = Places({}, Endpoints())
+    begun: dict[Seq, tuple[str, str]] = {}
+    for count, event in enumerate(store.log(tape, _PAGE), 1):
+        data = event.data
+        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+            key = (data["method"], data["url"].partition("?")[0])
+            places.asked.setdefault(key, []).append(event.seq)
+            if _is_telemetry(data, classes):
+                pass
+            elif event.kind is EventKind.INTENT:
+                begun[event.seq] = key
+            else:  # a gate or a limit refused it
+                places.near.add(event.seq, *key, 0)
+        elif event.kind is EventKind.OUTCOME and event.seq in begun:
+            places.near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
+        if count % _PAGE == 0:
+            pause()
+    return places
+
+
+def _is_telemetry(told: Mapping[str, Any], classes: Classes) -> bool:
+    """Say whether a request of the log is telemetry by now; its body says nothing of that."""
+    place = split_place(told["url"])
+    if place is None:
+        return bool(told["request_class"] == RequestClass.TELEMETRY.value)
+    return classify(told["method"], *place, classes).of is RequestClass.TELEMETRY

@@ -1,0 +1,113 @@
+"""What a model call has used: tokens as its answer states them, and money after a table of prices.
+
+The table is that of `genai-prices`, as installed: nothing is asked for over the network. The provider is told by the
+URL, and behind another address by the dialect. A model that the provider does not have in the table has no price;
+it is never guessed from one with a like name elsewhere.
+
+Slow to import, for who has set a limit alone.
+"""
+
+import contextlib
+import datetime
+from dataclasses import replace
+from decimal import Decimal
+
+from ...tape.dialects import Usage, read_request, read_response
+from ...tape.exchange import Request, Response
+from ...tape.policy.limits import NANO, Charge
+
+_PROVIDERS = {
+    "openai": "openai",
+    "mistral": "mistral",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "bedrock": "aws",
+    "cohere": "cohere",
+}
+"""By the first word of a dialect's name: whose prices hold behind an address that is nobody's."""
+
+
+def read_charge(
+    request: Request, response: Response, started_ns: int, *, priced: bool
+) -> Charge | None:
+    """Read what a model call has used; None where that is nothing, because it was refused.
+
+    started_ns: when it was asked, since prices change.
+    priced: whether to look for its price.
+    """
+    if response.status >= 400:
+        return None
+    answer = None if response.spilled is not None else read_response(request, response)
+    if answer is None or answer.usage is None:
+        return Charge()
+    charge = _count(answer.usage)
+    if not priced or not charge.stated:
+        return charge
+    found = _find_price(request, answer.dialect, answer.model, answer.usage, charge, started_ns)
+    if found is None:
+        # What was served has no price, or is not named: what was asked for may have one.
+        asked = read_request(request)
+        if asked is not None and asked.model != answer.model:
+            found = _find_price(
+                request, answer.dialect, asked.model, answer.usage, charge, started_ns
+            )
+    return charge if found is None else replace(charge, nano_usd=round(found * NANO))
+
+
+def _count(usage: Usage) -> Charge:
+    asked, said = usage.input_tokens, usage.output_tokens
+    if asked is None and said is None:
+        if usage.total_tokens is None:
+            return Charge()
+        asked = usage.total_tokens
+    read = usage.cached_read_tokens or 0
+    beside = 0 if usage.cached_in_input else read + (usage.cached_write_tokens or 0)
+    thought = 0 if usage.reasoning_in_output else usage.reasoning_tokens or 0
+    return Charge(True, (asked or 0) + beside, (said or 0) + thought, read)
+
+
+def _find_price(
+    request: Request,
+    dialect: str,
+    model: str | None,
+    usage: Usage,
+    charge: Charge,
+    started_ns: int,
+) -> Decimal | None:
+    if not model:
+        return None
+    try:
+        from genai_prices import Usage as Priced  # an extra, and a second of importing
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+
+    table = get_snapshot()
+    url = f"{request.scheme}://{request.authority}{request.path}"
+    try:
+        try:
+            provider = table.find_provider(None, None, url)
+        except LookupError:
+            provider = table.find_provider(
+                None, _PROVIDERS.get(dialect.partition("-")[0], ""), None
+            )
+        priced = Priced(
+            input_tokens=charge.input_tokens,
+            output_tokens=charge.output_tokens,
+            cache_read_tokens=usage.cached_read_tokens,
+            cache_write_tokens=usage.cached_write_tokens,
+        )
+        asked = datetime.datetime.fromtimestamp(started_ns / 1e9, datetime.UTC)
+        return table.calc(priced, model, provider.id, None, asked).total_price
+    except (LookupError, ValueError, ArithmeticError):
+        return (
+            None  # a model that it does not know, or an answer whose parts are more than the whole
+        )
+
+
+def load_prices() -> None:
+    """Read the table, so that the first answer need not wait for it. Any thread; takes about a second."""
+    with contextlib.suppress(ImportError):
+        from genai_prices.data_snapshot import get_snapshot
+
+        get_snapshot()

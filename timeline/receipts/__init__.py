@@ -1,0 +1,1 @@
+"""Receipts and listings: folded from the log, rendered as text."""

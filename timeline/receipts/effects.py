@@ -1,0 +1,283 @@
+"""The effect ledger: what an agent did to the world, or would have done, folded from the log of its run.
+
+Each effect with what answered it, what came of it, whether it repeats another, and how it differs from what is on
+the tape. The receipt shows the short form of the same rows. `docs/effects.md` describes both.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...config import Inject
+from ...store import RunInfo, Store
+from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
+from ...tape.policy.faults import UNASKED
+from ...tape.records.events import Event, EventKind
+from ..reading.exchange_json import body_json
+
+MAX_ROWS = 100_000
+"""Most effects of a run that are listed."""
+MAX_BODY = 64 * 1024
+"""Bytes of a body that are shown."""
+
+
+@dataclass(slots=True)
+class Effect:
+    """Something the agent did to the world, or would have done."""
+
+    seq: int
+    method: str
+    url: str
+    summary: str
+    """Beginning of its body."""
+    answered_by: str
+    """In words: `upstream`, `tape seq N`, `effect rule`, `synthetic, after tape seq N`, `live rule`,
+    `injected: NAME`, `refused`."""
+    outcome: str
+    note: str = ""
+    """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
+    by: str = ""
+    """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `live`, `injected` or `refused`."""
+    tape_seq: int | None = None
+    """What answered it on the tape."""
+    after: list[int] = field(default_factory=list)
+    """What of the tape a stub was made after."""
+    rule: str = ""
+    reason: str = ""
+    status: int | None = None
+    """Of the answer, where there was one."""
+    key: bytes | None = None
+    """Tells its idempotency key from others of its run; None without a key."""
+    repeat: dict[str, Any] | None = None
+    drifted: str = ""
+    gate: dict[str, Any] | None = None
+    divergence: Mapping[str, Any] | None = None
+    body: dict[str, Any] = field(default_factory=dict)
+
+    def short(self) -> dict[str, Any]:
+        """Give the row of a receipt."""
+        names = ("seq", "method", "url", "summary", "answered_by", "outcome", "note")
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the whole row as JSON types."""
+        diverged = self.divergence or {}
+        return {
+            **self.short(),
+            "by": self.by,
+            "tape_seq": self.tape_seq,
+            "after": self.after,
+            "rule": self.rule,
+            "reason": self.reason,
+            "status": self.status,
+            "idempotency_key": self.key.hex() if self.key is not None else None,
+            "repeat": self.repeat,
+            "drifted": self.drifted,
+            "gate": self.gate,
+            "divergence": diverged.get("kind"),
+            "nearest_seq": diverged.get("nearest_seq"),
+            "differences": list(diverged.get("differences", ())),
+            **self.body,
+        }
+
+
+def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Effect | None:
+    """Read an effect from an intent or a verdict of the log; None where it speaks of none."""
+    if data["request_class"] != RequestClass.EFFECT.value:
+        return None
+    effect = Effect(data["seq"], data["method"], data["url"], "", "", "")
+    effect.rule, effect.reason = data.get("rule", ""), data.get("reason", "")
+    effect.key, effect.drifted = data.get("key"), data.get("drifted", "")
+    if "repeat" in data:
+        of, kind, unseen = data["repeat"]
+        effect.repeat = {"of": of, "kind": kind, "unseen": unseen}
+        effect.note = f"{kind} of seq {of}" + (", whose answer the client had not seen" * unseen)
+    if intent:
+        effect.by = "live" if playback else "upstream"
+        effect.answered_by = "live rule" if playback else "upstream"
+    elif data["verdict"] == VerdictKind.SERVED.value:
+        effect.by, effect.tape_seq = "tape", data["tape_seq"]
+        effect.answered_by = f"tape seq {data['tape_seq']}"
+    elif data["verdict"] == VerdictKind.STUBBED.value:
+        _stubbed(effect, data)
+    else:
+        effect.by = effect.answered_by = "refused"
+        effect.outcome = data["reason"]
+    return effect
+
+
+def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
+    effect.after = list(data.get("after", ()))
+    if not effect.after:
+        effect.by, effect.answered_by = "template", "effect rule"
+        return
+    seqs = f"tape seq {', '.join(map(str, effect.after[:5]))}" + ", …" * (len(effect.after) > 5)
+    if data["answered_by"] == "tape":
+        effect.by, effect.answered_by = "recorded", f"synthetic, as {seqs}"
+    else:
+        effect.by, effect.answered_by = "synthetic", f"synthetic, after {seqs}"
+
+
+def complete(effect: Effect, request: Request | None, exchange: Exchange | None) -> None:
+    """Add what the exchange tells: the body that was sent, and what came of it.
+
+    request: as it was asked; None where nothing was kept of it.
+    exchange: that answered.
+    """
+    if request is not None:
+        effect.summary = summarise(request)
+        effect.body = body_json(request, MAX_BODY)
+    if exchange is None:
+        if effect.by in ("upstream", "live"):
+            effect.outcome = "unknown: no outcome was recorded"
+        return
+    if effect.by == "injected" and effect.tape_seq is not None:
+        return  # what the tape has was not given
+    effect.status = exchange.response.status if exchange.response is not None else None
+    if effect.by != "refused":  # which says why, not with what
+        effect.outcome = describe_outcome(exchange)
+
+
+class Ledger:
+    """One pass over a run's events."""
+
+    def __init__(self, mode: str, limit: int = MAX_ROWS) -> None:
+        """Begin without any.
+
+        limit: most effects that are kept; further ones are counted.
+        """
+        self.omitted = 0
+        self._playback = mode == "playback"
+        self._limit = limit
+        self._effects: dict[int, Effect] = {}
+        self._gates: dict[int, dict[str, Any]] = {}
+        self._injected: dict[int, tuple[str, str]] = {}
+        """Faults on purpose: the rule's name, and what was injected."""
+        self._keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in an event of the run's log."""
+        data = event.data
+        match event.kind:
+            case EventKind.INTENT:
+                self._add(data, intent=True)
+            case EventKind.VERDICT:
+                self._add(data, intent=False)
+            case EventKind.HELD:
+                self._gates[event.seq] = dict.fromkeys(("ruling", "by", "via", "reason"), "")
+            case EventKind.RULED if event.seq in self._gates:
+                gate = self._gates[event.seq]
+                gate |= {name: data[name] for name in gate}
+            case EventKind.INJECTED:
+                self._injected[event.seq] = data["rule"], data["inject"]
+            case EventKind.DIVERGED if event.seq in self._effects:
+                self._effects[event.seq].divergence = data["divergence"]
+
+    def _add(self, data: Mapping[str, Any], *, intent: bool) -> None:
+        effect = read_effect(data, intent=intent, playback=self._playback)
+        if effect is None:
+            return
+        gate = self._gates.pop(effect.seq, None)
+        known = self._effects.get(effect.seq)
+        if known is not None and data.get("again"):
+            known.by, known.answered_by, known.outcome = "refused", "refused", effect.outcome
+            known.tape_seq = None
+            return
+        if len(self._effects) >= self._limit:
+            self.omitted += 1
+            return
+        effect.gate = gate
+        # Older logs leave it to the ledger to find out.
+        same = self._duplicate(effect, data.get("fingerprint") or b"")
+        effect.note = effect.note or same
+        self._effects[effect.seq] = effect
+
+    def _duplicate(self, effect: Effect, fingerprint: bytes) -> str:
+        """Say whether an earlier effect of the run had the same effect key."""
+        if not fingerprint:
+            return ""
+        earlier = self._keys.setdefault(fingerprint, [])
+        key, note = effect.key, ""
+        if earlier:
+            same = next((other for other, used in earlier if key is not None and used == key), 0)
+            note = (
+                f"safe retry of seq {same}"
+                if same
+                else f"possible duplicate of seq {earlier[-1][0]}"
+            )
+        earlier.append((effect.seq, key))
+        return note
+
+    def effects(self, store: Store, info: RunInfo, tape: RunInfo | None) -> Iterator[Effect]:
+        """Give the effects in the order of the log, each complete; one exchange is read at a time."""
+        for effect in self._effects.values():
+            exchange = None
+            rule, inject = self._injected.get(effect.seq, ("", ""))
+            if inject:
+                inject_into(effect, rule, inject, playback=self._playback)
+            if effect.tape_seq is not None and tape is not None:
+                exchange = store.find_exchange(tape, Seq(effect.tape_seq))
+            elif effect.tape_seq is None:
+                exchange = store.find_exchange(info, Seq(effect.seq))
+            complete(effect, exchange.request if exchange is not None else None, exchange)
+            yield effect
+            effect.body = {}  # of one at a time
+
+
+def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iterator[Effect], int]:
+    """Fold the log of a run into its effects; give them, and how many more there are. Blocking.
+
+    Raises: LogCorrupt.
+    """
+    ledger = Ledger(info.mode, limit)
+    for event in store.log(info):
+        ledger.take(event)
+    tape = store.find_tape(info)
+    return ledger.effects(store, info, tape), ledger.omitted
+
+
+def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:
+    """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
+    if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in UNASKED:
+        effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
+
+
+def summarise(request: Request, limit: int = 120) -> str:
+    """Give the beginning of a request's body, on one line."""
+    text = " ".join(request.body[: limit * 4].decode("utf-8", "replace").split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def describe_outcome(exchange: Exchange) -> str:
+    """Say in a few words what came of an exchange, for the client and for the server."""
+    response, fault, gone = exchange.response, exchange.fault, exchange.gone
+    talk = exchange.conversation
+    if talk is not None:
+        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
+        return f"101, {talk.messages} messages, {describe_close(code, by_client=by_client)}"
+    if gone is not None:
+        left = f"client left after {gone.at_us / 1e6:.1f} s"
+        if response is not None and not gone.head:
+            return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
+        if response is None:
+            return f"{left}; no answer was seen"
+        return f"{response.status}, {left}"
+    if fault is not None:
+        return f"{fault.kind.value} in {fault.phase.value}: {fault.text}"
+    if response is not None and exchange.withheld:
+        return f"{response.status}, withheld: the client was refused it by a contract"
+    return str(response.status) if response is not None else "no answer"
+
+
+def describe_close(code: int, *, by_client: bool) -> str:
+    """Say how a WebSocket ended; 0 stands for one that was still open."""
+    who = "the client" if by_client else "the server"
+    match code:
+        case 0:
+            return "still open"
+        case 1005:
+            return f"closed by {who}"
+        case 1006:
+            return f"cut by {who}"
+        case _:
+            return f"closed by {who} with {code}"

@@ -1,0 +1,82 @@
+"""Rules of the configuration that nothing in a run was meant by: most likely a mistyped pattern.
+
+Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
+pattern is hinted at only for the places of `ignore` that were never there
+(`idle_places.py`). A run without requests says nothing about rules.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...config import Match, parse_match
+from .unused_rules import Find, IdlePlaces
+
+
+class Hints:
+    """The rules of a run that no request has matched so far."""
+
+    def __init__(self) -> None:
+        """Begin with no rules."""
+        self._left: dict[tuple[str, str, str | None], Match] = {}
+        self._seen: set[tuple[str, str, str]] = set()
+        self._places = IdlePlaces()
+
+    def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
+        """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None)."""
+        self._places.rules(places)
+        for key, rules in noted.items():
+            for text, only in rules:
+                try:
+                    self._left[key, text, only] = parse_match(text)
+                except ValueError:  # of another version's grammar
+                    continue
+
+    def request(self, data: Mapping[str, Any]) -> None:
+        """Take a request of the run, as an intent or verdict tells it."""
+        self._places.request(data, split_place(data["url"]) if self._places else None)
+        asked = data["method"], data["url"], data["request_class"]
+        if not self._left or asked in self._seen:
+            return
+        if len(self._seen) < 10_000:
+            self._seen.add(asked)
+        place = split_place(data["url"])
+        if place is None:
+            return
+        scheme, host, port, target = place
+        for rule, match in list(self._left.items()):
+            only = rule[2]
+            if only is not None and only != data["request_class"]:
+                continue
+            if match.matches(data["method"], scheme, host, port, target):
+                del self._left[rule]
+
+    def to_json(self, find: Find = lambda _: None) -> list[dict[str, str]]:
+        """Give what is left, each rule or place with a sentence for people.
+
+        find: reads a request; without it nothing is said of places.
+        """
+        idle = [
+            {
+                "key": key,
+                "rule": text,
+                "text": f"{key} rule {text!r} matched no {only or 'request'} of this run",
+            }
+            for key, text, only in self._left
+        ]
+        return idle + self._places.to_json(find)
+
+
+_PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)
+
+
+def split_place(text: str) -> tuple[str, str, int, str] | None:
+    """Give scheme, host, port and target of a request's URL, as rules ask for them; None where it is none.
+
+    The target stands as it was sent: two slashes, a `#` or a tab in it are nothing special.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        return None
+    scheme, host, port, target = found.groups()
+    return scheme, host.strip("[]"), int(port or (443 if scheme == "https" else 80)), target or "/"

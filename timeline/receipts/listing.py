@@ -1,0 +1,74 @@
+"""The rows of a run's listing: recordings from their exchanges, playbacks from their verdicts."""
+
+from typing import Any
+
+from ...store import RunInfo, Store
+from ...tape.exchange import Exchange
+from ...tape.records.events import EventKind
+from .effects import describe_close
+
+
+def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
+    """Give one row an exchange, by seq; from events alone, so bodies are not read."""
+    found: dict[int, dict[str, Any]] = {}
+    for event in store.log(info):
+        data = event.data
+        if event.kind is EventKind.INTENT:
+            found[event.seq] = _row(
+                data, "live" if info.mode == "playback" else "recorded", "unknown"
+            )
+        elif event.kind is EventKind.VERDICT:
+            outcome = f"tape seq {data['tape_seq']}" if "tape_seq" in data else data["reason"]
+            found[event.seq] = _row(data, data["verdict"], outcome)
+        elif event.kind is EventKind.OUTCOME and event.seq in found and "status" in data:
+            found[event.seq]["outcome"] = _outcome(data)
+    return [found[seq] for seq in sorted(found)]
+
+
+def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange] | None:
+    """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's.
+
+    Its fingerprint is the one under which a playback finds it.
+    """
+    if not 0 < seq < 1 << 63:
+        return None
+    own = store.find_exchange(info, seq)
+    if own is not None:
+        return info, store.indexed(info, own)
+    if info.parent is None:
+        return None
+    for event in store.log(info):
+        if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
+            tape = store.find_tape(info)
+            if tape is None:
+                return None
+            found = store.find_exchange(tape, event.data["tape_seq"])
+            return (tape, store.indexed(tape, found)) if found is not None else None
+    return None
+
+
+def _row(data: Any, verdict: str, outcome: str) -> dict[str, Any]:
+    return {
+        "seq": data["seq"],
+        "class": data["request_class"],
+        "verdict": verdict,
+        "method": data["method"],
+        "url": data["url"],
+        "outcome": outcome,
+    }
+
+
+def _outcome(data: Any) -> str:
+    parts = [str(data["status"])] if data["status"] else []
+    if "conversation" in data:
+        messages, size, code, by_client = data["conversation"]
+        parts.append(f"{messages} messages of {size} bytes")
+        parts.append(describe_close(code, by_client=by_client))
+        return ", ".join(parts)
+    if "fault" in data:
+        kind, phase, _ = data["fault"]
+        parts.append(f"{kind} in {phase}")
+    if "gone_us" in data:
+        parts.append(f"client left after {data['gone_us'] / 1e6:.1f} s")
+    parts.append(f"{data['bytes_in']} bytes")
+    return ", ".join(parts)

@@ -1,0 +1,596 @@
+"""The receipt: the account of a run, folded from its log.
+
+What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
+world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
+left over, nothing tried to leave, at least one request was made, and its log was closed by its own
+process: of one that died the last events may be missing, and nothing of it or of its tape is missing because the
+disk was full. One that was served an answer only because a
+person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
+injected, or in which a contract kept an answer of the tape from the agent. Exit codes and their order are the design's
+(section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ...config import Match, parse_match
+from ...store import RunInfo, RunStatus, Store
+from ...tape.diff.divergence import Divergence, DivergenceKind
+from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
+from ...tape.policy.limits import NANO, Charge, Used
+from ...tape.records.events import Event, EventKind
+from ..reading.contract_row import ContractRow
+from .effects import Effect, Ledger
+from .hints import Hints, split_place
+
+UNTESTABLE = 125
+LEAKED = 123
+DIVERGED = 121
+UNUSED = 122
+
+_LISTED = 1000
+"""Most rows of one list; the counts stay exact."""
+_SEQS = 100
+"""Most seqs that are listed for one opt-in."""
+
+
+@dataclass(slots=True)
+class OptIn:
+    """Model drift that a person has allowed, as RECORDED=NEW, and what it let through."""
+
+    allowed: str
+    served: int = 0
+    seqs: list[int] = field(default_factory=list)
+    """The first hundred."""
+
+
+@dataclass(slots=True)
+class InjectedRow:
+    """A fault on purpose, and the request that it hit."""
+
+    seq: int
+    rule: str
+    """Its name."""
+    inject: str
+    """What: `delay`, `status`, `cut`, `reset`, `timeout`, `timeout_after_success`."""
+    nth: int
+    """Which of the requests that match the rule."""
+    seed: int
+
+
+@dataclass(slots=True)
+class GateRow:
+    """A request that a gate held, and how that ended."""
+
+    seq: int
+    method: str
+    url: str
+    digest: str
+    reason: str
+    """Why it was held."""
+    ruling: str = ""
+    """`approved`, `denied`, `expired`, `left` or `ended`; empty while it waits, and where the log ends before."""
+    by: str = ""
+    via: str = ""
+    why: str = ""
+    """What whoever ruled gave as the reason."""
+    waited_s: float = 0.0
+
+
+@dataclass(slots=True)
+class GapRow:
+    """A time in which not all could be written: the disk was full, or would not be written to."""
+
+    since_ns: int
+    until_ns: int | None
+    """None where the log ends before: nobody knows what is missing."""
+    reason: str
+    exchanges: int | None = None
+    """Whose outcome is missing."""
+    effects: int | None = None
+    """Sent on before their intent was written."""
+    records: int | None = None
+    """Rows of the log that are missing, of all kinds."""
+
+
+@dataclass(slots=True)
+class LimitsRow:
+    """The limits that were in force, what was used of them, and which were used up."""
+
+    limits: dict[str, int | float | None]
+    """By key; null where there was none."""
+    used: Used = field(default_factory=Used)
+    reached: list[dict[str, Any]] = field(default_factory=list)
+    """Each at the first request that it refused."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types; null for what was not looked for."""
+        used, priced = self.used, self.limits["usd"] is not None
+        read = priced or self.limits["tokens"] is not None
+        return {
+            "limits": self.limits,
+            "used": {
+                "calls": used.calls,
+                "input_tokens": used.input_tokens if read else None,
+                "output_tokens": used.output_tokens if read else None,
+                "cached_tokens": used.cached_tokens if read else None,
+                "usd": used.nano_usd / NANO if priced else None,
+                "without_usage": used.unstated if read else None,
+                "without_price": used.unpriced if priced else None,
+            },
+            "reached": self.reached,
+        }
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The account of one run."""
+
+    run: str
+    parent: str | None
+    mode: str
+    status: str
+    requests: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    matched: Counter[str] = field(default_factory=Counter)
+    """Served answers by how they matched: `exact`, `canonical`, `drifted`, `repeated`."""
+    model_drift: list[OptIn] = field(default_factory=list)
+    drifted: list[dict[str, Any]] = field(default_factory=list)
+    """Effects whose idempotency key differs from the tape's by being there, or by which share it."""
+    effects: list[Effect] = field(default_factory=list)
+    gates: list[GateRow] = field(default_factory=list)
+    """Requests that were held, by seq of their arrival."""
+    divergences: list[Mapping[str, Any]] = field(default_factory=list)
+    """The first of those that were noted, by seq."""
+    injected: list[InjectedRow] = field(default_factory=list)
+    """Faults on purpose."""
+    contracts: list[ContractRow] = field(default_factory=list)
+    """Messages that were not as agreed on, the first; `contract_violations` counts all."""
+    contract_violations: int = 0
+    refused_by_contract: dict[str, None] = field(default_factory=dict)
+    """Rules for which the client of a playback was refused an answer that it had been given on the tape."""
+    root: Mapping[str, Any] | None = None
+    """The divergence that the others follow from, or what was left over where nothing else diverged."""
+    followed: Counter[str] = field(default_factory=Counter)
+    """How many others there were, by kind."""
+    unused: list[dict[str, Any]] = field(default_factory=list)
+    egress: list[dict[str, Any]] = field(default_factory=list)
+    foreign: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    live: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
+    gaps: list[GapRow] = field(default_factory=list)
+    """When not all could be written, in order."""
+    tape_gap: bool = False
+    """Whether exchanges are missing on its tape, so that nobody knows what was to be asked."""
+    sink_lost: dict[str, int] = field(default_factory=dict)
+    """Effects that were not told to a sink, by its name."""
+    stopped: dict[str, Any] | None = None
+    """Who stopped the run, why and when; what was asked after that was refused."""
+    limits: LimitsRow | None = None
+    """None where the run had none."""
+    warnings: list[str] = field(default_factory=list)
+    hints: list[dict[str, str]] = field(default_factory=list)
+    """Rules of the configuration that no request matched, and places in them that none had."""
+    contained: bool = False
+    sandbox: dict[str, Any] | None = None
+    """What was seen of the sandbox; None where there was none."""
+    determinism: dict[str, Any] | None = None
+    """What was seen of the command's clock and randomness; None where they were its own."""
+    child_exit: int | None = None
+    end: str = ""
+    tape_gone: bool = False
+    """Whether its tape is not in the store any more, so that nobody knows what was left over."""
+
+    @property
+    def faithful(self) -> bool | None:
+        """Whether a playback was plainly faithful; None for a recording, and while a run is open."""
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value:
+            return None
+        return exit_code(self) == 0 and not self.faithful_but_for
+
+    @property
+    def faithful_but_for(self) -> list[str]:
+        """The opt-ins without which a playback would have diverged, and what was injected; empty where it failed."""
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
+            return []
+        allowed = [one.allowed for one in self.model_drift if one.served]
+        allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
+
+    @property
+    def root_after(self) -> InjectedRow | None:
+        """The last fault that was injected before the root divergence, which most likely follows from it."""
+        if self.root is None:
+            return None
+        left = self.root["kind"] == DivergenceKind.UNUSED.value
+        seq = int(self.root["seq"])
+        return next((row for row in reversed(self.injected) if left or row.seq <= seq), None)
+
+    @property
+    def divergence_count(self) -> int:
+        """How many divergences were noted; what was left over does not count."""
+        left = self.counts["unused"]
+        return self.followed.total() + (self.root is not None) - left
+
+    @property
+    def level(self) -> str:
+        """Which rung of the fidelity ladder was reached."""
+        if self.mode == "record":
+            return "0: log only"
+        live = {row["request_class"] for row in self.live}
+        if any(row["connections"] for row in (self.sandbox or {}).get("services", ())):
+            return "1: tools partly live"
+        if RequestClass.READ.value in live or RequestClass.EFFECT.value in live:
+            return "1: tools partly live"
+        if RequestClass.INFERENCE.value in live:
+            return "3: tools and state from the tape, the model live"
+        told = self.determinism
+        if told is None or told["level"] != "full":
+            return "3: tools, state and model from the tape, the clock live"
+        if not told["preloaded"] or any(
+            told.get(key)
+            for key in ("missing", "uncovered", "exhausted", "kernel_randomness", "problems")
+        ):
+            return "3: tools, state and model from the tape, the clock in part"
+        return "4: everything from the tape, the clock too"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the receipt as JSON types; `docs/receipt.md` describes them."""
+        return {
+            "run": self.run,
+            "parent": self.parent,
+            "mode": self.mode,
+            "status": self.status,
+            "end": self.end,
+            "level": self.level,
+            "faithful": self.faithful,
+            "faithful_but_for": self.faithful_but_for,
+            "exit_code": exit_code(self),
+            "child_exit": self.child_exit,
+            "contained": self.contained,
+            "sandbox": self.sandbox,
+            "determinism": self.determinism,
+            "requests": self.requests,
+            "counts": {
+                name: self.counts[name]
+                for name in ("recorded", "served", "stubbed", "live", "refused", "unused")
+            },
+            "matched": dict(self.matched),
+            "model_drift": [
+                {"allowed": one.allowed, "served": one.served, "seqs": one.seqs}
+                for one in self.model_drift
+            ],
+            "drifted": self.drifted,
+            "effects": [effect.short() for effect in self.effects],
+            "gates": [asdict(row) for row in self.gates],
+            "injected": [asdict(row) for row in self.injected],
+            "contracts": [asdict(row) for row in self.contracts],
+            "contract_violations": self.contract_violations,
+            "root_after": asdict(self.root_after) if self.root_after is not None else None,
+            "root": dict(self.root) if self.root is not None else None,
+            "followed": {
+                "count": self.followed.total(),
+                "by_kind": dict(sorted(self.followed.items())),
+            },
+            "divergences": [dict(divergence) for divergence in self.divergences],
+            "unused": self.unused,
+            "live": self.live,
+            "refused": self.refused,
+            "faults": self.faults,
+            "unfinished": self.unfinished,
+            "gaps": [asdict(row) for row in self.gaps],
+            "tape_gap": self.tape_gap,
+            "sink_lost": self.sink_lost,
+            "stopped": self.stopped,
+            "limits": None if self.limits is None else self.limits.to_json(),
+            "egress": self.egress,
+            "foreign": self.foreign,
+            "warnings": self.warnings,
+            "hints": self.hints,
+        }
+
+
+def exit_code(receipt: Receipt) -> int:
+    """Give the code that `replay` ends with on account of a playback; 0 lets the child's own through."""
+    if receipt.mode != "playback":
+        return 0
+    if not receipt.requests or receipt.status == RunStatus.RECOVERED.value:
+        return UNTESTABLE
+    if receipt.egress or receipt.foreign or _packets_out(receipt):
+        return LEAKED
+    if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
+        return DIVERGED
+    if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
+        return UNTESTABLE
+    return UNUSED if receipt.counts["unused"] else 0
+
+
+def _packets_out(receipt: Receipt) -> int:
+    """Give how many packets left the sandbox by a device that should not be there."""
+    counters = (receipt.sandbox or {}).get("counters", {})
+    return int(counters.get("packets_out", 0))
+
+
+def build(store: Store, info: RunInfo) -> Receipt:
+    """Fold the log of a run into its receipt. Blocking; reads the parent's log too for a playback.
+
+    Raises: LogCorrupt.
+    """
+    receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
+    fold = _Fold(receipt, store, info)
+    for event in store.log(info):
+        fold.take(event)
+    fold.close()
+    return receipt
+
+
+class _Fold:
+    """One pass over a run's events."""
+
+    def __init__(self, receipt: Receipt, store: Store, info: RunInfo) -> None:
+        self.receipt = receipt
+        self.store = store
+        self.info = info
+        self.served: set[int] = set()
+        self.spared: list[tuple[Match, str | None]] = []
+        """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
+        self.ledger = Ledger(info.mode, _LISTED)
+        self.held: dict[int, tuple[GateRow, int]] = {}
+        """What waits, with the time since when, in nanoseconds."""
+        self.used = Used()
+        self.opt_ins: dict[str, OptIn] = {}
+        self.hints = Hints()
+        self.tape: RunInfo | None = None
+        if info.parent is not None:
+            self.tape = store.find_tape(info)
+            if self.tape is None:
+                receipt.tape_gone = True
+                receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
+
+    def take(self, event: Event) -> None:
+        receipt, data = self.receipt, event.data
+        self.ledger.take(event)
+        match event.kind:
+            case EventKind.INTENT:
+                self._intent(data)
+            case EventKind.VERDICT:
+                self._verdict(data)
+            case EventKind.OUTCOME:
+                self._outcome(data)
+            case EventKind.DIVERGED:
+                self._diverged(data["divergence"])
+            case EventKind.HELD:
+                self._held(event)
+            case EventKind.RULED:
+                self._ruled(event)
+            case EventKind.INJECTED:
+                row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
+                _bounded(receipt.injected, row)
+            case EventKind.GAP:
+                _take_gap(receipt.gaps, data)
+            case EventKind.CONTRACT:
+                self._contract(ContractRow.from_event(data))
+            case EventKind.LOST:
+                receipt.sink_lost = dict(data["lost"])
+            case EventKind.EGRESS:
+                _bounded(receipt.egress, dict(data))
+            case EventKind.FOREIGN:
+                for item in data["sockets"]:
+                    _bounded(receipt.foreign, dict(item))
+            case EventKind.STOPPED:
+                told = {key: data[key] for key in ("by", "pid", "reason")}
+                receipt.stopped = {**told, "at_ns": event.at_ns}
+            case EventKind.LIMITED:
+                if receipt.limits is not None:
+                    told = {key: data[key] for key in ("limit", "seq", "reason")}
+                    receipt.limits.reached.append({**told, "at_ns": event.at_ns})
+            case EventKind.NOTED:
+                receipt.child_exit = data.get("child_exit", receipt.child_exit)
+                receipt.contained = data.get("contained", receipt.contained)
+                receipt.sandbox = data.get("sandbox", receipt.sandbox)
+                receipt.determinism = data.get("determinism", receipt.determinism)
+                self.spared += _rules(data.get("live", ()))
+                self.spared += _rules((text, None) for text in data.get("telemetry", ()))
+                if "allow_model_drift" in data:
+                    self._opt_in("=".join(data["allow_model_drift"]))
+                self.hints.rules(data.get("rules", {}), data.get("ignored", ()))
+                if "limits" in data:
+                    limits = data["limits"]
+                    usd = None if limits["usd"] is None else float(limits["usd"])
+                    receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
+                if "text" in data:
+                    _bounded(receipt.warnings, data["text"])
+            case EventKind.SEALED:
+                receipt.unfinished = list(data.get("unfinished", ()))
+            case EventKind.RECOVERED:
+                receipt.unfinished = list(data.get("unknown", ()))
+            case EventKind.OPENED:
+                pass
+
+    def _diverged(self, row: Mapping[str, Any]) -> None:
+        """Keep a divergence; nothing follows from one with a later seq, however they were written down."""
+        receipt = self.receipt
+        _bounded(receipt.divergences, row)
+        receipt.followed[row["kind"]] += 1
+        if receipt.root is None or _rank(row) < _rank(receipt.root):
+            receipt.root = row
+
+    def _intent(self, data: Mapping[str, Any]) -> None:
+        self.hints.request(data)
+        self.receipt.requests += 1
+        self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
+        live = self.receipt.mode == "playback"
+        self.receipt.counts["live" if live else "recorded"] += 1
+        if live:
+            row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
+            row["reason"] = data.get("reason", "")
+            _bounded(self.receipt.live, row)
+
+    def _verdict(self, data: Mapping[str, Any]) -> None:
+        receipt = self.receipt
+        self.hints.request(data)
+        receipt.requests += not data.get("again")
+        receipt.counts[data["verdict"]] += 1
+        telemetry = data["request_class"] == RequestClass.TELEMETRY.value
+        if data["verdict"] == VerdictKind.SERVED.value:
+            self.served.add(data["tape_seq"])
+            receipt.matched[data["match"]] += 1
+            for allowed in data.get("allowed", ()):
+                opt_in = self._opt_in(allowed)
+                opt_in.served += 1
+                if len(opt_in.seqs) < _SEQS:
+                    opt_in.seqs.append(data["seq"])
+            if "drifted" in data:
+                row = {"seq": data["seq"], "tape_seq": data["tape_seq"], "what": data["drifted"]}
+                _bounded(receipt.drifted, {"kind": DivergenceKind.DRIFTED.value, **row})
+            if data.get("waits"):
+                text = "kept waiting as recorded: its client gave up, and no pace shortens that"
+                _bounded(receipt.warnings, f"seq {data['seq']}: {text}")
+        elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
+            row = {key: data[key] for key in ("seq", "method", "url", "reason")}
+            _bounded(receipt.refused, row)
+
+    def _contract(self, row: ContractRow) -> None:
+        receipt = self.receipt
+        _bounded(receipt.contracts, row)
+        receipt.contract_violations += row.count
+        # A request that is refused has a verdict that says so.
+        if row.refused and not row.recorded and row.of != "request":
+            receipt.refused_by_contract[row.rule] = None
+
+    def _held(self, event: Event) -> None:
+        data = event.data
+        row = GateRow(data["seq"], data["method"], data["url"], data["digest"], data["reason"])
+        _bounded(self.receipt.gates, row)
+        self.held[row.seq] = row, event.at_ns
+
+    def _ruled(self, event: Event) -> None:
+        data = event.data
+        known = self.held.pop(data["seq"], None)
+        if known is not None:
+            row, since_ns = known
+            row.ruling, row.by, row.via = data["ruling"], data["by"], data["via"]
+            row.why, row.waited_s = data["reason"], round((event.at_ns - since_ns) / 1e9, 3)
+
+    def _opt_in(self, allowed: str) -> OptIn:
+        found = self.opt_ins.get(allowed)
+        if found is None:
+            found = self.opt_ins[allowed] = OptIn(allowed)
+            _bounded(self.receipt.model_drift, found)
+        return found
+
+    def _outcome(self, data: Mapping[str, Any]) -> None:
+        receipt = self.receipt
+        for warning in data.get("warnings", ()):
+            _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
+        if "usage" in data:
+            self.used.add(Charge.from_row(data["usage"]))
+        if "fault" in data:
+            kind, phase, text = data["fault"]
+            row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}
+            _bounded(receipt.faults, row)
+
+    def close(self) -> None:
+        receipt = self.receipt
+        receipt.effects += self.ledger.effects(self.store, self.info, self.tape)
+        if self.tape is not None:
+            self._leftovers(self.tape)
+        receipt.divergences.sort(key=lambda row: int(row["seq"]))
+        if receipt.counts["unused"]:
+            receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
+            if receipt.root is None and receipt.unused:
+                receipt.root = _unused(receipt.unused[0])
+        if receipt.root is not None:
+            receipt.followed[receipt.root["kind"]] -= 1
+            receipt.followed = +receipt.followed
+        if receipt.requests:
+            receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_told(self, data: Mapping[str, Any]) -> Exchange | None:
+        """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
+        if "tape_seq" in data:
+            tape = self.tape
+            return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
+        return self.store.find_exchange(self.info, data["seq"])
+
+    def _leftovers(self, tape: RunInfo) -> None:
+        """List what the tape holds and the playback did not ask for."""
+        unused: list[dict[str, Any]] = []
+        begun: dict[int, Mapping[str, Any]] = {}
+        gaps: list[GapRow] = []
+        for event in self.store.log(tape):
+            if event.kind is EventKind.GAP:
+                _take_gap(gaps, event.data)
+            elif event.kind is EventKind.INTENT:
+                begun[event.seq] = event.data
+            elif event.kind is EventKind.OUTCOME and event.seq in begun:
+                data = begun.pop(event.seq)
+                self._leftover(event.seq, data, unused)
+            elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
+                self._leftover(event.seq, event.data, unused)
+        self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
+        if any(gap.exchanges != 0 for gap in gaps):
+            self.receipt.tape_gap = True
+            text = f"its tape {tape.id!r} has a gap: not all that was done then is on it"
+            self.receipt.warnings.append(text)
+
+    def _leftover(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
+        if seq not in self.served and not self._spared(data):
+            self.receipt.counts["unused"] += 1
+            _bounded(unused, {"seq": seq, "method": data["method"], "url": data["url"]})
+
+    def _spared(self, data: Mapping[str, Any]) -> bool:
+        """Say whether a recorded exchange need not be used: telemetry, and what goes live instead."""
+        kind = data["request_class"]
+        if kind == RequestClass.TELEMETRY.value:
+            return True
+        if not self.spared:
+            return False
+        place = split_place(data["url"])
+        by_body = data.get(
+            "by_body", False
+        )  # nothing leaves as a read that method and URL do not show
+        return place is not None and any(
+            rule.matches(data["method"], *place)
+            for rule, only in self.spared
+            if only is None or (only == kind and not by_body)
+        )
+
+
+def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:
+    """Take in that a gap began, or what it came to."""
+    row = GapRow(data["since_ns"], data["until_ns"] or None, data["reason"])
+    if row.until_ns is not None:
+        row.exchanges, row.effects = data["exchanges"], data["effects"]
+        row.records = data["records"]
+    if gaps and gaps[-1].until_ns is None:
+        gaps[-1] = row
+    else:
+        _bounded(gaps, row)
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
+    """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
+    return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
+
+
+def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    text = "on the tape, and never asked for"
+    kind, seq = DivergenceKind.UNUSED, Seq(row["seq"])
+    return Divergence(kind, seq, row["method"], row["url"], seq, (), text).to_json()
+
+
+def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
+    for text, only in noted:
+        with contextlib.suppress(ValueError):
+            yield parse_match(text), only
+
+
+def _bounded(rows: list[Any], row: Any) -> None:
+    if len(rows) < _LISTED:
+        rows.append(row)

@@ -1,0 +1,1 @@
+"""Recorded runs under other rules: policy, contracts and index."""

@@ -1,0 +1,28 @@
+"""What other rules would change, for a terminal."""
+
+from ..receipts.render import plain
+from .policy_dry_run import Judgement, Rejudged
+
+_ROWS = 50
+
+
+def render_rejudged(made: Rejudged) -> str:
+    """Show what would change in one run; one line where nothing would."""
+    head = f"{plain(made.run)}: {made.requests} requests"
+    if not made.changed:
+        return f"{head}, nothing changes"
+    lines = [f"{head}, {len(made.changed)} would be judged otherwise"]
+    for row in made.changed[:_ROWS]:
+        lines.append(f"  seq {row.seq}  {plain(f'{row.method} {row.url}', 110)}")
+        if _told(row.before) != _told(row.after):
+            lines.append(f"         was {_told(row.before)}; would be {_told(row.after)}")
+        if row.replay is not None:
+            lines.append(f"         its replay: {_told(row.replay)}")
+    if len(made.changed) > _ROWS:
+        lines.append(f"  … and {len(made.changed) - _ROWS} more")
+    return "\n".join(lines)
+
+
+def _told(judgement: Judgement) -> str:
+    rule = f" by {plain(judgement.rule, 80)}" if judgement.rule else ""
+    return f"{judgement.request_class}, {judgement.verdict}{rule}"
