@@ -1,19 +1,19 @@
 """The order of the hooks: who is asking, what is decided, then what is done about it."""
 
+from .answer.refuse import Refuse
+from .bidirectional import Duplex
 from .contract import Breached, Contract
 from .control import Control
-from .duplex import Duplex
-from .fault import Fault
-from .fault_unasked import Unasked
+from .decide import Judge
+from .faults.inject import Fault
+from .faults.short_circuit import Unasked
 from .gate import Gate
 from .identify import Identify, Leave
-from .judge import Judge
-from .ledger import Ledger
 from .playback import Playback
 from .protocol import Protocol
 from .record import Record
-from .refuse import Refuse
-from .sessions import Sessions
+from .run.effect_row import Ledger
+from .run.registry import Sessions
 from .tunnels import Tunnels
 from .websocket import Websocket
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from mitmproxy import connection
 
-from .flight import Flight
-from .peer import heard, is_shut
-from .session import Session
-from .sessions import Sessions
+from .run.open_run import Session
+from .run.pending import Flight
+from .run.registry import Sessions
+from .wire.peer import heard, is_shut
 
 logger = logging.getLogger(__name__)
 

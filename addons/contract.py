@@ -23,9 +23,9 @@ from ..tape.exchange import Exchange, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from .flight import Flight, find_flight
-from .terms import MAX_REASON, Found, Terms, tell
-from .wire import make_answer, read_request
+from .run.contract_state import MAX_REASON, Found, Terms, tell
+from .run.pending import Flight, find_flight
+from .wire.http import make_answer, read_request
 
 if TYPE_CHECKING:
     from ..tape.contracts.check import Checked

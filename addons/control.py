@@ -5,8 +5,8 @@ import json
 from mitmproxy import http
 
 from ..tape.policy.decide import Action
-from .flight import find_flight
-from .wire import make_answer
+from .run.pending import find_flight
+from .wire.http import make_answer
 
 
 class Control:

@@ -13,10 +13,10 @@ from mitmproxy import http
 from ..tape.policy.decide import Action, Decision
 from ..tape.policy.gates import Ruled, Ruling
 from ..tape.records.events import EventKind
-from .flight import Flight, find_flight
-from .gates import MOST_HELD, Gates
-from .outcome import repeat_row
-from .sessions import Sessions
+from .run.approvals import MOST_HELD, Gates
+from .run.events import repeat_row
+from .run.pending import Flight, find_flight
+from .run.registry import Sessions
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 
 from mitmproxy import connection, http
 
-from .sessions import Rejected, Sessions
-from .wire import make_answer
+from .run.registry import Rejected, Sessions
+from .wire.http import make_answer
 
 _STRIPPED = ("proxy-authorization", "proxy-connection")
 """Meant for the proxy: mitmproxy would send them on with plain requests."""

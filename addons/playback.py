@@ -12,13 +12,13 @@ from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKi
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
 from . import websocket
+from .answer.refuse import refusal
 from .contract import judge_recorded, lay_refusal
-from .fault import lay_fault, note_injected
-from .flight import Flight, find_flight, note_verdict
-from .outcome import idempotency_key
+from .faults.inject import lay_fault, note_injected
 from .record import is_terminal
-from .refuse import refusal
-from .wire import make_head
+from .run.events import idempotency_key
+from .run.pending import Flight, find_flight, note_verdict
+from .wire.http import make_head
 
 _TAIL_BYTES = 4096
 """Where the last event of a stream is looked for."""

@@ -12,7 +12,7 @@ from mitmproxy import tls
 from mitmproxy.proxy import layer, server_hooks
 
 from ..config import Mode
-from .sessions import Sessions
+from .run.registry import Sessions
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

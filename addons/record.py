@@ -33,15 +33,15 @@ from ..tape.exchange import (
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
-from .effects import Effect
-from .failure import INTERNAL, NOT_SENT
-from .flight import HELD_BYTES, Flight, find_flight, note_verdict
-from .outcome import idempotency_key, intent_row, outcome_event
-from .session import Session
-from .sessions import Sessions
-from .standing import settle_gated
+from .run.constraints import settle_gated
+from .run.events import idempotency_key, intent_row, outcome_event
+from .run.open_run import Session
+from .run.pending import HELD_BYTES, Flight, find_flight, note_verdict
+from .run.registry import Sessions
+from .run.repeats import Effect
 from .websocket import Kept, Played
-from .wire import announced_length, noted
+from .wire.http import announced_length, noted
+from .wire.upstream_failure import INTERNAL, NOT_SENT
 
 LATE_ANSWER_S = 600.0
 """Longest time an effect's answer is waited for after the client has left."""

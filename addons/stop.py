@@ -24,10 +24,10 @@ from ..tape.policy import decide as policy
 from ..tape.policy.gates import Ruled, Ruling
 from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
-from .flight import Flight, detach, note_verdict
-from .refuse import refusal
-from .session import Session
-from .sessions import Sessions
+from .answer.refuse import refusal
+from .run.open_run import Session
+from .run.pending import Flight, detach, note_verdict
+from .run.registry import Sessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ from ..tape.exchange import (
 from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import CONTROL_HOST
 from ..tape.records.events import EventKind
-from .failure import find_fault
-from .outcome import outcome_event
-from .session import Session
-from .sessions import Sessions
+from .run.events import outcome_event
+from .run.open_run import Session
+from .run.registry import Sessions
+from .wire.upstream_failure import find_fault
 
 _CLASS = RequestClass.READ
 """A tunnel by itself changes nothing."""

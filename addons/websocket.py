@@ -32,10 +32,10 @@ from ..tape.playback.websocket import (
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.markers import mark_message
-from .flight import Flight, find_flight
-from .handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
-from .sessions import Sessions
-from .wire import make_head
+from .run.pending import Flight, find_flight
+from .run.registry import Sessions
+from .wire.http import make_head
+from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
 
 _FLUSH_BYTES = 1024 * 1024
 """Messages of so many bytes are written without waiting for the next commit."""

@@ -16,8 +16,8 @@ import workloads
 from measure import Plan
 from report import Bar, Section
 
-from playhead.addons.explain import find_nearest
-from playhead.addons.session import Session
+from playhead.addons.answer.explain import find_nearest
+from playhead.addons.run.open_run import Session
 from playhead.config import Config, Mode
 from playhead.store import Record, RunInfo, Store
 from playhead.tape.canonical.form import raw_key

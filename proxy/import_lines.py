@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from ..addons.effects import Effect, Effects
-from ..addons.flight import HELD_BYTES
-from ..addons.outcome import idempotency_key, intent_row, outcome_event
+from ..addons.run.events import idempotency_key, intent_row, outcome_event
+from ..addons.run.pending import HELD_BYTES
+from ..addons.run.repeats import Effect, Effects
 from ..config import Config
 from ..store import Intake, Record, RunInfo, RunStatus, Store, StoreError
 from ..tape.canonical.form import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..addons.session import Session
+from ..addons.run.open_run import Session
 from ..config import Config, Control, Listen, Mode, OnFull
 from ..store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ..tape.records.events import Event, EventKind

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..addons.sessions import Processes, Sessions, name_after
+from ..addons.run.registry import Processes, Sessions, name_after
 from ..config import Config, ConfigError, Listen, Watcher
 from ..store import put_ballast
 from ..tape.redaction.redactor import Redactor

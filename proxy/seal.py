@@ -2,7 +2,7 @@
 
 import time
 
-from ..addons.sessions import SEAL
+from ..addons.run.registry import SEAL
 from ..config import Config
 from ..store import RunStatus, StoreError
 from .stores import open_store

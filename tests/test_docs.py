@@ -18,8 +18,8 @@ import yaml
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons import tally
-from playhead.addons.gates import CannotRule
+from playhead.addons.run import counters as tally
+from playhead.addons.run.approvals import CannotRule
 from playhead.config import Config, loads
 from playhead.proxy import cli, doctor, errors
 from playhead.proxy.commands import common

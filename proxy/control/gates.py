@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from ...addons.gates import CannotRule, Held
+from ...addons.run.approvals import CannotRule, Held
 from ...tape.diff.divergence import one_line
 from ...tape.policy.decide import is_duplicate
 from ...tape.policy.gates import Ruled, Ruling

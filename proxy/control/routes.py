@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from ...addons.sessions import Sessions
+from ...addons.run.registry import Sessions
 from ...store import Store
 from ..engine import Engine
 from .caller import Caller

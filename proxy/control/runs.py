@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from ...addons.session import Session
+from ...addons.run.open_run import Session
 from ...addons.stop import Stopped, stop_run
 from ...config import parse_run_name
 from ...store import RunInfo, RunStatus, UnknownRun

@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http import (
     validate_request,
 )
 
-from ...addons.flight import Flight, find_flight
+from ...addons.run.pending import Flight, find_flight
 from ...tape.exchange import Ending
 from .hooks import PlayheadResetHook, PlayheadSettleHook
 

@@ -27,7 +27,7 @@ from mitmproxy.net.http import url
 from mitmproxy.proxy import layer, mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
-from ...addons.sessions import Rejected, Sessions
+from ...addons.run.registry import Rejected, Sessions
 from ...config import Mode
 from ...tape.records.events import EventKind
 from .hooks import Stray

@@ -16,7 +16,7 @@ from typing import Any
 from mitmproxy import addonmanager, flow, hooks, http
 
 from ... import PlayheadError
-from ...addons.refuse import refuse_failed
+from ...addons.answer.refuse import refuse_failed
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 
 from ...addons.chain import chain
 from ...addons.connections import Connections
-from ...addons.flight import Flight, find_flight
-from ...addons.session import Session
-from ...addons.sessions import Sessions
+from ...addons.run.open_run import Session
+from ...addons.run.pending import Flight, find_flight
+from ...addons.run.registry import Sessions
 from ...config import Listen, Mode
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind

@@ -27,7 +27,7 @@ from wsproto.frame_protocol import (
     RsvBits,
 )
 
-from ...addons.handshake import Deflate
+from ...addons.wire.websocket_handshake import Deflate
 from ...tape.exchange import MessageKind
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from mitmproxy.connection import Client, Connection, Server
 from mitmproxy.proxy import commands
 
-from ...addons.flight import Flight
+from ...addons.run.pending import Flight
 
 if TYPE_CHECKING:
     from ...addons.tunnels import Attempt

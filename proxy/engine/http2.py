@@ -52,7 +52,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
-from ...addons.wire import note
+from ...addons.wire.http import note
 from ...tape.exchange import Headers
 from .messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
 

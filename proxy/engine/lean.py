@@ -1,7 +1,7 @@
 """Cheaper twins of what mitmproxy does many times for every request, with the same results.
 
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
-   or by `addons/wire.py`, which is type-checked before it runs; there are no addons but ours.
+   or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours.
 2. `Context.fork` makes an upstream connection, with an id from the system's randomness, and throws it away.
 3. `Headers` looks a name up by lower-casing every name through two Python calls, and is made as a mapping that is
    updated, where its fields are all there is.

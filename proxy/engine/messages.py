@@ -41,8 +41,8 @@ from mitmproxy.proxy.layers.http import _http1 as http1_layer
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
-from ...addons.flight import words_of
-from ...addons.wire import note
+from ...addons.run.pending import words_of
+from ...addons.wire.http import note
 from ...tape.exchange import Ending
 
 logger = logging.getLogger(__name__)

@@ -30,9 +30,9 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ...addons.contract import make_refusal
-from ...addons.failure import NOT_SENT, find_stream_code
-from ...addons.flight import Flight
 from ...addons.record import is_terminal
+from ...addons.run.pending import Flight
+from ...addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ...config import Inject
 from ...store import StoreError
 from ...tape.exchange import Ending, Fault, FaultKind, Gone, Phase

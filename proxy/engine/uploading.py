@@ -23,7 +23,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ...addons.flight import HELD_BYTES, Flight
+from ...addons.run.pending import HELD_BYTES, Flight
 from ...store import StoreError
 from .base import BaseStream, Commands
 from .hooks import Fetch, PlayheadUploadedHook

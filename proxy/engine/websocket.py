@@ -13,7 +13,7 @@ from mitmproxy.proxy import commands, context, events, layer
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
-from ...addons.flight import find_flight
+from ...addons.run.pending import find_flight
 from ...addons.websocket import Kept, Played
 from .websocket_play import Player
 from .websocket_record import Relay

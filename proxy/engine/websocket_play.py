@@ -9,9 +9,9 @@ import time
 
 from mitmproxy.proxy import commands, context, events, layer
 
-from ...addons.flight import Flight
-from ...addons.handshake import find_deflate
+from ...addons.run.pending import Flight
 from ...addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, Played
+from ...addons.wire.websocket_handshake import find_deflate
 from ...store import StoreError
 from ...tape.exchange import Message
 from ...tape.playback.websocket import ABRUPT, Send, Turn, Wait

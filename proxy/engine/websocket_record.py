@@ -15,9 +15,9 @@ from mitmproxy import http
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
-from ...addons.flight import Flight, spools_of
-from ...addons.handshake import find_deflate
+from ...addons.run.pending import Flight, spools_of
 from ...addons.websocket import Kept
+from ...addons.wire.websocket_handshake import find_deflate
 from ...store import StoreError
 from ...tape.exchange import Ending, Fault, FaultKind, MessageKind, Phase
 from ...tape.playback.websocket import ABRUPT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.addons.effects import _MOST_KEYS, Effect, Effects
+from playhead.addons.run.repeats import _MOST_KEYS, Effect, Effects
 from playhead.tape.exchange import Repeat, RepeatKind, Seq
 
 DUPLICATE, RETRY = RepeatKind.POSSIBLE_DUPLICATE, RepeatKind.SAFE_RETRY

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.addons.handshake import (
+from playhead.addons.wire.websocket_handshake import (
     Deflate,
     accept_key,
     answer_again,

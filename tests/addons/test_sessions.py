@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from mitmproxy.connection import Client, ConnectionState
 
-from playhead.addons import session as session_module
-from playhead.addons import sessions as module
-from playhead.addons.session import Session
-from playhead.addons.sessions import Processes, Rejected, Sessions, name_after
+from playhead.addons.run import open_run as session_module
+from playhead.addons.run import registry as module
+from playhead.addons.run.open_run import Session
+from playhead.addons.run.registry import Processes, Rejected, Sessions, name_after
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
 from playhead.tape.exchange import Seq

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from playhead.addons import sink as module
-from playhead.addons.sink import ROOM, Bus, Teller
+from playhead.addons.run import sink as module
+from playhead.addons.run.sink import ROOM, Bus, Teller
 from playhead.config import Sink
 from playhead.tests.support.origins import Origin
 

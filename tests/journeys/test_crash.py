@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.flight import Flight
+from playhead.addons.run.pending import Flight
 from playhead.config import Config, Mode
 from playhead.proxy.engine.playing import PlayingStream
 from playhead.proxy.engine.recording import RecordingStream

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from playhead.addons.gates import CannotRule, Held
+from playhead.addons.run.approvals import CannotRule, Held
 from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.exchange import FaultKind, VerdictKind

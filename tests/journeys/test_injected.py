@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.addons import flight
-from playhead.addons.flight import HELD_BYTES
+from playhead.addons.run import pending as flight
+from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import (
     Config,
     EffectRule,

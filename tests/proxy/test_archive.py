@@ -23,8 +23,8 @@ from mitmproxy.connection import Client, ConnectionState
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons.session import Session
-from playhead.addons.sessions import Sessions
+from playhead.addons.run.open_run import Session
+from playhead.addons.run.registry import Sessions
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.recall import open_place, recall_run

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from playhead import PlayheadError
-from playhead.addons.flight import HELD_BYTES
+from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import Config, Mode
 from playhead.proxy.carry import import_file
 from playhead.proxy.cli import cli

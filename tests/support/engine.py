@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.addons.session import Session
-from playhead.addons.sessions import Processes, Sessions
+from playhead.addons.run.open_run import Session
+from playhead.addons.run.registry import Processes, Sessions
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.ca import certificate_store, open_ca
 from playhead.proxy.engine import Engine

@@ -10,7 +10,7 @@ from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Message, TextMessage
 from wsproto.extensions import PerMessageDeflate
 
-from playhead.addons.handshake import Deflate
+from playhead.addons.wire.websocket_handshake import Deflate
 from playhead.proxy.engine import frames
 from playhead.proxy.engine.frames import (
     Closing,

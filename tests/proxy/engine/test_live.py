@@ -14,8 +14,8 @@ from aiohttp import web
 from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
-from playhead.addons.flight import Flight, attach
-from playhead.addons.session import Session
+from playhead.addons.run.open_run import Session
+from playhead.addons.run.pending import Flight, attach
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind

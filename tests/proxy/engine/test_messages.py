@@ -6,7 +6,7 @@ from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import RequestEndOfMessage, RequestHeaders, RequestTrailers
 
-from playhead.addons.wire import noted
+from playhead.addons.wire.http import noted
 from playhead.proxy.engine.messages import PlayheadClient
 
 

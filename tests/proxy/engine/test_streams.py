@@ -20,7 +20,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 
-from playhead.addons.session import Session
+from playhead.addons.run.open_run import Session
 from playhead.config import Config, Mode
 from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import Chunk, Exchange, FaultKind, Gone, Phase, RequestClass, Response
@@ -228,12 +228,12 @@ async def test_who_leaves_a_playback_while_it_is_looked_up_ends_its_flight(
             running.play()
             look = asyncio.to_thread
             gate = Gate(look, "identify")
-            monkeypatch.setattr("playhead.addons.judge.asyncio.to_thread", gate)
+            monkeypatch.setattr("playhead.addons.decide.asyncio.to_thread", gate)
             other = body[:-2] + b" 1]"  # the same, but not its bytes
             opened = await look(_send, running, "POST", url, other)
             await gate.reached.wait()
             opened.close()
-            monkeypatch.setattr("playhead.addons.judge.asyncio.to_thread", look)
+            monkeypatch.setattr("playhead.addons.decide.asyncio.to_thread", look)
             await _until(lambda: not running.engine._proxyserver.connections)
             gate.open.set()
             session = await _until(lambda: _session(running))

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config import Breach
-from ..tape.contracts.rules import MODELS, Bound
-from ..tape.diff.divergence import one_line
-from ..tape.exchange import Request, Response
-from ..tape.records.events import EventKind
+from ...config import Breach
+from ...tape.contracts.rules import MODELS, Bound
+from ...tape.diff.divergence import one_line
+from ...tape.exchange import Request, Response
+from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
-    from ..tape.contracts.check import Checked
-    from .flight import Flight
+    from ...tape.contracts.check import Checked
+    from .pending import Flight
 
 MAX_REASON = 600
 _DECLARED = "declared by the request"
@@ -66,7 +66,7 @@ class Terms:
         """
         self._found = []
         if (rule := self.bound.response) is not None:
-            from ..tape.contracts.check import (
+            from ...tape.contracts.check import (
                 check_response,
             )  # for who has contracts: not for a start
 
@@ -74,7 +74,7 @@ class Terms:
             refuses = held and rule.on_violation is Breach.REFUSE
             self._found.append(Found("response", rule.match.text, checked, refuses))
         if self.bound.model is not None:
-            from ..tape.contracts.model_output import check_answer  # reads every dialect
+            from ...tape.contracts.model_output import check_answer  # reads every dialect
 
             checked = check_answer(request, response, shown)
             refuses = held and self.bound.model is Breach.REFUSE

@@ -16,15 +16,15 @@ from dataclasses import replace
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
-from ..config import Inject
-from ..tape.exchange import Request
-from ..tape.playback.script import Step, StepKind, Steps
-from ..tape.policy.decide import Action
-from ..tape.policy.faults import Injection, lay_over, made_answer
-from ..tape.records.events import EventKind
-from .flight import Flight, find_flight
-from .handshake import is_upgrade
-from .wire import make_answer
+from ...config import Inject
+from ...tape.exchange import Request
+from ...tape.playback.script import Step, StepKind, Steps
+from ...tape.policy.decide import Action
+from ...tape.policy.faults import Injection, lay_over, made_answer
+from ...tape.records.events import EventKind
+from ..run.pending import Flight, find_flight
+from ..wire.http import make_answer
+from ..wire.websocket_handshake import is_upgrade
 
 _LEAVING = (Action.FORWARD, Action.LIVE)
 

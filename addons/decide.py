@@ -31,19 +31,19 @@ from ..tape.policy.decide import (
     Standing,
     decide,
 )
-from .duplex import is_duplex
-from .flight import HELD_BYTES, Flight, attach, find_flight
-from .order import find_earlier, find_needs, reorder_reason
-from .refuse import preset_refusal, refusal
-from .session import Session
-from .sessions import Sessions
-from .standing import asks_for_repeats, breaching, decide_leaving
-from .stub import imitate_tape
+from .answer.refuse import preset_refusal, refusal
+from .answer.stub import imitate_tape
+from .bidirectional import is_duplex
+from .run.constraints import asks_for_repeats, breaching, decide_leaving
+from .run.open_run import Session
+from .run.order import find_earlier, find_needs, reorder_reason
+from .run.pending import HELD_BYTES, Flight, attach, find_flight
+from .run.registry import Sessions
 from .tunnels import find_missed, take_missed
-from .wire import announced_length, read_request
+from .wire.http import announced_length, read_request
 
 if TYPE_CHECKING:
-    from .drift import Drifts
+    from .run.model_drift import Drifts
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
@@ -327,7 +327,7 @@ def _look_closely(flight: Flight, session: Session) -> None:
 
 
 def _make_drifts(session: Session) -> "Drifts":
-    from .drift import Drifts  # reads every dialect: for a miss, not for a start
+    from .run.model_drift import Drifts  # reads every dialect: for a miss, not for a start
 
     return Drifts(session)
 

@@ -10,7 +10,7 @@ import base64
 from hashlib import sha1
 from typing import NamedTuple
 
-from ..tape.exchange import Headers, Request, Response
+from ...tape.exchange import Headers, Request, Response
 
 _ACCEPT = b"sec-websocket-accept"
 EXTENSIONS = "sec-websocket-extensions"

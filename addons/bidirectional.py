@@ -15,11 +15,11 @@ from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import Action, Decision
 from ..tape.records.events import EventKind
 from ..tape.redaction.markers import blank
-from .fault import note_injected
-from .flight import Early, Flight, note_verdict
+from .faults.inject import note_injected
 from .playback import notes, play
-from .session import Session
-from .wire import read_request
+from .run.open_run import Session
+from .run.pending import Early, Flight, note_verdict
+from .wire.http import read_request
 
 _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
 """Content types of protocols that stream both ways."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config.schema import Sink
+from ...config.schema import Sink
 
 if TYPE_CHECKING:
     import aiohttp

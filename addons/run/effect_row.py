@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from mitmproxy import http
 
-from ..config import Mode
-from ..tape.exchange import RequestClass
-from ..timeline.receipts.effects import complete, inject_into, read_effect
+from ...config import Mode
+from ...tape.exchange import RequestClass
+from ...timeline.receipts.effects import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
-    from .flight import Flight
+    from .pending import Flight
 
 
 class Ledger:

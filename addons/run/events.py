@@ -3,9 +3,9 @@
 from hashlib import blake2b
 from typing import Any
 
-from ..tape.exchange import Exchange, Repeat, Request, RequestClass
-from ..tape.policy.limits import Charge
-from ..tape.records.events import Event, EventKind
+from ...tape.exchange import Exchange, Repeat, Request, RequestClass
+from ...tape.policy.limits import Charge
+from ...tape.records.events import Event, EventKind
 
 
 def idempotency_key(request: Request) -> bytes | None:

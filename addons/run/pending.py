@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection, http
 
-from ..store import Spool, StoreUnwritable
-from ..tape.canonical.spilled_digest import find_boundary
-from ..tape.classify.by_url import Kind
-from ..tape.diff.divergence import Dependence, Divergence
-from ..tape.exchange import (
+from ...store import Spool, StoreUnwritable
+from ...tape.canonical.spilled_digest import find_boundary
+from ...tape.classify.by_url import Kind
+from ...tape.diff.divergence import Dependence, Divergence
+from ...tape.exchange import (
     NO_TUNNEL,
     Chunk,
     Ending,
@@ -35,25 +35,25 @@ from ..tape.exchange import (
     Tunnel,
     VerdictKind,
 )
-from ..tape.playback.script import Steps
-from ..tape.policy.decide import Decision, Facts, Found
-from ..tape.policy.faults import Injection
-from ..tape.policy.gates import Ruled, Ruling
-from ..tape.policy.limits import Charge
-from ..tape.records.events import EventKind
-from ..tape.redaction.markers import TARGET
-from ..tape.redaction.redactor import redactions_of
-from ..tape.redaction.stream import Stream
-from ..tape.stubs.synthesize import Made
-from .effects import Effect
-from .failure import find_fault
-from .gates import Held
-from .outcome import idempotency_key, repeat_row
-from .session import Session
+from ...tape.playback.script import Steps
+from ...tape.policy.decide import Decision, Facts, Found
+from ...tape.policy.faults import Injection
+from ...tape.policy.gates import Ruled, Ruling
+from ...tape.policy.limits import Charge
+from ...tape.records.events import EventKind
+from ...tape.redaction.markers import TARGET
+from ...tape.redaction.redactor import redactions_of
+from ...tape.redaction.stream import Stream
+from ...tape.stubs.synthesize import Made
+from ..wire.upstream_failure import find_fault
+from .approvals import Held
+from .events import idempotency_key, repeat_row
+from .open_run import Session
+from .repeats import Effect
 
 if TYPE_CHECKING:
-    from .terms import Terms
-    from .websocket import Kept, Played
+    from ..websocket import Kept, Played
+    from .contract_state import Terms
 
 _KEY = "playhead"
 

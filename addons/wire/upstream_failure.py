@@ -2,7 +2,7 @@
 
 import re
 
-from ..tape.exchange import Ending, Fault, FaultKind, Phase
+from ...tape.exchange import Ending, Fault, FaultKind, Phase
 
 DENIED = "egress denied"
 """The guard's words."""

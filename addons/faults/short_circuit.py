@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 from mitmproxy import http
 
-from ..config import Inject
-from ..tape import exchange as model
-from ..tape.exchange import FaultKind, Phase, Response
-from ..tape.playback.script import Steps
-from ..tape.policy.faults import UNASKED, lay_over
-from .fault import answer_with
-from .flight import Flight, find_flight
-from .wire import make_head
+from ...config import Inject
+from ...tape import exchange as model
+from ...tape.exchange import FaultKind, Phase, Response
+from ...tape.playback.script import Steps
+from ...tape.policy.faults import UNASKED, lay_over
+from ..run.pending import Flight, find_flight
+from ..wire.http import make_head
+from .inject import answer_with
 
 _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
 

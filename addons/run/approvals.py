@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from .. import PlayheadError
-from ..config import Gate
-from ..tape.exchange import Repeat, Request, Seq
-from ..tape.policy.gates import Ruled, Ruling, gate_name, request_digest
+from ... import PlayheadError
+from ...config import Gate
+from ...tape.exchange import Repeat, Request, Seq
+from ...tape.policy.gates import Ruled, Ruling, gate_name, request_digest
 
 MOST_HELD = 10_000
 """Most requests that are held at a time; the next are refused at once."""

@@ -11,24 +11,24 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
-from ..config import Classes
-from ..store import LogCorrupt, RunInfo, Store
-from ..tape.classify.by_url import classify
-from ..tape.diff.divergence import Dependence
-from ..tape.exchange import Exchange, Redaction, Request, RequestClass, Response, Seq, VerdictKind
-from ..tape.matching.dependence import (
+from ...config import Classes
+from ...store import LogCorrupt, RunInfo, Store
+from ...tape.classify.by_url import classify
+from ...tape.diff.divergence import Dependence
+from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Response, Seq, VerdictKind
+from ...tape.matching.dependence import (
     core,
     find_shared,
     may_stand_in_answer,
     may_stand_in_request,
     seen_values,
 )
-from ..tape.matching.index import reclassify
-from ..tape.matching.values import Values, request_values
-from ..tape.policy.decide import Facts, Policy
+from ...tape.matching.index import reclassify
+from ...tape.matching.values import Values, request_values
+from ...tape.policy.decide import Facts, Policy
 
 if TYPE_CHECKING:
-    from .session import Session
+    from .open_run import Session
 
 _LIMIT_S = 2.0
 """Longest that one request is looked at."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
-from ..config import Config, Limits, Mode, OnFull
-from ..store import RunInfo, Store, StoreUnwritable
-from ..tape.canonical.form import (
+from ...config import Config, Limits, Mode, OnFull
+from ...store import RunInfo, Store, StoreUnwritable
+from ...tape.canonical.form import (
     Canonical,
     Rules,
     canonical,
@@ -24,30 +24,30 @@ from ..tape.canonical.form import (
     fingerprint,
     raw_key,
 )
-from ..tape.contracts.rules import Contracts
-from ..tape.diff.nearest import Endpoints
-from ..tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
-from ..tape.matching.cursor import Cursor
-from ..tape.matching.id_rewriting import Renaming
-from ..tape.matching.idempotency import KeyPairs
-from ..tape.matching.index import reclassify
-from ..tape.policy.decide import Policy
-from ..tape.policy.faults import Faults
-from ..tape.records.events import Event, EventKind
-from ..tape.redaction.redactor import Redactor
-from ..timeline.lookup.endpoints import read_places
-from .effects import Effects
-from .gap import Gap
-from .ledger import tell_line
-from .meter import Meter
+from ...tape.contracts.rules import Contracts
+from ...tape.diff.nearest import Endpoints
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ...tape.matching.cursor import Cursor
+from ...tape.matching.id_rewriting import Renaming
+from ...tape.matching.idempotency import KeyPairs
+from ...tape.matching.index import reclassify
+from ...tape.policy.decide import Policy
+from ...tape.policy.faults import Faults
+from ...tape.records.events import Event, EventKind
+from ...tape.redaction.redactor import Redactor
+from ...timeline.lookup.endpoints import read_places
+from .counters import Tally
+from .effect_row import tell_line
+from .gaps import Gap
 from .order import Order
+from .repeats import Effects
 from .sink import Bus, Teller
-from .tally import Tally
+from .usage_meter import Meter
 
 if TYPE_CHECKING:
-    from .drift import Drifts
-    from .flight import Flight
-    from .stop import Stopped
+    from ..stop import Stopped
+    from .model_drift import Drifts
+    from .pending import Flight
 
 _PAUSE_S = 0.0005
 _PREPARED = 20_000

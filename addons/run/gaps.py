@@ -6,7 +6,7 @@ what is missing.
 
 import time
 
-from ..tape.records.events import Event, EventKind
+from ...tape.records.events import Event, EventKind
 
 
 class Gap:

@@ -30,23 +30,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
 
-from .. import PlayheadError
-from ..config import Config, Mode, Sink, parse_run_name
-from ..store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
-from ..tape.canonical.form import CANONICAL_VERSION, compile_rules
-from ..tape.canonical.masks import slow
-from ..tape.exchange import RequestClass
-from ..tape.matching.index import index_digest
-from ..tape.records.events import EventKind
-from ..tape.redaction.redactor import Redactor
-from .gap import Gap
-from .gates import Gates
-from .session import Session
+from ... import PlayheadError
+from ...config import Config, Mode, Sink, parse_run_name
+from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
+from ...tape.canonical.form import CANONICAL_VERSION, compile_rules
+from ...tape.canonical.masks import slow
+from ...tape.exchange import RequestClass
+from ...tape.matching.index import index_digest
+from ...tape.records.events import EventKind
+from ...tape.redaction.redactor import Redactor
+from .approvals import Gates
+from .counters import Tally
+from .gaps import Gap
+from .open_run import Session
 from .sink import Bus
-from .tally import Tally
 
 if TYPE_CHECKING:
-    from .flight import Flight
+    from .pending import Flight
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
-from ..tape.exchange import Headers, Request, Response, Spilled
+from ...tape.exchange import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})

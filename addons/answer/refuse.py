@@ -12,13 +12,13 @@ from typing import Any
 
 from mitmproxy import http
 
-from ..config import Mode
-from ..store import Record, StoreError, StoreUnwritable
-from ..tape.canonical.form import raw_key
-from ..tape.diff.divergence import Divergence
-from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
-from ..tape.policy.decide import CONTRACTS, LIMITS, Action
-from ..tape.policy.refusal import (
+from ...config import Mode
+from ...store import Record, StoreError, StoreUnwritable
+from ...tape.canonical.form import raw_key
+from ...tape.diff.divergence import Divergence
+from ...tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
+from ...tape.policy.decide import CONTRACTS, LIMITS, Action
+from ...tape.policy.refusal import (
     CONTRACT_BROKEN,
     LIMIT_REACHED,
     NOT_ON_TAPE,
@@ -27,11 +27,11 @@ from ..tape.policy.refusal import (
     refusal_body,
     refusal_headers,
 )
-from ..tape.records.events import EventKind
+from ...tape.records.events import EventKind
+from ..run.pending import Flight, detach, find_flight, note_verdict
+from ..wire.http import make_answer
 from .explain import explain
-from .flight import Flight, detach, find_flight, note_verdict
 from .stub import stubbed
-from .wire import make_answer
 
 _STUBS = 1000
 """Most stubs of a run that are remembered, to say where a value came from."""

@@ -7,12 +7,12 @@ from typing import Any
 
 from mitmproxy import http
 
-from ..tape.policy.decide import Decision
-from ..tape.policy.refusal import stub_headers
-from ..tape.stubs.synthesize import Made, imitate
-from ..timeline.lookup.stub_examples import find_models
-from .flight import Flight
-from .wire import make_answer
+from ...tape.policy.decide import Decision
+from ...tape.policy.refusal import stub_headers
+from ...tape.stubs.synthesize import Made, imitate
+from ...timeline.lookup.stub_examples import find_models
+from ..run.pending import Flight
+from ..wire.http import make_answer
 
 _SHOWN = 5
 """Seqs that are named in the mark of an answer."""

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from ..tape.exchange import Repeat, RepeatKind, Seq
+from ...tape.exchange import Repeat, RepeatKind, Seq
 
 _MOST_KEYS = 50_000
 """Effect keys remembered for a run, about 15 MB; those asked for longest ago go first."""

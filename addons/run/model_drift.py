@@ -8,10 +8,10 @@ once for each recorded call.
 import asyncio
 from typing import NamedTuple
 
-from ..store import LogCorrupt
-from ..tape.dialects import find_in_path
-from ..tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
-from ..tape.matching.model_drift import (
+from ...store import LogCorrupt
+from ...tape.dialects import find_in_path
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
+from ...tape.matching.model_drift import (
     Apart,
     Drift,
     advise,
@@ -21,8 +21,8 @@ from ..tape.matching.model_drift import (
     find_drift,
     take_apart,
 )
-from ..tape.policy.decide import Drifted
-from .session import Session
+from ...tape.policy.decide import Drifted
+from .open_run import Session
 
 _CANDIDATES = 300
 """Recorded calls looked at for one request."""

@@ -6,10 +6,10 @@ The counts stand beside the log, not in it: they cost a microsecond a request, a
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..tape.policy.decide import Action
+from ...tape.policy.decide import Action
 
 if TYPE_CHECKING:
-    from .flight import Flight
+    from .pending import Flight
 
 UNDECIDED = "undecided"
 """Verdict of a request that ended before anything was decided: its client left, or an error of ours."""

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 from mitmproxy import http
 
-from ..config import Limits
-from ..tape.exchange import Phase, Request, RequestClass, Response
-from ..tape.policy.limits import Charge, Row, Spent, Used, find_spent
-from ..tape.records.events import EventKind
+from ...config import Limits
+from ...tape.exchange import Phase, Request, RequestClass, Response
+from ...tape.policy.limits import Charge, Row, Spent, Used, find_spent
+from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
-    from .flight import Flight
-    from .session import Session
+    from .open_run import Session
+    from .pending import Flight
 
 
 class Meter:
@@ -52,7 +52,7 @@ class Meter:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
 
     def _load(self) -> None:
-        from ..timeline.reading import (
+        from ...timeline.reading import (
             usage as charge,
         )  # reads every dialect: not for a start without limits
 
@@ -117,7 +117,7 @@ class Meter:
             fault = flight.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
             return None if unsent else Charge()
-        from ..timeline.reading.usage import read_charge
+        from ...timeline.reading.usage import read_charge
 
         priced = self.limits.usd is not None
         return read_charge(request, response, flight.started_ns, priced=priced)

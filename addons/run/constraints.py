@@ -6,12 +6,12 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 
 from dataclasses import replace
 
-from ..tape.exchange import RequestClass
-from ..tape.policy.decide import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
-from ..tape.policy.gates import is_undone
-from .effects import Effect
-from .flight import Flight
-from .outcome import idempotency_key
+from ...tape.exchange import RequestClass
+from ...tape.policy.decide import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
+from ...tape.policy.gates import is_undone
+from .events import idempotency_key
+from .pending import Flight
+from .repeats import Effect
 
 
 def asks_for_repeats(flight: Flight) -> bool:

@@ -1,0 +1,1 @@
+"""Answers of our own: refusals with their explanation, and stubs."""

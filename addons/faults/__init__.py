@@ -1,0 +1,1 @@
+"""Faults on purpose: one file a way to fail."""

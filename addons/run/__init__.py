@@ -1,0 +1,1 @@
+"""The state of an open run: its pending exchanges, limits, approvals and counters."""
