@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from playhead.proxy.sandbox.box import Box
-from playhead.proxy.sandbox.files import make_files
-from playhead.proxy.sandbox.hiding import Plan, make_plan
+from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
+from playhead.proxy.sandbox.filesystem.masking import Plan, make_plan
+from playhead.proxy.sandbox.sandbox import Box
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 

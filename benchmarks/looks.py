@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from playhead.proxy.determinism.journal import write_journals
-from playhead.proxy.determinism.kit import Kit
+from playhead.proxy.determinism.preload_bundle import Kit
 
 BAR_US = 10.0
 PYTHON = """

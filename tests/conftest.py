@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from playhead.proxy.roots import ADDED_BY, NAMED_BY
+from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.divergences import DIVERGENCES

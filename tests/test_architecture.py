@@ -163,7 +163,7 @@ def test_imports_run_one_way(part: str) -> None:
 
 def _demo(path: Path, part: str) -> bool:
     # `playhead demo` runs the example, which is shipped.
-    return path == Path("proxy/demo.py") and part == "examples"
+    return path == Path("proxy/commands/demo.py") and part == "examples"
 
 
 def test_inside_the_house_imports_are_relative() -> None:

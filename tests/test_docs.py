@@ -21,16 +21,17 @@ from playhead import PlayheadError
 from playhead.addons.run import counters as tally
 from playhead.addons.run.approvals import CannotRule
 from playhead.config import Config, loads
-from playhead.proxy import cli, doctor, errors
+from playhead.proxy import cli, errors
 from playhead.proxy.commands import common
-from playhead.proxy.control import openapi
-from playhead.proxy.control.metrics import METRICS
-from playhead.proxy.control.table import make_table
+from playhead.proxy.control.handlers import openapi
+from playhead.proxy.control.handlers.metrics import METRICS
+from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.determinism.report import Report
-from playhead.proxy.sandbox.files import Files
-from playhead.proxy.sandbox.listeners import Service
-from playhead.proxy.sandbox.services import Use
-from playhead.proxy.sockets import ForeignSocket
+from playhead.proxy.doctor import diagnose as doctor
+from playhead.proxy.processes.connections import ForeignSocket
+from playhead.proxy.sandbox.filesystem.bubblewrap import Files
+from playhead.proxy.sandbox.network.listeners import Service
+from playhead.proxy.sandbox.network.local_services import Use
 from playhead.store import keys as layout
 from playhead.store.tables.run_info import RunStatus
 from playhead.tape.canonical.form import _SHORT_LIST
@@ -348,7 +349,7 @@ def test_every_key_of_an_exchange_is_documented() -> None:
 
 def test_every_key_of_the_run_list_is_documented() -> None:
     """`runs --json`; its keys stand in the command."""
-    source = (ROOT / "proxy" / "commands" / "look.py").read_text()
+    source = (ROOT / "proxy" / "commands" / "inspect.py").read_text()
     made = re.findall(r'^ +"(\w+)": run\.', source, re.MULTILINE)
     assert made
     assert set(made) <= code(section(COMMANDS, "playhead runs"))
@@ -393,8 +394,8 @@ def test_every_table_of_the_store_is_documented() -> None:
 def test_every_patch_of_the_engine_is_documented() -> None:
     """Each file of the engine that says what it replaces has a row."""
     patches = {
-        path.name
-        for path in (ROOT / "proxy" / "engine").glob("*.py")
+        path.relative_to(ROOT / "proxy" / "engine").as_posix()
+        for path in (ROOT / "proxy" / "engine").rglob("*.py")
         if path.name not in ("__init__.py", "engine.py")
     }
     assert first_column(section(PAGES["docs/architecture.md"], "The engine's patches")) >= patches

@@ -69,7 +69,7 @@ _TOO_NEW = (
 
 
 class Group(Protocol):
-    """A process group that was seen as a client; see `proxy/sockets.py`."""
+    """A process group that was seen as a client; see `proxy/processes/connections.py`."""
 
     @property
     def pgid(self) -> int:

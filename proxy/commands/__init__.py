@@ -6,7 +6,28 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import carry, docker, keep, look, retain, rule, run, setup
+from . import (
+    approvals as rule,
+)
+from . import (
+    compose as docker,
+)
+from . import (
+    inspect as look,
+)
+from . import (
+    retention as retain,
+)
+from . import (
+    run,
+    setup,
+)
+from . import (
+    store_care as keep,
+)
+from . import (
+    tape_files as carry,
+)
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),

@@ -9,7 +9,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
-from ..say import say
+from ..terminal import say
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

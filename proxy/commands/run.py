@@ -11,7 +11,7 @@ from ...config import Config, Mode, Sandbox, override
 from .common import UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
-    from ..docker.box import InImage
+    from ..docker.sandbox import InImage
 
 _SANDBOX_FILES = click.option(
     "--sandbox-files",
@@ -30,7 +30,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     config, watcher = settings(config_file, flags)
     if config.mode is Mode.PLAYBACK and flags.get("run") is not None:
         _bring_back(config, str(flags["run"]))
-    from ..serve import serve as run_serve
+    from ..run.serve import serve as run_serve
 
     return run_serve(config, watcher)
 
@@ -77,7 +77,7 @@ def _elsewhere(
         raise click.UsageError(
             "--sandbox docker needs --image, the image of the agent (or `sandbox.image` in the configuration)"
         )
-    from ..docker.box import InImage, Wanted
+    from ..docker.sandbox import InImage, Wanted
 
     return InImage(Wanted(image, variables, volumes))
 
@@ -113,9 +113,9 @@ def record(
     if capture and config.sandbox.record == "none":
         config = override(config, {"capture": "contained"})
     elsewhere = _elsewhere(config.sandbox, config.sandbox.record, image, variables, volumes)
-    from ..launcher import Output
-    from ..launcher import record as run_record
-    from ..runtime import default_run_name
+    from ..run.launcher import Output
+    from ..run.launcher import record as run_record
+    from ..run.runtime import default_run_name
 
     named = config.runs.default
     run = named if named != "per-process" else default_run_name(command[0])
@@ -168,8 +168,8 @@ def replay(
         config, _ = settings(config_file, flags)
         elsewhere = _elsewhere(config.sandbox, config.sandbox.replay, image, variables, volumes)
         _bring_back(config, run)  # before a mistyped store is made
-        from ..launcher import Output
-        from ..launcher import replay as run_replay
+        from ..run.launcher import Output
+        from ..run.launcher import replay as run_replay
 
         output = Output(as_json, receipt_file, quiet)
         return run_replay(config, run, command, output, elsewhere)
@@ -180,7 +180,7 @@ def replay(
 
 def _bring_back(config: Config, run: str) -> None:
     """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
-    from ..recall import bring_back_tape
+    from ..operations.restore import bring_back_tape
 
     if run != "latest" or (config.store / "log.lmdb").exists():
         bring_back_tape(config, run)
@@ -191,7 +191,7 @@ def _bring_back(config: Config, run: str) -> None:
 @click.argument("run")
 def seal(config_file: Path | None, store: str | None, run: str) -> int:
     """End a run: nothing is added to it any more."""
-    from ..seal import seal_run
+    from ..operations.seal import seal_run
 
     click.echo(seal_run(reading(config_file, store), run))
     return 0
@@ -214,6 +214,6 @@ def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> 
 @click.option("--keep", is_flag=True, help="Keep the temporary store.")
 def demo(store: Path | None, keep: bool) -> int:
     """Record an agent that refunds twice, replay it with everything switched off, then its fix."""
-    from ..demo import run_demo
+    from .demo import run_demo
 
     return run_demo(store, keep=keep)

@@ -14,7 +14,7 @@ from .common import options, reading
 @options("config", "store", "ca_dir")
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     """Show the CA that agents have to trust, made if there is none."""
-    from ..ca import open_ca
+    from ..trust.ca import open_ca
 
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
     authority = open_ca(config.store, config.public_ca_dir)
@@ -59,9 +59,9 @@ def env(
     seen_at: Path | None,
 ) -> int:
     """Print the variables that lead an agent to `serve` and make it trust that."""
-    from ..ca import open_ca
-    from ..exports import Form, export
-    from ..trust import removed, variables
+    from ..trust.ca import open_ca
+    from ..trust.env_files import Form, export
+    from ..trust.environment import removed, variables
 
     known = [known.value for known in Form]
     if form not in known:
@@ -88,7 +88,7 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
     from fnmatch import fnmatchcase
 
     from ...config import parse_listen, parse_run_name
-    from ..trust import proxy_url
+    from ..trust.environment import proxy_url
 
     try:
         place = config.listen if address is None else parse_listen(address)
@@ -119,6 +119,6 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
 @options("json")
 def doctor(as_json: bool) -> int:
     """Try each installed client through the proxy, and say what to set."""
-    from ..checkup import check_up
+    from ..doctor.checkup import check_up
 
     return check_up(as_json)

@@ -16,7 +16,7 @@ import psutil
 
 from ...config import Config
 from ..errors import EngineError
-from ..files import temporary_beside, write_new
+from ..trust.atomic_files import temporary_beside, write_new
 
 TOKEN_FILE = "control-token"
 _TOKEN_BYTES = 32

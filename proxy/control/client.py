@@ -15,7 +15,7 @@ from ...config import Config
 from ...store import RunStatus, StoreError
 from ...tape.diff.divergence import one_line
 from ..errors import NotAnswered
-from ..stores import open_store
+from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path
 
 _PATIENCE_S = 30.0

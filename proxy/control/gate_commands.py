@@ -7,7 +7,7 @@ from urllib.parse import quote
 from ...config import Config
 from ...timeline.receipts.render import plain, plain_lines
 from ..errors import NotAnswered
-from ..stores import open_store
+from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path
 from .client import ask
 

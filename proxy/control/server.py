@@ -19,10 +19,10 @@ import psutil
 from ...config import Config, Control, Listen
 from ...config.values import is_loopback
 from ..errors import EngineError
-from ..say import say
+from ..terminal import say
 from .address import Address, open_token, publish
-from .guard import Guard
-from .routes import House
+from .http.access import Guard
+from .http.route import House
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -122,7 +122,7 @@ class ControlServer:
         try:
             # Reading it takes long; requests of agents go on meanwhile.
             serving = await asyncio.to_thread(_load)
-            from .table import make_table
+            from .handlers.route_table import make_table
 
             handler = serving.ControlHandler(self._house, self._guard, make_table())
             self._runner = await serving.serve_on(self._socket, handler, self._context)
@@ -148,7 +148,7 @@ class ControlServer:
 
 
 def _load():  # type: ignore[no-untyped-def]  # a module
-    from . import serving
+    from .http import serving
 
     return serving
 

@@ -3,7 +3,7 @@
 `python/` and `node/` run in the program, under its own interpreter; the rest runs here.
 """
 
-from .keeper import keeping
-from .kit import Kit, events, lacking
+from .journal_keeper import keeping
+from .preload_bundle import Kit, events, lacking
 
 __all__ = ["Kit", "events", "keeping", "lacking"]

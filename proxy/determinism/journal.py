@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 
 from ...tape.records.codec import BadRecord
-from .told import read_told
+from .agent_file import read_told
 
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .told import read_told
+from .agent_file import read_told
 
 _MOST_BYTES = 8 << 20
 """Of the notes of one process."""

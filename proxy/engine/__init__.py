@@ -20,7 +20,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     engine.py     all of it started, tested against itself, and stopped cleanly
 """
 
-from . import imports
+from . import mitmproxy_imports as imports
 
 with imports.lean():  # before anything of `mitmproxy.addons` is imported
     from .engine import Engine

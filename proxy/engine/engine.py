@@ -26,25 +26,19 @@ from ...config import Listen, Mode
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
 from ..errors import EngineError
-from . import (
-    closing,
-    encrypting,
-    guard,
-    handler,
-    heads,
-    http2,
-    lean,
-    messages,
-    routing,
-    selftest,
-    streams,
-    tunnels,
-    websocket,
-)
-from .capture import Capture
-from .dispatch import TableAddonManager
-from .loop import eager_task
+from . import connection_handler as handler
+from . import guard, selftest, tunnels
+from . import tls_closing as closing
+from .event_loop import eager_task
+from .fast import encrypting, routing
+from .fast import http_events as lean
+from .hooks.dispatch import TableAddonManager
+from .http import http1_messages as messages
+from .http import http2, streams
+from .http import request_heads as heads
 from .tls import PlayheadTlsConfig
+from .transparent import Capture
+from .websocket import layer as websocket
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode
 
 from ..errors import EngineError
-from .dispatch import TableAddonManager
 from .guard import GUARD, Policy
+from .hooks.dispatch import TableAddonManager
 
 CHECKED = "12.2.3"
 """The version of mitmproxy that the guard was written against."""

@@ -13,7 +13,7 @@ from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy.layers.tls import ClientTLSLayer
 
 from ...addons.tunnels import Attempt
-from .hooks import PlayheadResetHook, PlayheadTunnelHook
+from .hooks.own_hooks import PlayheadResetHook, PlayheadTunnelHook
 
 _start_server_tls = ClientTLSLayer.start_server_tls
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from ..errors import EngineError
-from .namespaces import ALL
-from .seccomp import MACHINES
+from .kernel.namespaces import ALL
+from .kernel.seccomp import MACHINES
 
 _PATIENCE_S = 20.0
 _WAYS = "or run in Docker (docs/sandbox.md), or outside a sandbox with --no-sandbox"

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from playhead.addons import connections
 from playhead.config import Config, Mode
-from playhead.proxy.ca import open_ca
+from playhead.proxy.trust.ca import open_ca
 from playhead.store import Store
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import running_engine

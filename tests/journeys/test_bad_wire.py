@@ -17,7 +17,7 @@ import pytest
 from hpack import Encoder
 
 from playhead.config import Config, Mode
-from playhead.proxy.engine.heads import MAX_AHEAD_BYTES
+from playhead.proxy.engine.http.request_heads import MAX_AHEAD_BYTES
 from playhead.tape.exchange import Exchange, Phase
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck

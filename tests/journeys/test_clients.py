@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import pytest
 
-from playhead.proxy.trust import environment
+from playhead.proxy.trust.environment import environment
 from playhead.store import Store
 from playhead.tape.exchange import Exchange
 from playhead.tests.support import answers, prepared

@@ -11,8 +11,8 @@ import pytest
 
 from playhead.addons.run.pending import Flight
 from playhead.config import Config, Mode
-from playhead.proxy.engine.playing import PlayingStream
-from playhead.proxy.engine.recording import RecordingStream
+from playhead.proxy.engine.http.playback_stream import PlayingStream
+from playhead.proxy.engine.http.recording_stream import RecordingStream
 from playhead.tape.exchange import Ending, FaultKind, Phase, VerdictKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck

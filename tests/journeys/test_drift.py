@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from playhead.config import Config, IgnoreRule, Mode, ModelDrift, parse_match
-from playhead.proxy.tapes import redactor_of
+from playhead.proxy.operations.find_tape import redactor_of
 from playhead.tape.exchange import RunId
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.answers import Log, over_http1

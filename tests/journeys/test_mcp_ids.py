@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.trust import environment
+from playhead.proxy.trust.environment import environment
 from playhead.store import Store
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates

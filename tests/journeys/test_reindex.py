@@ -9,7 +9,7 @@ import lmdb
 import pytest
 
 from playhead.config import Classes, Config, IgnoreRule, Mode, Playback, RedactRule, parse_match
-from playhead.proxy.reindex import reindex_run
+from playhead.proxy.operations.reindex import reindex_run
 from playhead.store import Store
 from playhead.tape.canonical.form import CANONICAL_VERSION
 from playhead.tape.exchange import Fingerprint, RequestClass, Seq

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from playhead.config import Config, Playback, Runs
-from playhead.proxy.trust import environment
+from playhead.proxy.trust.environment import environment
 from playhead.tape.canonical.form import DEFAULT_IGNORE
 from playhead.tape.exchange import Exchange
 from playhead.tape.matching.cursor import Cursor, Hit

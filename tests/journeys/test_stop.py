@@ -468,7 +468,7 @@ async def test_an_answer_that_is_being_played_is_cut(
     await running.end("mine")
     running.play()
     with pytest.MonkeyPatch.context() as patch:
-        from playhead.proxy.engine import playing
+        from playhead.proxy.engine.http import playback_stream as playing
 
         patch.setattr(playing, "_wait", lambda _step, _flight: 60.0)
         asking = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))

@@ -23,7 +23,7 @@ import lmdb
 import pytest
 from aiohttp import web
 
-from playhead.proxy.trust import environment
+from playhead.proxy.trust.environment import environment
 from playhead.store import Store
 from playhead.tape.exchange import Exchange, FaultKind, Phase
 from playhead.tests.support import prepared

@@ -27,8 +27,8 @@ from playhead.addons.run.open_run import Session
 from playhead.addons.run.registry import Sessions
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
-from playhead.proxy.recall import open_place, recall_run
-from playhead.proxy.tapes import redactor_of
+from playhead.proxy.operations.find_tape import redactor_of
+from playhead.proxy.operations.restore import open_place, recall_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.archive import schema
 from playhead.store.archive.location import Place

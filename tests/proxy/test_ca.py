@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-from playhead.proxy.ca import CertificateAuthority, certificate_store, open_ca
 from playhead.proxy.errors import EngineError
-from playhead.proxy.roots import certificates_in
+from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
+from playhead.proxy.trust.roots import certificates_in
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -89,7 +89,7 @@ def test_certificate_is_that_of_a_strict_ca(tmp_path: Path) -> None:
 def test_processes_that_start_at_once_share_one_ca(tmp_path: Path) -> None:
     """Whoever is first makes it, the others read it."""
     code = (
-        "import sys; from pathlib import Path; from playhead.proxy.ca import open_ca\n"
+        "import sys; from pathlib import Path; from playhead.proxy.trust.ca import open_ca\n"
         "sys.stdin.read(); p = Path(sys.argv[1])\n"
         "print(open_ca(p, p / 'ca', environ={}).fingerprint)"
     )

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from playhead import PlayheadError
 from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import Config, Mode
-from playhead.proxy.carry import import_file
 from playhead.proxy.cli import cli
+from playhead.proxy.operations.tape_files import import_file
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.keys import number_key
 from playhead.tape.exchange import Chunk, Conversation, Repeat, RepeatKind, RunId, Seq, Spilled

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from playhead.proxy import demo
+from playhead.proxy.commands import demo
 from playhead.tests.support import prepared
 
 STAND_IN = textwrap.dedent(
@@ -159,7 +159,7 @@ def test_a_signal_leaves_no_process_behind(
 ) -> None:
     """Ctrl-C and SIGTERM in the middle of a command end it, and both services."""
     source = (
-        "import json, signal, sys; from playhead.proxy.demo import run_demo;"
+        "import json, signal, sys; from playhead.proxy.commands.demo import run_demo;"
         # A shell that starts the tests in the background has them ignore SIGINT.
         "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "sys.exit(run_demo(playhead=json.loads(sys.argv[1])))"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy import checkup
-from playhead.proxy import probes as table
-from playhead.proxy.doctor import (
+from playhead.proxy.doctor import checkup
+from playhead.proxy.doctor import probes as table
+from playhead.proxy.doctor.diagnose import (
     Answer,
     Cell,
     Clocks,
@@ -25,11 +25,11 @@ from playhead.proxy.doctor import (
     render,
     render_json,
 )
-from playhead.proxy.engine.loop import new_event_loop
+from playhead.proxy.doctor.probes import PRINTED, Probe, probes
+from playhead.proxy.doctor.run_probe import Outcome
+from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.proxy.errors import EngineError
-from playhead.proxy.probes import PRINTED, Probe, probes
-from playhead.proxy.sandbox.box import Box
-from playhead.proxy.trying import Outcome
+from playhead.proxy.sandbox.sandbox import Box
 
 PROBE = Probe(
     "a client",

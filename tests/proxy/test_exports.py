@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.exports import Form, export
+from playhead.proxy.trust.env_files import Form, export
 
 FULL = "PLAYHEAD_FULL" in os.environ
 COUNT = 300 if FULL else 12

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.files import write_new, write_public
+from playhead.proxy.trust.atomic_files import write_new, write_public
 
 
 def test_public_file_is_replaced_whole_and_only_when_it_changed(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy import private
 from playhead.proxy.errors import EngineError
-from playhead.proxy.private import KEY_FILE, open_redaction_key
+from playhead.proxy.trust import secret_files as private
+from playhead.proxy.trust.secret_files import KEY_FILE, open_redaction_key
 from playhead.tests.support.unprivileged import own_folder, unprivileged
 
 

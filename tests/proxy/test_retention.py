@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from playhead import PlayheadError
 from playhead.config import Config
 from playhead.proxy.cli import cli
-from playhead.proxy.stores import open_store
+from playhead.proxy.operations.open_store import open_store
 from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
 from playhead.store.keys import FILES_ROW
 from playhead.store.lmdb.lock import hold_shared
@@ -277,7 +277,7 @@ def test_marks_of_two_processes_do_not_undo_each_other(
             assert run(path, "pin", "one").exit_code == 0
         return open_store(config, readonly=readonly)
 
-    monkeypatch.setattr("playhead.proxy.retention.open_store", slow)
+    monkeypatch.setattr("playhead.proxy.operations.retention.open_store", slow)
     run(path, "label", "one", "incident")
     with Store.open(path, readonly=True) as store:
         assert (store.get_run("one").labels, store.get_run("one").pinned) == (("incident",), True)
@@ -324,7 +324,7 @@ def test_an_erasure_that_was_killed_is_gone_on_with(
         def kill(*_: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("playhead.proxy.retention._take_bytes_out", kill)
+        patch.setattr("playhead.proxy.operations.retention._take_bytes_out", kill)
         run(path, "erase", "secret", "--yes")
     assert names(path) == ["other"]
     assert b"mark-secret" in _bytes(path)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.proxy import roots
-from playhead.proxy.roots import certificates_in, merge, roots_in_force
+from playhead.proxy.trust import roots
+from playhead.proxy.trust.roots import certificates_in, merge, roots_in_force
 
 
 def block(text: str) -> bytes:

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from playhead.proxy import sockdiag, sockets
-from playhead.proxy.processes import find_process
-from playhead.proxy.sockets import (
+from playhead.proxy.processes import connections as sockets
+from playhead.proxy.processes import sockdiag
+from playhead.proxy.processes.connections import (
     ForeignSocket,
     SocketWatch,
     find_client,
     group_alive,
     is_foreign,
 )
+from playhead.proxy.processes.proc import find_process
 
 FOREIGN = "127.0.0.9"
 """Stands for another machine in these tests: loopback is all they have."""

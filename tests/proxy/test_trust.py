@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from playhead.proxy.ca import CertificateAuthority, open_ca
 from playhead.proxy.errors import EngineError
-from playhead.proxy.trust import environment, proxy_url, publish, removed, variables
-from playhead.proxy.variables import TABLE, Holds, names
+from playhead.proxy.trust.ca import CertificateAuthority, open_ca
+from playhead.proxy.trust.environment import environment, proxy_url, publish, removed, variables
+from playhead.proxy.trust.variables import TABLE, Holds, names
 from playhead.store.encryption.key import VARIABLE
 
 URL = "http://run:token@127.0.0.1:8080"

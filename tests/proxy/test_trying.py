@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from playhead.proxy.trying import (
+from playhead.proxy.doctor.run_probe import (
     Outcome,
     Try,
     count_ended,

@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 
 import playhead
-from playhead.proxy.ca import open_ca
-from playhead.proxy.docker.image import agent_variables, share_certificates
-from playhead.proxy.trust import variables
-from playhead.proxy.variables import OUTRANKING, TABLE, Holds, names
+from playhead.proxy.docker.container_spec import agent_variables, share_certificates
+from playhead.proxy.trust.ca import open_ca
+from playhead.proxy.trust.environment import variables
+from playhead.proxy.trust.variables import OUTRANKING, TABLE, Holds, names
 
 URL = "http://run:token@127.0.0.1:8080"
 ROOT = Path(playhead.__file__).resolve().parent

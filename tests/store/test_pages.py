@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.proxy.verify import verify_runs
+from playhead.proxy.operations.verify import verify_runs
 from playhead.store import Record, Store, StoreError
 from playhead.store.lmdb.page_check import check_pages
 from playhead.tests.support.exchanges import make_exchange, make_record

@@ -19,7 +19,7 @@ import pytest
 
 from playhead.config import Config, Retention
 from playhead.proxy.cli import main
-from playhead.proxy.retention import collect
+from playhead.proxy.operations.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.liveness import take_file

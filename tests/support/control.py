@@ -9,7 +9,7 @@ from typing import Any
 
 from playhead.config import Config
 from playhead.proxy.control.address import open_token
-from playhead.proxy.control.routes import House
+from playhead.proxy.control.http.route import House
 from playhead.proxy.control.server import ControlServer
 
 from .engine import Running, running_engine

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
 from playhead.config import Config, Mode
-from playhead.proxy.engine.loop import new_event_loop
+from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.store import RunInfo
 from playhead.tape.exchange import Exchange
 from playhead.timeline import Receipt, build

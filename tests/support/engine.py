@@ -11,9 +11,9 @@ from pathlib import Path
 from playhead.addons.run.open_run import Session
 from playhead.addons.run.registry import Processes, Sessions
 from playhead.config import Config, Listen, Mode
-from playhead.proxy.ca import certificate_store, open_ca
 from playhead.proxy.engine import Engine
-from playhead.proxy.stores import open_store
+from playhead.proxy.operations.open_store import open_store
+from playhead.proxy.trust.ca import certificate_store, open_ca
 from playhead.store import Store
 from playhead.tape.redaction.redactor import Redactor
 

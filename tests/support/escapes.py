@@ -422,10 +422,10 @@ async def _boxed(
     strict: bool = False,
     wrapped: bool = False,
 ) -> dict[str, Any]:
-    from playhead.proxy.sandbox.box import Box
-    from playhead.proxy.sandbox.files import make_files
-    from playhead.proxy.sandbox.hiding import make_plan
-    from playhead.proxy.sandbox.reach import within_reach
+    from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
+    from playhead.proxy.sandbox.filesystem.masking import make_plan
+    from playhead.proxy.sandbox.filesystem.socket_reachability import within_reach
+    from playhead.proxy.sandbox.sandbox import Box
 
     roots, store = folder / "roots.pem", folder / "store"
     plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")

@@ -116,7 +116,7 @@ async def write(store: "Store", name: str) -> None:
 
 def delete(path: Path) -> dict[str, object]:
     from playhead.config import Config, Retention
-    from playhead.proxy.retention import collect
+    from playhead.proxy.operations.retention import collect
     from playhead.store import Store, StoreUnwritable, put_ballast
 
     ballast = 1 << 20

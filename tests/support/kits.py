@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.proxy.determinism.journal import write_journals
-from playhead.proxy.determinism.kit import Kit
+from playhead.proxy.determinism.preload_bundle import Kit
 
 
 @dataclass

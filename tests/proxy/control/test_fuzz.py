@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from playhead.config import Config
 from playhead.proxy.control.address import find_addresses, open_token
 from playhead.proxy.control.client import ask
-from playhead.proxy.control.openapi import document
-from playhead.proxy.control.routes import Route
-from playhead.proxy.control.table import make_table
+from playhead.proxy.control.handlers.openapi import document
+from playhead.proxy.control.handlers.route_table import make_table
+from playhead.proxy.control.http.route import Route
 from playhead.tests.support.process import Serve, curl
 
 if TYPE_CHECKING:  # every process that runs tests collects this file

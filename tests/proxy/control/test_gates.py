@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
-from playhead.proxy.control import gates
+from playhead.proxy.control.handlers import gates
 from playhead.tape.policy.gates import Ruled, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from playhead.config import Config, Control
-from playhead.proxy.control import serving
-from playhead.proxy.control.routes import Route
-from playhead.proxy.control.table import make_table
+from playhead.proxy.control.handlers.route_table import make_table
+from playhead.proxy.control.http import serving
+from playhead.proxy.control.http.route import Route
 from playhead.tests.support.client import Connection
 from playhead.tests.support.control import Controlled, controlled, read_answer
 

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 
 from playhead.config import Config
-from playhead.proxy.control.metrics import METRICS
-from playhead.proxy.control.openapi import SCHEMAS
+from playhead.proxy.control.handlers.metrics import METRICS
+from playhead.proxy.control.handlers.openapi import SCHEMAS
 from playhead.store import RunStatus, StoreUnwritable
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tests.support.client import Connection

@@ -29,7 +29,7 @@ from playhead.proxy.control.address import (
     token_path,
 )
 from playhead.proxy.control.client import ask, stop_run
-from playhead.proxy.control.routes import House
+from playhead.proxy.control.http.route import House
 from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
 from playhead.store import Store, StoreError, UnknownRun
@@ -148,9 +148,9 @@ async def test_it_can_be_switched_off(store_dir: Path) -> None:
 def test_nothing_of_the_server_is_read_before_somebody_asks() -> None:
     """A start is not to pay for what few use: neither by importing it nor by opening the port."""
     code = (
-        "import sys, playhead.proxy.serve, playhead.proxy.launcher, playhead.proxy.control.client;"
-        "print([name for name in ('aiohttp', 'playhead.proxy.control.serving',"
-        " 'playhead.proxy.control.table') if name in sys.modules])"
+        "import sys, playhead.proxy.run.serve, playhead.proxy.run.launcher, playhead.proxy.control.client;"
+        "print([name for name in ('aiohttp', 'playhead.proxy.control.http.serving',"
+        " 'playhead.proxy.control.handlers.route_table') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

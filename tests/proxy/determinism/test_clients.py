@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from playhead.proxy.ca import CertificateAuthority, certificate_store, open_ca
-from playhead.proxy.trust import environment
+from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
+from playhead.proxy.trust.environment import environment
 from playhead.tests.support.kits import Ran, new_kit, run
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

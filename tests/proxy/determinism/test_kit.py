@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism import Kit, events, keeper, keeping
+from playhead.proxy.determinism import Kit, events, keeping
+from playhead.proxy.determinism import journal_keeper as keeper
 from playhead.store import RunStatus, Store
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.kits import new_kit, run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism import library
-from playhead.proxy.determinism.library import NoLibrary, get_library, place_library
+from playhead.proxy.determinism import libc_library as library
+from playhead.proxy.determinism.libc_library import NoLibrary, get_library, place_library
 from playhead.tests.support.kits import Ran, again, new_kit, run
 
 SOURCE = Path(__file__).parents[2] / "support" / "looking" / "looks.c"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism.kit import Kit
+from playhead.proxy.determinism.preload_bundle import Kit
 from playhead.tests.support.kits import again, new_kit, run
 
 AGENT = Path(__file__).parents[2] / "support" / "looking" / "looks.py"

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from playhead.config import Config, LiveRule, Match, Mode
-from playhead.proxy.ca import BUNDLE_FILE, CERTIFICATE_FILE
-from playhead.proxy.carry import export_run
-from playhead.proxy.commands.docker import _import_where_missing
-from playhead.proxy.docker import beside
+from playhead.proxy.commands.compose import _import_where_missing
+from playhead.proxy.docker import sidecar as beside
 from playhead.proxy.errors import EngineError
+from playhead.proxy.operations.tape_files import export_run
+from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 from playhead.store import Store
 from playhead.tests.support.process import wait_until
 from playhead.tests.support.recordings import ask, record_run

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.proxy.ca import BUNDLE_FILE, CERTIFICATE_FILE
-from playhead.proxy.docker import box
-from playhead.proxy.docker.box import DockerBox, InImage, Wanted
-from playhead.proxy.docker.image import asked_variables, variable_flags
+from playhead.proxy.docker import sandbox as box
+from playhead.proxy.docker.container_spec import asked_variables, variable_flags
+from playhead.proxy.docker.sandbox import DockerBox, InImage, Wanted
+from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 
 
 def test_a_key_that_is_asked_for_by_name_is_in_no_command(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.docker.engine import Docker, explain
+from playhead.proxy.docker.client import Docker, explain
 from playhead.proxy.errors import EngineError
 from playhead.store import Store
 from playhead.tests.support.process import playhead

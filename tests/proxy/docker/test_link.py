@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from playhead.proxy.docker.link import Link
+from playhead.proxy.docker.network_link import Link
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox.listeners import Service
+from playhead.proxy.sandbox.network.listeners import Service
 
 # A user namespace of its own has the rights that Docker gives, and no others.
 INSIDE = """
 import os, socket, struct, sys
 from pathlib import Path
 from playhead import PlayheadError
-from playhead.proxy.docker.inlets import serve
+from playhead.proxy.docker.network_holder import serve
 uid, gid = os.getuid(), os.getgid()
 os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):

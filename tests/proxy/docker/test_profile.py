@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from playhead.proxy.docker.profile import FILE, profile
-from playhead.proxy.sandbox.bpf import assemble
-from playhead.proxy.sandbox.seccomp import ALLOW, CALLS, ERROR, MACHINES, program
+from playhead.proxy.docker.seccomp_profile import FILE, profile
+from playhead.proxy.sandbox.kernel.bpf import assemble
+from playhead.proxy.sandbox.kernel.seccomp import ALLOW, CALLS, ERROR, MACHINES, program
 from playhead.tests.support.bpf import run
 
 FAMILIES = range(48)
@@ -36,7 +36,7 @@ def _holds(condition: dict[str, Any], arguments: tuple[int, ...]) -> bool:
 
 
 def test_the_file_is_what_the_code_writes() -> None:
-    """`python -m playhead.proxy.docker.profile > proxy/docker/seccomp.json` after every change."""
+    """`python -m playhead.proxy.docker.seccomp_profile > proxy/docker/seccomp.json` after every change."""
     assert json.loads(FILE.read_text("utf-8")) == profile()
 
 

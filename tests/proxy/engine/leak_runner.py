@@ -46,7 +46,7 @@ from mitmproxy.test import tflow
 
 from playhead.config import Config, Mode, loads
 from playhead.proxy.engine import guard
-from playhead.proxy.engine.loop import new_event_loop
+from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.tests.support import namespaces
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.engine import Running, running_engine

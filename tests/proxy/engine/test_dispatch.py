@@ -23,7 +23,7 @@ from mitmproxy.test import tflow
 
 from playhead.addons.record import Record
 from playhead.config import Config, Mode
-from playhead.proxy.engine.dispatch import TableAddonManager
+from playhead.proxy.engine.hooks.dispatch import TableAddonManager
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.engine import Running, running_engine

@@ -12,7 +12,7 @@ from mitmproxy.proxy.layers.tls import TLSLayer
 from mitmproxy.proxy.tunnel import TunnelState
 from OpenSSL import SSL
 
-from playhead.proxy.engine import encrypting
+from playhead.proxy.engine.fast import encrypting
 
 _MOST = 65535
 

@@ -11,8 +11,8 @@ from wsproto.events import BytesMessage, CloseConnection, Message, TextMessage
 from wsproto.extensions import PerMessageDeflate
 
 from playhead.addons.wire.websocket_handshake import Deflate
-from playhead.proxy.engine import frames
-from playhead.proxy.engine.frames import (
+from playhead.proxy.engine.websocket import frames
+from playhead.proxy.engine.websocket.frames import (
     Closing,
     FrameError,
     FrameReader,

@@ -17,9 +17,9 @@ from mitmproxy.proxy import commands, events, layer, mode_specs, server
 from mitmproxy.proxy.layers.http import HttpLayer
 
 from playhead.config import Config, Mode
-from playhead.proxy.engine.dispatch import TableAddonManager
-from playhead.proxy.engine.handler import PlayheadHandler
-from playhead.proxy.engine.loop import eager_task
+from playhead.proxy.engine.connection_handler import PlayheadHandler
+from playhead.proxy.engine.event_loop import eager_task
+from playhead.proxy.engine.hooks.dispatch import TableAddonManager
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin

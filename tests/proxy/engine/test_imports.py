@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-import playhead.proxy.launcher
+import playhead.proxy.run.launcher
 from mitmproxy.addons import anticache
 from mitmproxy.proxy.layers import quic
 names = {name.partition(".")[0] for name in sys.modules}

@@ -19,7 +19,7 @@ from mitmproxy.net.http import http1
 from mitmproxy.net.http.http1 import read
 from mitmproxy.proxy import commands, context, events, layer
 
-from playhead.proxy.engine import lean
+from playhead.proxy.engine.fast import http_events as lean
 
 _PLACES: tuple[tuple[type, str], ...] = (
     (http.MessageData, "__post_init__"),

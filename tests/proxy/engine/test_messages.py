@@ -7,7 +7,7 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import RequestEndOfMessage, RequestHeaders, RequestTrailers
 
 from playhead.addons.wire.http import noted
-from playhead.proxy.engine.messages import PlayheadClient
+from playhead.proxy.engine.http.http1_messages import PlayheadClient
 
 
 def _said(*fields: tuple[bytes, bytes]) -> tuple[bytes, tuple[str, ...]]:

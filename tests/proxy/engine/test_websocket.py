@@ -16,9 +16,9 @@ import pytest
 from playhead.addons.websocket import DIVERGED_REASON, Kept
 from playhead.config import Config, IgnoreRule, Mode, parse_match
 from playhead.config.schema import Classes, LiveRule
-from playhead.proxy.engine import frames
-from playhead.proxy.engine.frames import FrameReader
-from playhead.proxy.engine.handler import MOST_WAITING_BYTES
+from playhead.proxy.engine.connection_handler import MOST_WAITING_BYTES
+from playhead.proxy.engine.websocket import frames
+from playhead.proxy.engine.websocket.frames import FrameReader
 from playhead.store import LogCorrupt, RunInfo, StoreUnwritable
 from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import (

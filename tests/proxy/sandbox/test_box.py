@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox.box import Box
-from playhead.proxy.sandbox.hiding import Plan
-from playhead.proxy.sandbox.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
+from playhead.proxy.sandbox.filesystem.masking import Plan
+from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
+from playhead.proxy.sandbox.sandbox import Box
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
@@ -217,9 +217,9 @@ def test_orphans_end_with_the_command(pipe: tuple[Path, int]) -> None:
 
 LAUNCHER = """
 import asyncio, os, sys
-from playhead.proxy.sandbox.box import Box
-from playhead.proxy.sandbox.files import Files
-from playhead.proxy.sandbox.hiding import Plan
+from playhead.proxy.sandbox.sandbox import Box
+from playhead.proxy.sandbox.filesystem.bubblewrap import Files
+from playhead.proxy.sandbox.filesystem.masking import Plan
 async def main():
     files = Files((), (), (sys.argv[1],), "/").words() if sys.argv[1] else ()
     box = Box(sys.argv[2:], os.environ, Plan((), (), (), (), (), {}), files=files)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox.files import Files, make_files
+from playhead.proxy.sandbox.filesystem.bubblewrap import Files, make_files
 from playhead.store import Store
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run

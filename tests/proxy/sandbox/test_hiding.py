@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox import reach
-from playhead.proxy.sandbox.hiding import Plan, make_plan
+from playhead.proxy.sandbox.filesystem import socket_reachability as reach
+from playhead.proxy.sandbox.filesystem.masking import Plan, make_plan
+from playhead.proxy.sandbox.filesystem.socket_reachability import within_reach
 from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
-from playhead.proxy.sandbox.reach import within_reach
 
 
 @pytest.fixture

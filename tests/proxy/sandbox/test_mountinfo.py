@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.sandbox.mountinfo import Mount, find_again, read_mounts
+from playhead.proxy.sandbox.filesystem.mountinfo import Mount, find_again, read_mounts
 
 MOUNTS = [
     Mount("8:1", "/", "/", "ext4"),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.proxy.sandbox import names as module
-from playhead.proxy.sandbox.names import AAAA, A, Names
+from playhead.proxy.sandbox.network import dns_answers as module
+from playhead.proxy.sandbox.network.dns_answers import AAAA, A, Names
 
 TXT, HTTPS = 16, 65
 

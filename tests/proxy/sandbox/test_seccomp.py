@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from playhead.proxy.sandbox.bpf import Op, assemble
-from playhead.proxy.sandbox.seccomp import ALLOW, CALLS, ERROR, KILL, MACHINES, program
+from playhead.proxy.sandbox.kernel.bpf import Op, assemble
+from playhead.proxy.sandbox.kernel.seccomp import ALLOW, CALLS, ERROR, KILL, MACHINES, program
 from playhead.tests.support.bpf import run
 
 UNIX, INET, INET6, NETLINK, PACKET, VSOCK = 1, 2, 10, 16, 17, 40

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from playhead.proxy.sandbox.listeners import Service
-from playhead.proxy.sandbox.services import Relay, Use
+from playhead.proxy.sandbox.network.listeners import Service
+from playhead.proxy.sandbox.network.local_services import Relay, Use
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.proxy.sandbox.bpf import assemble
-from playhead.proxy.sandbox.listeners import leaving_program, refused_program
-from playhead.proxy.sandbox.netlink import OWN
-from playhead.proxy.sandbox.tap import Attempt, read_attempt
+from playhead.proxy.sandbox.kernel.bpf import assemble
+from playhead.proxy.sandbox.network.listeners import leaving_program, refused_program
+from playhead.proxy.sandbox.network.netlink import OWN
+from playhead.proxy.sandbox.network.packet_capture import Attempt, read_attempt
 from playhead.tests.support.bpf import run
 
 RST, ACK, SYN = 0x04, 0x10, 0x02

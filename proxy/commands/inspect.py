@@ -1,0 +1,240 @@
+"""Look at runs that were recorded; nothing here changes one but `reindex`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .common import options, print_json, print_list, reading
+
+if TYPE_CHECKING:
+    from ...store import RunInfo
+
+
+@click.command()
+@options("config", "store", "json")
+def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
+    """List all runs, oldest first."""
+    from ...store import StoreError
+    from ...timeline import render_runs
+    from ..operations.open_store import open_store
+
+    config = reading(config_file, store)
+    try:
+        with open_store(config, readonly=True) as opened:
+            listed = opened.runs()
+    except StoreError as error:
+        if str(error).startswith("no store"):
+            listed = []
+        else:
+            raise
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": run.id,
+                    "mode": run.mode,
+                    "status": run.status.value,
+                    "parent": run.parent,
+                    "exchanges": run.exchanges,
+                    "created_ns": run.created_ns,
+                    "sealed_ns": run.sealed_ns,
+                    "agent": run.agent,
+                    "labels": list(run.labels),
+                    "pinned": run.pinned,
+                    "archived": _archived(run),
+                    "end": run.end,
+                }
+                for run in listed
+            ]
+        )
+    else:
+        click.echo(render_runs(listed))
+    return 0
+
+
+def _archived(run: "RunInfo") -> dict[str, object] | None:
+    where = run.archived
+    if where is None:
+        return None
+    return {"place": where.place, "go": where.go, "id": where.id, "recalled": not run.is_away}
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("run")
+@click.argument("seq", type=int, required=False)
+def show(
+    config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
+) -> int:
+    """Show a run, or one exchange of it."""
+    from ...store import StoreError
+    from ...timeline import render_exchange, render_run
+    from ...timeline.reading.exchange_json import exchange_json
+    from ...timeline.receipts.listing import find_shown, rows
+    from ...timeline.rules.contracts import found_in
+    from ..operations.open_store import open_store
+    from ..operations.restore import bring_back, find_archived_step
+
+    config = reading(config_file, store)
+    if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
+        if as_json:
+            print_json(exchange_json(step.exchange, (), step.contracts))
+        else:
+            click.echo(render_exchange(step.exchange, (), step.contracts))
+        return 0
+    bring_back(config, run)
+    with open_store(config, readonly=True) as opened:
+        info = opened.get_run(run)
+        if seq is None:
+            listed = rows(opened, info)
+            print_json(listed) if as_json else click.echo(render_run(info, listed))
+            return 0
+        found = find_shown(opened, info, seq)
+        if found is None:
+            raise StoreError(
+                f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
+            )
+        whose, exchange = found
+        messages = opened.messages(whose, exchange.seq)
+        broken = found_in(opened, info, seq)
+        if as_json:
+            print_json(exchange_json(exchange, messages, broken))
+        else:
+            click.echo(render_exchange(exchange, messages, broken))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
+)
+@click.argument("run")
+def receipt(
+    config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
+) -> int:
+    """Print the receipt of a run again."""
+    from ...timeline import build, render_divergences, render_receipt
+    from ..operations.open_store import open_store
+    from ..operations.restore import bring_back
+
+    config = reading(config_file, store)
+    bring_back(config, run)
+    with open_store(config, readonly=True) as opened:
+        made = build(opened, opened.get_run(run))
+    if as_json:
+        print_json(made.to_json())
+        return 0
+    click.echo(render_receipt(made))
+    if everything and (listed := render_divergences(made)):
+        click.echo(listed)
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("run")
+def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+    """List what a run did to the world, or would have done."""
+    from ...timeline.receipts.effects import effects_of
+    from ...timeline.receipts.render import render_effects
+    from ..operations.open_store import open_store
+    from ..operations.restore import bring_back
+
+    config = reading(config_file, store)
+    bring_back(config, run)
+    with open_store(config, readonly=True) as opened:
+        info = opened.get_run(run)
+        listed, omitted = effects_of(opened, info)
+        if as_json:
+            print_list(effect.to_json() for effect in listed)
+        else:
+            for line in render_effects(info, listed, omitted):
+                click.echo(line)
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    help="Configuration file whose contracts are tried.",
+)
+@click.argument("run")
+def contracts(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
+) -> int:
+    """List what of a run was not as agreed on; 1 where something is."""
+    from ...timeline.rules.contracts import render_found
+    from ..operations.contracts import list_found
+
+    found = list_found(reading(config_file, store), run, rules)
+    if as_json:
+        print_list(asdict(row) for row in found)
+    else:
+        click.echo(render_found(run, found))
+    return 1 if any(row.violations for row in found) else 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--with",
+    "rules",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Configuration file whose rules are tried.",
+)
+@click.argument("runs", nargs=-1)
+def policy(
+    config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
+) -> int:
+    """Judge runs again under the rules of another file, and list what would change."""
+    from ...timeline.rules.render_dry_run import render_rejudged
+    from ..operations.policy import rejudge_runs
+
+    made = rejudge_runs(reading(config_file, store), runs, rules)
+    if as_json:
+        print_json([one.to_json() for one in made])
+    else:
+        click.echo("\n".join(map(render_rejudged, made)))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("first")
+@click.argument("second")
+def learn(
+    config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
+) -> int:
+    """Propose `ignore` rules from two recordings of the same task."""
+    from ...timeline.learning.render import render_lesson
+    from ..operations.learn import learn_from
+
+    lesson = learn_from(reading(config_file, store), first, second)
+    print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.argument("run")
+def reindex(
+    config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
+) -> int:
+    """Apply the match rules of now to a tape, and say what that changes."""
+    from ...timeline.rules.reindex import render_plan
+    from ..operations.reindex import reindex_run
+
+    made = reindex_run(reading(config_file, store), run, write=not dry_run)
+    if as_json:
+        print_json(made.to_json(written=not dry_run))
+    else:
+        click.echo(render_plan(made, written=not dry_run))
+    return 0

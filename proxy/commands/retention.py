@@ -1,0 +1,119 @@
+"""How long runs stay: labels, pins, and what is deleted."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, print_json, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
+def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool) -> int:
+    """Delete the runs that were kept long enough, and give their space back."""
+    from ...timeline.receipts.render import render_collected
+    from ..operations.retention import collect
+
+    made = collect(reading(config_file, store), dry_run=dry_run)
+    if as_json:
+        print_json(made.to_json())
+        return 0
+    click.echo(render_collected(made.sentences, deleted=made.deleted))
+    if made.deleted:
+        click.echo(f"{made.file_bytes} bytes of body files removed")
+        if made.waiting:
+            click.echo(
+                f"the space in the database is used again; its file shrinks later: {made.waiting}"
+            )
+        else:
+            click.echo(f"database: {made.before_bytes} bytes before, {made.after_bytes} now")
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.argument("run")
+def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
+    """Delete a run for good, with what plays it: no byte of it is left in the store."""
+    from ...timeline.receipts.render import plain
+    from ..operations.retention import erase as erase_run
+    from ..operations.retention import find_erased
+
+    config = reading(config_file, store)
+    names = ", ".join(plain(one.id, 60) for one in find_erased(config, run))
+    if not yes:
+        click.confirm(f"erase {names}?", abort=True, err=True)
+    gone = erase_run(config, run)
+    if as_json:
+        print_json([one.id for one in gone])
+    else:
+        click.echo(f"erased: {names}")
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--remove", is_flag=True, help="Take the labels away.")
+@click.argument("run")
+@click.argument("labels", nargs=-1)
+def label(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    remove: bool,
+    run: str,
+    labels: tuple[str, ...],
+) -> int:
+    """Give a run labels, or list those that it has."""
+    from ..operations.retention import mark
+
+    config = reading(config_file, store)
+    made = mark(config, run, remove=labels) if remove else mark(config, run, add=labels)
+    if as_json:
+        print_json(list(made.labels))
+    else:
+        click.echo(" ".join(made.labels) or "no labels")
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option("--off", is_flag=True, help="Let it go again.")
+@click.argument("run")
+def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int:
+    """Keep a run whatever its age."""
+    from ..operations.retention import mark
+
+    made = mark(reading(config_file, store), run, pin=not off)
+    click.echo("pinned" if made.pinned else "not pinned")
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
+@click.option(
+    "--unencrypted", is_flag=True, help="Archive runs of an encrypted store as they are, unsealed."
+)
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+def archive(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    dry_run: bool,
+    unencrypted: bool,
+    runs: tuple[str, ...],
+) -> int:
+    """Move runs to the archive: those that are named, or all that ended long enough ago; 1 where one cannot be."""
+    from ...timeline.receipts.render import render_archived
+    from ..operations.archive import archive as archive_runs
+
+    config = reading(config_file, store)
+    made = archive_runs(config, runs, dry_run=dry_run, unencrypted=unencrypted)
+    if as_json:
+        print_json(made.to_json())
+    else:
+        click.echo(render_archived(made.sentences, made.refused, archived=made.archived))
+    return 1 if made.refused else 0

@@ -1,0 +1,95 @@
+"""Look after the store."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, print_json, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--secrets", is_flag=True, help="Look for what reads like a secret instead.")
+@click.argument("run", required=False)
+def verify(
+    config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
+) -> int:
+    """Check that a store holds what it held; 1 where it does not."""
+    from ...timeline.checks.integrity import render_verified
+    from ...timeline.checks.secrets import render_findings
+    from ..operations.verify import verify_runs, verify_secrets
+
+    if not secrets:
+        checked = verify_runs(reading(config_file, store), run)
+        if as_json:
+            print_json([one.to_json() for one in checked])
+        else:
+            click.echo(render_verified(checked))
+        return 1 if any(one.problems for one in checked) else 0
+    found, runs = verify_secrets(reading(config_file, store), run)
+    if as_json:
+        print_json({"runs": runs, "found": [one.to_json() for one in found]})
+    else:
+        click.echo(render_findings(found, runs))
+    return 1 if found else 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
+@click.argument("run")
+@click.argument("text", required=False)
+def note(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    seq: int | None,
+    run: str,
+    text: str | None,
+) -> int:
+    """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
+    from ...timeline.receipts.notes import render_notes
+    from ..operations.notes import list_notes, write_note
+
+    config = reading(config_file, store)
+    if text is not None:
+        notes = [write_note(config, run, text, seq or 0)]
+    else:
+        notes = [one for one in list_notes(config, run) if seq in (None, one.seq)]
+    if as_json:
+        print_json([one.to_json() for one in notes])
+    else:
+        click.echo(render_notes(notes))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option(
+    "--to-key-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that the store is to have.",
+)
+@click.option("--decrypt", is_flag=True, help="Take the encryption away.")
+@click.option(
+    "--new-key", type=click.Path(path_type=Path), help="Make a key in this new file, and no more."
+)
+def rekey(
+    config_file: Path | None,
+    store: str | None,
+    to_key_file: Path | None,
+    decrypt: bool,
+    new_key: Path | None,
+) -> int:
+    """Encrypt the store under the configured key, put it under another, or decrypt it."""
+    if sum((to_key_file is not None, decrypt, new_key is not None)) > 1:
+        raise click.UsageError("give one of --to-key-file, --decrypt and --new-key")
+    if new_key is not None:
+        from ...store import make_key_file
+
+        click.echo(f"made key {make_key_file(new_key).id.hex()} in {new_key}: keep a copy of it")
+        return 0
+    from ..operations.rekey import rekey_store
+
+    click.echo(rekey_store(reading(config_file, store), to_key_file, decrypt=decrypt))
+    return 0

@@ -1,0 +1,77 @@
+"""Runs as files: out of one store, into another."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, print_json, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--tape",
+    "target",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The file to write; it must not be there yet.",
+)
+@click.argument("run")
+def export(
+    config_file: Path | None, store: str | None, as_json: bool, target: Path, run: str
+) -> int:
+    """Write a run into one file that another store can import."""
+    from ..operations.tape_files import export_run
+
+    runs = export_run(reading(config_file, store), run, target)
+    told = {"file": str(target), "bytes": target.stat().st_size, "runs": [one.id for one in runs]}
+    if as_json:
+        print_json(told)
+    else:
+        click.echo(f"{', '.join(one.id for one in runs)}: {told['bytes']} bytes in {target}")
+    return 0
+
+
+@click.command("import")
+@options("config", "store", "json")
+@click.option("--jsonl", is_flag=True, help="FILE holds exchanges as JSON lines; `-` is stdin.")
+@click.option("--run", metavar="ID", help="Name of the run of lines that name none.")
+@click.option(
+    "--max-gib",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Most that a tape may unpack to.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+def import_(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    jsonl: bool,
+    run: str | None,
+    max_gib: int,
+    file: Path,
+) -> int:
+    """Take in runs: a tape that was exported, or exchanges as JSON lines."""
+    from ..operations.tape_files import import_file, import_jsonl
+
+    config = reading(config_file, store)
+    if jsonl:
+        rows = [(one.run, one.redacted) for one in import_jsonl(config, file, run)]
+    elif run is not None:
+        raise click.UsageError("--run goes with --jsonl: a tape keeps the names of its runs")
+    else:
+        rows = [(one, 0) for one in import_file(config, file, max_gib << 30)]
+    if as_json:
+        print_json(
+            [
+                {"id": one.id, "exchanges": one.exchanges, "redacted": redacted}
+                for one, redacted in rows
+            ]
+        )
+        return 0
+    for one, redacted in rows:
+        secrets = f", secrets replaced in {redacted}" if redacted else ""
+        click.echo(f"{one.id}: {one.exchanges} exchanges{secrets}")
+    return 0

@@ -1,0 +1,102 @@
+"""What is held, and rulings on it."""
+
+import time
+from typing import Any
+
+from ....addons.run.approvals import CannotRule, Held
+from ....tape.diff.divergence import one_line
+from ....tape.policy.decide import is_duplicate
+from ....tape.policy.gates import Ruled, Ruling
+from ....timeline.receipts.render import MAX_SHOWN_BYTES, show_text
+from ..http.problem import ControlError
+from ..http.route import Answer, Call, Text
+
+LISTED = 500
+"""Most that are listed; there is no limit to how many can be ruled on by their names."""
+_BODIES_BYTES = 256 * 1024
+"""Of bodies in one list, together: what is listed is written on the loop, while agents wait."""
+_LEAST_BYTES = 200
+_URL, _FIELDS, _VALUE = 2000, 40, 500
+"""What is shown of a head: characters of its URL, fields, and bytes of each value."""
+_SHOWN = 100
+
+REASON = Text(500, "Why, for the log and for the agent.")
+DIGEST = Text(64, "Digest of the request that was looked at.")
+VIA = Text(20, "How the ruling was made; api where nothing is said.", ("api", "command", "page"))
+
+
+async def list_gates(call: Call) -> Answer:
+    """List what is held, oldest first; where much is held, with less of each body."""
+    gates = call.house.sessions.gates
+    listed = gates.listed(LISTED)
+    share = max(_LEAST_BYTES, _BODIES_BYTES // max(1, len(listed)))
+    rows = [_shown(held, min(share, MAX_SHOWN_BYTES)) for held in listed]
+    return Answer({"gates": rows, "held": len(gates)})
+
+
+async def get_gate(call: Call) -> Answer:
+    """Give one that is held, with as much of its body as is ever shown."""
+    name = call.parameters["id"]
+    held = call.house.sessions.gates.find(name)
+    if held is None:
+        raise ControlError(
+            404,
+            "nothing is held by this name",
+            expected="the name of a request that is held",
+            found=name[:_SHOWN],
+            hint="GET /v1/gates lists them",
+        )
+    return Answer(_shown(held))
+
+
+async def approve(call: Call) -> Answer:
+    """Let a held request go; it has to be the one whose digest is given."""
+    return await _rule(call, Ruling.APPROVED)
+
+
+async def deny(call: Call) -> Answer:
+    """Refuse a held request."""
+    return await _rule(call, Ruling.DENIED)
+
+
+async def _rule(call: Call, ruling: Ruling) -> Answer:
+    caller = await call.find_caller()
+    ruled = Ruled(ruling, str(caller), call.body.get("via", "api"), call.body.get("reason", ""))
+    name = call.parameters["id"]
+    try:
+        held = call.house.sessions.gates.rule_on(name, call.body.get("digest"), ruled)
+    except CannotRule as error:
+        raise ControlError(
+            409,
+            str(error),
+            expected="the name and digest of a request that is held",
+            found=name,
+            hint=error.hint,
+        ) from None
+    return Answer({**_shown(held), "ruling": ruling.value, "by": ruled.by})
+
+
+def _shown(held: Held, most: int = MAX_SHOWN_BYTES) -> dict[str, Any]:
+    request = held.request
+    repeat = held.repeat
+    return {
+        "id": held.name,
+        "run": held.run,
+        "seq": held.seq,
+        "method": request.method,
+        "url": one_line(request.url, _URL),
+        "digest": held.digest,
+        "reason": held.reason,
+        "rule": held.rule,
+        "repeats": repeat.of if repeat is not None and is_duplicate(repeat) else None,
+        "headers": [
+            [name[:_SHOWN].decode("latin-1"), value[:_VALUE].decode("latin-1")]
+            for name, value in request.headers[:_FIELDS]
+        ],
+        "body": show_text(request.body[:most]),
+        "body_bytes": request.body_bytes,
+        "whole": request.spilled is None and len(request.body) <= most,
+        "since_ns": held.since_ns,
+        "deadline_ns": held.since_ns + int(held.deadline_s * 1e9),
+        "now_ns": time.time_ns(),
+    }

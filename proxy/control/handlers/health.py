@@ -1,0 +1,18 @@
+"""Whether the process lives, and whether it does its work."""
+
+from ..http.route import Answer, Call
+
+
+async def health(_: Call) -> Answer:
+    """Say that the process answers."""
+    return Answer({"status": "ok"})
+
+
+async def ready(call: Call) -> Answer:
+    """Say whether requests are taken and can be kept."""
+    house = call.house
+    checks = {"listening": house.engine.listening, "store": house.store.writer.failed is None}
+    good = all(checks.values())
+    return Answer(
+        {"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503
+    )

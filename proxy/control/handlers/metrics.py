@@ -1,0 +1,178 @@
+"""Measures in Prometheus' text format.
+
+Labels come from closed sets alone (modes, classes, verdicts, kinds of faults), never from names of runs, hosts or
+people: a process may open any number of runs, and who scrapes keeps a series for each.
+
+A row of `METRICS` is a measure; a new one is a row and a function.
+Source: Prometheus, "Exposition formats", text format 0.0.4.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from .... import __version__
+from ..http.route import TEXT, Answer, Call, House
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+"""Values of the labels, and the measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measure."""
+
+    name: str
+    kind: str
+    """`counter` or `gauge`."""
+    about: str
+    labels: tuple[str, ...]
+    read: Callable[[House], Samples]
+
+
+def _info(_: House) -> Samples:
+    yield (__version__,), 1
+
+
+def _requests(house: House) -> Samples:
+    yield from house.sessions.tally.requests.items()
+
+
+def _faults(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.faults)
+
+
+def _contracts(house: House) -> Samples:
+    for of, count in house.sessions.tally.contracts.items():
+        yield (of,), count
+
+
+def _runs(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.runs)
+
+
+def _by_one(counts: Mapping[str, int]) -> Samples:
+    for label, count in counts.items():
+        yield (label,), count
+
+
+def _open(house: House) -> Samples:
+    counts = Counter(session.mode.value for session in house.sessions.open)
+    yield from _by_one(counts)
+
+
+def _in_flight(house: House) -> Samples:
+    counts: Counter[str] = Counter()
+    for session in house.sessions.open:
+        counts[session.mode.value] += len(session.flights)
+    yield from _by_one(counts)
+
+
+def _stopped(house: House) -> Samples:
+    yield (), house.sessions.tally.stopped
+
+
+def _denied(house: House) -> Samples:
+    yield (), house.engine.denied.total()
+
+
+def _held(house: House) -> Samples:
+    yield (), len(house.sessions.gates)
+
+
+def _rulings(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.rulings)
+
+
+def _limited(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.limited)
+
+
+def _injected(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.injected)
+
+
+def _lost(house: House) -> Samples:
+    yield from _by_one(house.sessions.tally.lost)
+
+
+def _queue(house: House) -> Samples:
+    yield (), house.store.writer.waiting
+
+
+def _failed(house: House) -> Samples:
+    yield (), house.store.writer.failed is not None
+
+
+METRICS = (
+    Metric("playhead_info", "gauge", "Always 1.", ("version",), _info),
+    Metric(
+        "playhead_requests_total",
+        "counter",
+        "Requests that have ended, by what was done with them.",
+        ("mode", "class", "verdict"),
+        _requests,
+    ),
+    Metric(
+        "playhead_faults_total",
+        "counter",
+        "Exchanges that failed below HTTP.",
+        ("kind",),
+        _faults,
+    ),
+    Metric(
+        "playhead_contract_violations_total",
+        "counter",
+        "Places of messages that were not as agreed on.",
+        ("of",),
+        _contracts,
+    ),
+    Metric("playhead_runs_total", "counter", "Runs that were opened.", ("mode",), _runs),
+    Metric("playhead_runs_open", "gauge", "Runs that are open.", ("mode",), _open),
+    Metric("playhead_runs_stopped_total", "counter", "Runs that somebody stopped.", (), _stopped),
+    Metric("playhead_requests_in_flight", "gauge", "Requests under way.", ("mode",), _in_flight),
+    Metric(
+        "playhead_egress_denied_total", "counter", "Connections that were not allowed.", (), _denied
+    ),
+    Metric("playhead_gates_held", "gauge", "Requests that gates hold.", (), _held),
+    Metric(
+        "playhead_gates_total",
+        "counter",
+        "Requests that gates held, by what became of them.",
+        ("ruling",),
+        _rulings,
+    ),
+    Metric(
+        "playhead_limited_total",
+        "counter",
+        "Requests that were refused because a limit was used up.",
+        ("limit",),
+        _limited,
+    ),
+    Metric(
+        "playhead_injected_total", "counter", "Faults on purpose, by kind.", ("inject",), _injected
+    ),
+    Metric("playhead_sink_lost_total", "counter", "Effects that a sink lacks.", ("sink",), _lost),
+    Metric("playhead_store_queue", "gauge", "Writes handed over and not begun.", (), _queue),
+    Metric(
+        "playhead_store_failed", "gauge", "1 once the store takes no writes any more.", (), _failed
+    ),
+)
+
+
+async def metrics(call: Call) -> Answer:
+    """Give all measures."""
+    return Answer("".join(_lines(metric, call.house) for metric in METRICS), kind=TEXT)
+
+
+def _lines(metric: Metric, house: House) -> str:
+    lines = [f"# HELP {metric.name} {metric.about}", f"# TYPE {metric.name} {metric.kind}"]
+    for values, measure in sorted(metric.read(house)):
+        pairs = zip(metric.labels, values, strict=True)
+        labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+        lines.append(f"{metric.name}{f'{{{labels}}}' if labels else ''} {int(measure)}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,10 @@
+"""The pages: without a token they say nothing, and ask for everything with it."""
+
+from ....web import load_page
+from ..http.route import HTML, Answer, Call
+
+
+async def gates(_: Call) -> Answer:
+    """Give the page on which held requests are ruled on."""
+    page = load_page("gates")
+    return Answer(page.text, kind=HTML, headers={"content-security-policy": page.policy})

@@ -1,0 +1,112 @@
+"""The table itself: what may be asked, and who answers."""
+
+from dataclasses import replace
+
+from ..http.route import Route
+from . import gates, health, metrics, pages, runs
+from .openapi import Describe
+
+_RUN = "/v1/runs/{id}"
+_GATE = "/v1/gates/{id}"
+_OF_A_RUN = {404: "Problem"}
+_OF_AN_OPEN_RUN = {404: "Problem", 409: "Problem", 503: "Problem"}
+
+_ROUTES = (
+    Route("GET", "/v1/runs", "listRuns", "The open runs.", runs.list_runs, {200: "Runs"}),
+    Route("GET", _RUN, "getRun", "One run.", runs.get_run, {200: "Run", **_OF_A_RUN}),
+    Route(
+        "POST",
+        f"{_RUN}/stop",
+        "stopRun",
+        "Refuse whatever a run asks from now on, and break off what is under way.",
+        runs.stop,
+        {200: "Run", **_OF_AN_OPEN_RUN},
+        body={"reason": runs.REASON},
+    ),
+    Route(
+        "POST",
+        f"{_RUN}/seal",
+        "sealRun",
+        "End a run: nothing is added to it any more.",
+        runs.seal,
+        {200: "Run", 202: "Run", **_OF_AN_OPEN_RUN},
+        body={"reason": runs.REASON},
+    ),
+    Route(
+        "GET",
+        "/v1/gates",
+        "listGates",
+        "The requests that wait for a ruling, oldest first.",
+        gates.list_gates,
+        {200: "Gates"},
+    ),
+    Route(
+        "GET",
+        _GATE,
+        "getGate",
+        "One request that waits for a ruling.",
+        gates.get_gate,
+        {200: "Gate", 404: "Problem"},
+    ),
+    Route(
+        "POST",
+        f"{_GATE}/approve",
+        "approve",
+        "Let a held request go; its digest says that it is the one that was looked at.",
+        gates.approve,
+        {200: "Ruled", 409: "Problem"},
+        body={"digest": gates.DIGEST, "reason": gates.REASON, "via": gates.VIA},
+    ),
+    Route(
+        "POST",
+        f"{_GATE}/deny",
+        "deny",
+        "Refuse a held request.",
+        gates.deny,
+        {200: "Ruled", 409: "Problem"},
+        body={"digest": gates.DIGEST, "reason": gates.REASON, "via": gates.VIA},
+    ),
+    Route(
+        "GET",
+        "/gates",
+        "gatesPage",
+        "The page on which held requests are ruled on; it holds nothing itself.",
+        pages.gates,
+        {200: "page"},
+        open=True,
+    ),
+    Route("GET", "/metrics", "metrics", "Measures for Prometheus.", metrics.metrics, {200: "text"}),
+    Route(
+        "GET",
+        "/healthz",
+        "health",
+        "Whether it answers.",
+        health.health,
+        {200: "Health"},
+        open=True,
+    ),
+    Route(
+        "GET",
+        "/readyz",
+        "ready",
+        "Whether requests are taken and can be kept.",
+        health.ready,
+        {200: "Ready", 503: "Ready"},
+        open=True,
+    ),
+)
+
+
+def make_table() -> tuple[Route, ...]:
+    """Give all routes, with the one that describes them."""
+    itself = Route(
+        "GET",
+        "/openapi.json",
+        "describe",
+        "This document.",
+        health.health,
+        {200: "Document"},
+        open=True,
+    )
+    described = Describe((*_ROUTES, itself))
+    return (*_ROUTES, replace(itself, handler=described))

@@ -1,0 +1,143 @@
+"""Open runs: what they are, stopping them, ending them."""
+
+import asyncio
+from typing import Any
+
+from ....addons.run.open_run import Session
+from ....addons.stop import Stopped, stop_run
+from ....config import parse_run_name
+from ....store import RunInfo, RunStatus, UnknownRun
+from ..http.problem import ControlError
+from ..http.route import Answer, Call, House, Text
+
+REASON = Text(500, "Why, for the log and for whoever is refused.")
+_PATIENCE_S = 10.0
+"""Longest wait for a run to be sealed; it goes on afterwards."""
+
+
+async def list_runs(call: Call) -> Answer:
+    """List the open runs of this process."""
+    return Answer({"runs": [_shown(session) for session in _open(call.house)]})
+
+
+async def get_run(call: Call) -> Answer:
+    """Give one run: an open one of this process, or any of the store as its list has it."""
+    name = call.parameters["id"]
+    session = _find(call.house, name)
+    if session is not None:
+        return Answer(_shown(session))
+    return Answer(_kept(await _load(call.house, name)))
+
+
+async def stop(call: Call) -> Answer:
+    """Stop a run; of one that was stopped before, say who did it first."""
+    session = await _get(call)
+    caller = await call.find_caller()
+    reason = call.body.get("reason", "")
+    await stop_run(call.house.sessions, session, by=caller.by, pid=caller.pid, reason=reason)
+    return Answer(_shown(session))
+
+
+async def seal(call: Call) -> Answer:
+    """End a run, and wait a while for what is in flight."""
+    session = await _get(call)
+    caller = await call.find_caller()
+    reason = call.body.get("reason", "")
+    said = session.redactor.words(reason)
+    why = f"asked for by {caller}" + (f": {said}" if said else "")
+    ending = call.house.sessions.end(session, why)
+    if ending is not None:
+        await asyncio.wait([ending], timeout=_PATIENCE_S)
+    shown = _shown(session)
+    done = ending is not None and ending.done()
+    shown["status"] = "sealed" if done else "ending"
+    return Answer(shown, 200 if done else 202)
+
+
+def _open(house: House) -> list[Session]:
+    return [session for session in house.sessions.open if session.run is not None]
+
+
+def _find(house: House, name: str) -> Session | None:
+    return next((found for found in _open(house) if found.run and found.run.id == name), None)
+
+
+async def _get(call: Call) -> Session:
+    """Get an open run of this process.
+
+    Raises: ControlError, 404 or 409.
+    """
+    name = call.parameters["id"]
+    session = _find(call.house, name)
+    if session is not None:
+        return session
+    info = await _load(call.house, name)
+    if info.status is not RunStatus.OPEN:
+        raise ControlError(
+            409,
+            "the run has ended",
+            expected="an open run",
+            found=info.status.value,
+            hint="GET /v1/runs lists those that are open",
+        )
+    pid = info.owner.pid if info.owner else 0
+    raise ControlError(
+        409,
+        "this process does not write the run, or is just ending it",
+        expected="a run of this process",
+        found=f"one of process {pid}",
+        hint="GET /v1/runs lists those that are open here",
+    )
+
+
+async def _load(house: House, name: str) -> RunInfo:
+    try:
+        return await asyncio.to_thread(house.store.get_run, parse_run_name(name))
+    except ValueError as error:
+        raise ControlError(
+            404, "no such run", expected="the name of a run", found="none", hint=str(error)
+        ) from None
+    except UnknownRun as error:
+        raise ControlError(
+            404, "no such run", expected="the name of a run", found=name, hint=error.hint
+        ) from None
+
+
+def _shown(session: Session) -> dict[str, Any]:
+    assert session.run is not None
+    return {
+        "id": session.run.id,
+        "mode": session.mode.value,
+        "status": "ending" if session.ending else "open",
+        "tape": session.tape.id if session.tape else None,
+        "agent": session.run.agent,
+        "created_ns": session.run.created_ns,
+        "requests": session.requests,
+        "in_flight": len(session.flights),
+        "stopped": _stopped(session.stopped),
+    }
+
+
+def _kept(info: RunInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "mode": info.mode,
+        "status": info.status.value,
+        "tape": info.parent,
+        "agent": info.agent,
+        "created_ns": info.created_ns,
+        "requests": info.exchanges,
+        "in_flight": 0,
+        "stopped": None,
+    }
+
+
+def _stopped(stopped: Stopped | None) -> dict[str, Any] | None:
+    if stopped is None:
+        return None
+    return {
+        "by": stopped.by,
+        "pid": stopped.pid,
+        "reason": stopped.reason,
+        "at_ns": stopped.at_ns,
+    }

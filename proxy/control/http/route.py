@@ -1,0 +1,141 @@
+"""The table of all there is to ask: a row a route.
+
+The server looks requests up in it and `openapi.py` describes it, so neither can say what the other does not do. A
+new route is a row in `ROUTES`, a handler in a file of its own, and the schemas that it names.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from ....addons.run.registry import Sessions
+from ....store import Store
+from ...engine import Engine
+from .caller import Caller
+from .problem import ControlError
+
+JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+"""Prometheus' text format."""
+ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+"""No control character and no end of a line; a pattern of JSON Schema too."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can say it, and no file can hold it."""
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What handlers may look at and act on. Belongs to the event loop."""
+
+    store: Store
+    sessions: Sessions
+    engine: Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that was let in."""
+
+    house: House
+    parameters: Mapping[str, str]
+    """Of the path."""
+    body: Mapping[str, Any]
+    """Empty where none was sent; its fields have the types that the route names."""
+    find_caller: Callable[[], Awaitable[Caller]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said."""
+
+    body: Any
+    """JSON types; text where `kind` is no JSON."""
+    status: int = 200
+    kind: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further header fields, or in place of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A field of a body: text on one line, which can be written down."""
+
+    most: int
+    """Characters."""
+    about: str
+    words: tuple[str, ...] = ()
+    """What it may be; empty for anything."""
+
+    def fits(self, value: object) -> bool:
+        """Say whether this may stand there."""
+        if not isinstance(value, str) or len(value) > self.most:
+            return False
+        if self.words:
+            return value in self.words
+        return re.fullmatch(ONE_LINE, value) is not None and _HALF.search(value) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One thing to ask."""
+
+    method: str
+    path: str
+    """With `{name}` for a part of it."""
+    name: str
+    about: str
+    handler: Callable[[Call], Awaitable[Answer]]
+    answers: Mapping[int, str]
+    """Schema of the body by status, or `text`, or `page`."""
+    body: Mapping[str, Text] = field(default_factory=dict)
+    """Fields of the body, each of which may be left out; what is not here is refused."""
+    open: bool = False
+    """Whether it needs no token: it says nothing about any run."""
+
+
+def find_route(routes: tuple[Route, ...], method: str, path: str) -> tuple[Route, dict[str, str]]:
+    """Find the route of a request, and the parts of its path.
+
+    path: as it was sent, without query.
+    Raises: ControlError.
+    """
+    allowed = []
+    for route in routes:
+        parameters = _match(route.path, path)
+        if parameters is None:
+            continue
+        if route.method == method:
+            return route, parameters
+        allowed.append(route.method)
+    if allowed:
+        methods = ", ".join(allowed)
+        raise ControlError(
+            405,
+            "this is not how it is asked",
+            expected=methods,
+            found=method[:_SHOWN],
+            headers=(("allow", methods),),
+        )
+    raise ControlError(
+        404, "there is nothing here", expected="a path of /openapi.json", found=path[:_SHOWN]
+    )
+
+
+def _match(pattern: str, path: str) -> dict[str, str] | None:
+    expected, given = pattern.split("/"), path.split("/")
+    if len(expected) != len(given):
+        return None
+    parameters = {}
+    for part, value in zip(expected, given, strict=True):
+        if part.startswith("{"):
+            try:
+                parameters[part[1:-1]] = unquote_to_bytes(value).decode()
+            except UnicodeDecodeError:
+                return None
+        elif part != value:
+            return None
+    return parameters

@@ -1,0 +1,299 @@
+"""The containers of one command: started, waited for and removed by `playhead`."""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ...config import Config
+from ..determinism import Kit
+from ..errors import EngineError
+from ..sandbox.filesystem.masking import RESOLVER
+from ..sandbox.filesystem.socket_reachability import find_paths
+from ..sandbox.network.listeners import Service
+from ..sandbox.sandbox import Inlets
+from .client import Docker, Sweep, variables_of
+from .container_spec import (
+    HARD,
+    agent_flags,
+    agent_variables,
+    asked_variables,
+    mounts,
+    share_certificates,
+    variable_flags,
+)
+from .network_link import Link
+
+IMAGE_VARIABLE = "PLAYHEAD_IMAGE"
+_IMAGE = "playhead"
+_INLETS_S = 60.0
+_LINK = "/link"
+_NEVER = "0001-01-01"
+"""How Docker writes that something never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person asked for."""
+
+    image: str
+    """Of the agent."""
+    variables: tuple[str, ...] = ()
+    """NAME=VALUE or NAME."""
+    volumes: tuple[str, ...] = ()
+    """As Docker's own flag takes them."""
+
+
+class InImage:
+    """Runs a command in a container of an image. See `launcher.Elsewhere`."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        """Prepare for one command."""
+        self._wanted = wanted
+
+    def place(
+        self, config: Config, command: Sequence[str], kit: Kit | None, url: str
+    ) -> "_Containers":
+        """Give the place for one command."""
+
+        def make(services: Sequence[Service]) -> DockerBox:
+            public = config.public_ca_dir
+            return DockerBox(
+                self._wanted, command, url=url, public=public, kit=kit, services=services
+            )
+
+        return _Containers(make, self._wanted.volumes)
+
+
+class _Containers:
+    """See `contained.Place`."""
+
+    def __init__(
+        self, make: "Callable[[Sequence[Service]], DockerBox]", volumes: Sequence[str]
+    ) -> None:
+        self._make = make
+        self._mounted = [os.path.realpath(path) for path in map(_mounted_from, volumes) if path]
+        self.told: dict[str, Any] = {"strict": False, "files": None, "image": ""}
+
+    def make_box(self, services: Sequence[Service]) -> "DockerBox":
+        box = self._make(services)
+        self.told["image"] = box.image
+        return box
+
+    def reached(self) -> list[str]:
+        # Of the machine's files it sees none but ours, and what somebody mounted.
+        if not self._mounted:
+            return []
+        found = map(os.path.realpath, find_paths())
+        return [path for path in found if any(map(Path(path).is_relative_to, self._mounted))]
+
+
+class DockerBox:
+    """One container for the network and one for the command. Open it, take its inlets, start the command, wait."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        command: Sequence[str],
+        *,
+        url: str,
+        public: Path,
+        kit: Kit | None,
+        services: Sequence[Service] = (),
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        url: of the proxy, inside.
+        public: folder of the CA's public files.
+        Raises: EngineError, where there is no engine, or not the images.
+        """
+        self.stopped_by = 0
+        self.sole_process = ""
+        """Docker does not tell."""
+        self.counters: dict[str, int] = {}
+        self._docker = docker = Docker()
+        self._wanted = wanted
+        self._command = list(command)
+        self._url = url
+        self._kit = kit
+        self._inlets_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
+        self._image = docker.find_image(
+            wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
+        )
+        inlets = docker.find_image(
+            self._inlets_image,
+            f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
+        )
+        # Containers are made of these very images: a name may be another's by then, or be fetched.
+        self._image_id, self._inlets_id = str(self._image["Id"]), str(inlets["Id"])
+        self.image = f"{wanted.image} {self._image_id}"
+        """Of the agent: its name, and what it really was."""
+        token = secrets.token_hex(6)
+        self._network, self._agent = f"playhead-{token}-network", f"playhead-{token}-agent"
+        self._folder = Path(tempfile.mkdtemp(prefix="playhead-docker-")).resolve()
+        (self._folder / "link").mkdir()
+        (self._folder / "link").chmod(0o755)
+        self._certificates = share_certificates(public, self._folder / "ca")
+        self._link = Link(self._folder / "link", services)
+        self._sweep: Sweep | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._signals: list[subprocess.Popen[bytes]] = []
+        self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
+
+    async def open(self) -> Inlets:
+        """Make the network; the command does not run yet. Raises: EngineError."""
+        self._link.listen()
+        self._sweep = Sweep(self._folder, [self._agent, self._network])
+        await asyncio.to_thread(self._docker.run, *self._network_words())
+        try:
+            return await asyncio.wait_for(self._link.open(), _INLETS_S)
+        except TimeoutError as error:
+            said = await asyncio.to_thread(self._logs)
+            raise EngineError(
+                f"the container of image {self._inlets_image!r} does not find us: {said}",
+                "the engine has to be on this very machine; where it is in a virtual machine use compose.yaml",
+            ) from error
+
+    def _network_words(self) -> list[str]:
+        link = f'type=bind,"source={self._folder / "link"}",target={_LINK},readonly'
+        return [
+            *("run", "--detach", "--init", "--name", self._network),
+            *("--network", "none", "--hostname", socket.gethostname()),
+            *("--dns", RESOLVER, "--dns-search", "."),
+            *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
+            *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
+            *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),
+        ]
+
+    def _logs(self) -> str:
+        try:
+            return self._docker.run("logs", self._network).splitlines()[-1]
+        except (EngineError, IndexError):
+            return "it said nothing"
+
+    async def start(self) -> int | None:
+        """Run the command; give the process id of what needs the terminal, where there is one.
+
+        Raises: EngineError, where it cannot be started.
+        """
+        await asyncio.to_thread(self._create)
+        self._process = self._spawn()
+        return self._process.pid if self._terminal else None
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        words = [self._docker.program, "start", "--attach", "--interactive", self._agent]
+        # Without its output a terminal is of no use, and from the background nobody may read from it.
+        idle = subprocess.DEVNULL if sys.stdin.isatty() and not self._terminal else None
+        return subprocess.Popen(words, stdin=idle, process_group=0)
+
+    def _create(self) -> None:
+        if self._kit is not None:
+            self._kit.serve_container()
+        variables = agent_variables(
+            variables_of(self._image),
+            asked_variables(self._wanted.variables),
+            url=self._url,
+            certificates=self._certificates,
+            kit=self._kit,
+        )
+        terminal = ["--tty"] if self._terminal else []
+        program, *arguments = self._command
+        file = self._folder / "environment"
+        self._docker.run(
+            *("create", "--name", self._agent, "--interactive", *terminal),
+            *agent_flags(self._network),
+            *mounts(self._certificates, self._kit),
+            *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
+            *variable_flags(variables, os.environ, file),
+            *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
+        )
+        file.unlink()
+        if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):
+            raise EngineError(
+                f"cannot start {program!r}: image {self._wanted.image!r} has no such program",
+                "the command stands after --, by its name in the image's PATH or its path there",
+            )
+
+    def _places(self, program: str) -> list[str]:
+        settings = self._image.get("Config") or {}
+        if "/" in program:
+            return [str(PurePosixPath(settings.get("WorkingDir") or "/", program))]
+        path = (variables_of(self._image) | asked_variables(self._wanted.variables)).get(
+            "PATH"
+        ) or "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return [f"{folder}/{program}" for folder in path.split(":") if folder]
+
+    async def wait(self) -> int | None:
+        """Wait until the command ends, or Docker's command line is stopped; give its exit code or None.
+
+        Raises: EngineError, where it never ran, or nobody knows what it did.
+        """
+        assert self._process is not None
+        _, status = await asyncio.to_thread(os.waitpid, self._process.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            self.stopped_by = os.WSTOPSIG(status)
+            return None
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        state = await asyncio.to_thread(self._state)
+        if state["StartedAt"].startswith(_NEVER):
+            raise EngineError(
+                f"cannot start {self._command[0]!r} in image {self._wanted.image!r}: {state['Error']}",
+                "try the same with docker run",
+            )
+        self.counters = await self._link.count()
+        return int(state["ExitCode"])
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads(
+            self._docker.run("inspect", "--format", "{{json .State}}", self._agent)
+        )
+        if state["Running"]:
+            # Docker's command line was killed.
+            with contextlib.suppress(EngineError):
+                self._docker.run("kill", self._agent)
+            self._docker.run("wait", self._agent)
+            return self._state()
+        return state
+
+    def signal(self, number: int) -> None:
+        """Send the command a signal; does not wait until it is there."""
+        # Docker's command line would pass it on too, and end itself before the command does.
+        self._signals.append(self._docker.begin("kill", "--signal", str(number), self._agent))
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+        self._link.close()
+        if self._sweep is not None:
+            self._sweep.finish()
+        for process in self._signals:
+            process.wait()
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _mounted_from(volume: str) -> str:
+    """Give the path here of what Docker's flag mounts; empty for a volume of Docker's own."""
+    source, mark, _ = volume.partition(":")
+    return source if mark and source.startswith(("/", ".")) else ""
+
+
+def _ipv6_flags() -> list[str]:
+    """Have IPv6 in the network where the kernel has it: Docker turns it off, and attempts to use it would not be seen."""
+    if not Path("/proc/sys/net/ipv6").exists():
+        return []
+    places = ("all", "default", "lo")
+    return [
+        word for place in places for word in ("--sysctl", f"net.ipv6.conf.{place}.disable_ipv6=0")
+    ]

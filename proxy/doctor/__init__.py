@@ -1,0 +1,1 @@
+"""`playhead doctor`: every installed client is tried through a throwaway proxy."""

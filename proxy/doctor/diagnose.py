@@ -1,0 +1,330 @@
+"""What was seen of a client, judged: is it proxied, does it trust us, is it captured, is its clock virtual.
+
+Each cell of the table is something that was seen, or *unknown* with the reason. Pure: what the clients are stands in
+`probes`, running them in `trying` and `checkup`. A request that the proxy has *read* proves both that the client
+follows it and that it trusts its certificate.
+"""
+
+import calendar
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from .probes import Probe
+from .run_probe import Outcome
+
+_MOST_DETAIL = 200
+_SAME_S = 600
+"""Of two clocks that tell the same time."""
+_DAY_S = 86400
+_NOT_FOUND = (126, 127)
+_UNTRUSTED = re.compile(
+    r"certificate|self[- ]?signed|unable to get (local )?issuer|PKIX|x509|UnknownIssuer|SSL_?ERROR|"
+    r"CERT_|SSLHandshake|trustAnchors|server verification failed",
+    re.IGNORECASE,
+)
+_UNRESOLVED = re.compile(
+    r"could ?n.t resolve|could not resolve|unable to resolve|getaddrinfo|name resolution|"
+    r"name or service not known|no such host|UnknownHost|UnresolvedAddress|nodename nor servname|"
+    r"ENOTFOUND|EAI_AGAIN",
+    re.IGNORECASE,
+)
+_WITH_PRELOAD = "With --determinism seed or full it comes to the proxy and trusts it, as it is."
+_NOISE = re.compile(
+    r"\s*(at |npm error A complete log|Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
+)
+"""Lines after the telling one: stack frames, versions, markers, what a probe says itself."""
+
+
+class Answer(StrEnum):
+    """What a cell of the table says."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class Status(StrEnum):
+    """How a client stands to the proxy, with the variables alone."""
+
+    OK = "ok"
+    BYPASSED = "bypassed"
+    UNTRUSTED = "untrusted"
+    FAILED = "failed"
+    ABSENT = "not installed"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One answer."""
+
+    answer: Answer
+    why: str = ""
+    """Why not, or why it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one client."""
+
+    client: str
+    status: Status
+    proxied: Cell
+    """It goes through the proxy with the variables."""
+    trusted: Cell
+    """It takes the certificate, with the variables."""
+    captured: Cell
+    """In the sandbox its request arrives, where no variable tells of a proxy."""
+    clock: Cell
+    """With the preloads it lives at the time of the tape."""
+    preloaded: Cell
+    """With the variables and the preloads it goes through the proxy and takes the certificate."""
+    advice: str = ""
+    """What to set or change; empty when there is nothing to do."""
+    detail: str = ""
+    """The client's own last words, one line; text from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a client from the other side."""
+
+    reached: bool = False
+    """It came to the proxy."""
+    asked: bool = False
+    """The proxy read its request."""
+    refused: bool = False
+    """It broke off over the certificate, at the proxy or at the origin."""
+    direct: bool = False
+    """It came to the origin itself, past the proxy."""
+    direct_asked: bool = False
+    """The origin, with a certificate of ours, read its request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A client that was run once."""
+
+    outcome: Outcome
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds since 1970."""
+
+    virtual_s: float
+    real_s: float
+    no_library: str = ""
+    """Why programs that are linked with a C library have no preload, where they have none."""
+
+
+_UNKNOWN = Cell(Answer.UNKNOWN)
+
+
+def judge(
+    probe: Probe,
+    outside: Tried | None,
+    inside: Tried | None,
+    clocks: Clocks,
+    *,
+    again: Tried | None = None,
+    no_sandbox: str = "",
+) -> Finding:
+    """Say how a client stands to the proxy.
+
+    outside: with the variables, and nothing else; None where it is not installed.
+    inside: with the preloads, and in the sandbox without proxy variables.
+    again: outside with variables and preloads, where it was tried.
+    clocks: what the preloads were to tell then, and what it was.
+    no_sandbox: why `inside` was in none.
+    """
+    if outside is None or (_missing(outside) and (inside is None or _missing(inside))):
+        detail = "" if outside is None else _last_words(outside.outcome.output)
+        cells = (_UNKNOWN,) * 5
+        return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
+    proxied, trusted = _proxied(probe, outside), _trusted(probe, outside)
+    status, advice = _status(probe, outside, proxied, trusted)
+    preloaded = _preloaded(probe, again)
+    if preloaded.answer is Answer.YES:
+        advice = f"{advice} {_WITH_PRELOAD}".strip()
+    captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, inside)
+    clock = _clock(probe, inside, clocks)
+    detail = "" if status is Status.OK else _last_words(outside.outcome.output)
+    cells = (proxied, trusted, captured, clock, preloaded)
+    return Finding(probe.name, status, *cells, advice, detail)
+
+
+def needs_more(tried: Tried) -> bool:
+    """Say whether the variables alone were not enough for a client that was run with them."""
+    return not (tried.seen.reached and tried.seen.asked) and not _missing(tried)
+
+
+def _missing(tried: Tried) -> bool:
+    """Say whether there was nothing behind a name on PATH."""
+    return tried.outcome.exit_code in _NOT_FOUND and tried.seen == Seen()
+
+
+def _proxied(probe: Probe, tried: Tried) -> Cell:
+    if tried.seen.reached:
+        return Cell(Answer.YES)
+    if tried.seen.direct:
+        return Cell(Answer.NO, "it went to the origin itself")
+    if _UNRESOLVED.search(tried.outcome.output):
+        # The proxy resolves names; a client that does it itself is on its way past it.
+        return Cell(Answer.NO, "it looked the name up itself")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and came nowhere")
+
+
+def _trusted(probe: Probe, tried: Tried) -> Cell:
+    if tried.seen.asked or tried.seen.direct_asked:
+        return Cell(Answer.YES)
+    if not (tried.seen.reached or tried.seen.direct):
+        return Cell(Answer.UNKNOWN, "it came nowhere")
+    if _refuses(tried):
+        return Cell(Answer.NO, "it refuses the certificate")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} before it asked for anything")
+
+
+def _refuses(tried: Tried) -> bool:
+    # Some hang up without a word to the other side.
+    return tried.seen.refused or _UNTRUSTED.search(tried.outcome.output) is not None
+
+
+def _preloaded(probe: Probe, tried: Tried | None) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not tried: the variables are enough")
+    if tried.seen.asked:
+        return Cell(Answer.YES)
+    return Cell(Answer.NO, f"{_ended(probe, tried.outcome)}, and nothing was read of it")
+
+
+def _captured(probe: Probe, tried: Tried | None) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not run there")
+    if tried.seen.asked:
+        return Cell(Answer.YES)
+    if not tried.seen.reached:
+        return Cell(Answer.NO, f"{_ended(probe, tried.outcome)} and came nowhere")
+    if _refuses(tried):
+        return Cell(Answer.NO, "it arrives, and refuses the certificate")
+    return Cell(Answer.NO, f"it arrives; {_ended(probe, tried.outcome)} before it asked")
+
+
+def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
+    if tried is None:
+        return Cell(Answer.UNKNOWN, "it was not run")
+    if probe.clock is None:
+        return Cell(Answer.UNKNOWN, "it tells nobody the time")
+    told_s = find_time(f"{tried.outcome.output}\n{tried.outcome.left}", *probe.clock)
+    if told_s is None:
+        return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and did not tell the time")
+    if _same(told_s, clocks.virtual_s):
+        return Cell(Answer.YES)
+    if _same(told_s, clocks.real_s):
+        why = f" (none for C programs: {clocks.no_library})" if clocks.no_library else ""
+        return Cell(Answer.NO, f"it tells the real time: no preload reaches it{why}")
+    return Cell(Answer.UNKNOWN, f"it tells another time: {told_s:.0f} s since 1970")
+
+
+def find_time(text: str, pattern: str, parts: str) -> float | None:
+    """Find the first time in a text: seconds since 1970, or of the day where it tells no more; UTC.
+
+    parts: of `strptime`, a space for each sign between them; none where they are seconds.
+    """
+    found = re.search(pattern, text)
+    if found is None:
+        return None
+    if not parts:
+        return float(found[1])
+    numbers = " ".join(re.findall(r"\d+", found[1]))
+    try:
+        read = time.strptime(numbers, parts)
+    except ValueError:
+        return None
+    day = calendar.timegm(read) if read.tm_year > 1900 else calendar.timegm(read) % _DAY_S
+    return float(day)
+
+
+def _same(told_s: float, clock_s: float) -> bool:
+    if told_s < _DAY_S:
+        apart = (told_s - clock_s) % _DAY_S
+        return min(apart, _DAY_S - apart) < _SAME_S
+    return abs(told_s - clock_s) < _SAME_S
+
+
+def _status(probe: Probe, tried: Tried, proxied: Cell, trusted: Cell) -> tuple[Status, str]:
+    if proxied.answer is Answer.NO:
+        return Status.BYPASSED, probe.if_bypassed
+    if trusted.answer is Answer.NO:
+        return Status.UNTRUSTED, probe.if_untrusted
+    if trusted.answer is not Answer.YES:
+        return Status.FAILED, ""
+    if tried.outcome.exit_code != 0 and not probe.any_exit:
+        advice = "It follows the proxy and trusts its certificate, but could not use the answer."
+        return Status.FAILED, advice
+    return Status.OK, ""
+
+
+def _ended(probe: Probe, outcome: Outcome) -> str:
+    if outcome.exit_code is None:
+        return f"it did not end within {probe.timeout_s:g} s"
+    return f"it ended with {outcome.exit_code}"
+
+
+_COLUMNS = ("proxied", "trusted", "captured", "clock")
+
+
+def render(findings: Sequence[Finding]) -> str:
+    """Write the findings as a table for people, and below it what needs doing, and why."""
+    tried = [finding for finding in findings if finding.status is not Status.ABSENT]
+    absent = [finding.client for finding in findings if finding.status is Status.ABSENT]
+    width = max((len(finding.client) for finding in tried), default=0)
+    lines = (
+        [f"{'':<{width}}  {'  '.join(f'{name:<8}' for name in _COLUMNS)}".rstrip()] if tried else []
+    )
+    for finding in tried:
+        answers = [getattr(finding, name).answer for name in _COLUMNS]
+        lines.append(
+            f"{finding.client:<{width}}  {'  '.join(f'{answer:<8}' for answer in answers)}".rstrip()
+        )
+    for finding in tried:
+        if finding.advice or finding.detail:
+            told = (finding.status.value, finding.advice, finding.detail)
+            lines += [
+                "",
+                f"{finding.client}: {told[0]}",
+                *(f"  {text}" for text in told[1:] if text),
+            ]
+    lines += ["", *_reasons(tried)]
+    if absent:
+        lines += [f"not installed: {', '.join(absent)}"]
+    return "\n".join(lines).strip("\n")
+
+
+def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
+    """Say why not, each reason once."""
+    reasons: dict[tuple[str, Cell], list[str]] = {}
+    for finding in findings:
+        for name in _COLUMNS:
+            cell: Cell = getattr(finding, name)
+            if cell.why:
+                reasons.setdefault((name, cell), []).append(finding.client)
+    for (name, cell), clients in sorted(reasons.items(), key=lambda row: _COLUMNS.index(row[0][0])):
+        yield f"{name} {cell.answer}: {cell.why} ({', '.join(clients)})"
+
+
+def render_json(findings: Sequence[Finding]) -> str:
+    """Write the findings as a JSON list, with the fields of `Finding`."""
+    return json.dumps([asdict(finding) for finding in findings], indent=2)
+
+
+def _last_words(output: str) -> str:
+    """Pick the last line that says something, safe to print."""
+    lines = [line for line in output.splitlines() if "JAVA_TOOL_OPTIONS" not in line]
+    telling = [line.strip() for line in lines if line.strip() and not _NOISE.match(line)]
+    text = telling[-1] if telling else ""
+    return "".join(c if c.isprintable() else "?" for c in text)[:_MOST_DETAIL]

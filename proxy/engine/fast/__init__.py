@@ -1,0 +1,1 @@
+"""Faster replacements for hot paths of mitmproxy, with the same results."""

@@ -1,0 +1,153 @@
+"""Hooks and errands of our own, between the streams and those who can wait.
+
+A hook is answered by the addons; while a stream waits for one, what happens to it meanwhile is queued. An
+errand is run by the connection's handler and ends with a wake-up: the stream goes on hearing meanwhile.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from mitmproxy.connection import Client, Connection, Server
+from mitmproxy.proxy import commands
+
+from ....addons.run.pending import Flight
+
+if TYPE_CHECKING:
+    from ....addons.tunnels import Attempt
+
+
+@dataclass
+class PlayheadReleaseHook(commands.StartHook):
+    """What has passed of a stream is to be made durable before more is released."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadUploadedHook(commands.StartHook):
+    """A request's body that is too large to be held has come whole."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadDuplexHook(commands.StartHook):
+    """More has come of a request whose answer may begin before it has ended."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadLeftHook(commands.StartHook):
+    """The client left while the outcome was being written, before it was sent the end."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadGateHook(commands.StartHook):
+    """A request that was held is about to be sent: what its client has done meanwhile is to be heard first."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadTunnelHook(commands.StartHook):
+    """The upstream of a tunnel could not be reached."""
+
+    data: "Attempt"
+
+
+class Stray(NamedTuple):
+    """What was said in a tunnel, and is no request."""
+
+    client: Client
+    server: Server
+    said: str
+
+
+@dataclass
+class PlayheadStrayHook(commands.StartHook):
+    """A client does not speak HTTP to whom it has a tunnel to."""
+
+    data: Stray
+
+
+@dataclass
+class PlayheadDrainHook(commands.StartHook):
+    """Wait until the client has taken most of what it was sent."""
+
+    data: Client
+
+
+@dataclass
+class PlayheadTalkedHook(commands.StartHook):
+    """A conversation is over: its outcome is to be made durable, or compared with the tape."""
+
+    data: Flight
+
+
+@dataclass
+class PlayheadSettleHook(commands.StartHook):
+    """What a client was sent is to reach it before its connection is reset: a reset overtakes data."""
+
+    data: Client
+
+
+@dataclass
+class PlayheadResetHook(commands.StartHook):
+    """The client's connection is to end with RST, not FIN."""
+
+    data: Client
+
+
+class Waiter(Protocol):
+    """Who runs errands: the handler of the client's connection."""
+
+    async def drained(self, connection: Connection) -> None:
+        """Wait until a peer has taken most of what it was sent."""
+
+
+class Errand(commands.RequestWakeup):
+    """Something to be waited for; the wake-up comes when it is done."""
+
+    def __init__(self) -> None:
+        """Begin as soon as the command is obeyed."""
+        super().__init__(0.0)
+
+    async def run(self, handler: Waiter) -> None:
+        """Wait. What this raises ends the client's connection."""
+        raise NotImplementedError
+
+
+class Drain(Errand):
+    """Wait until a peer has taken most of what it was sent."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Wait for the peer of `connection`."""
+        super().__init__()
+        self._connection = connection
+
+    async def run(self, handler: Waiter) -> None:
+        """Wait."""
+        await handler.drained(self._connection)
+
+
+class Fetch(Errand):
+    """Read more of an upload, once the upstream has taken what it was sent."""
+
+    def __init__(self, flight: Flight, connection: Connection, start: int, size: int) -> None:
+        """Read `size` bytes from `start` on."""
+        super().__init__()
+        self._flight = flight
+        self._connection = connection
+        self._start = start
+        self._size = size
+        self.data = b""
+        """What was read; empty where the upload is gone."""
+
+    async def run(self, handler: Waiter) -> None:
+        """Wait and read."""
+        await handler.drained(self._connection)
+        if self._flight.upload is not None:
+            self.data = await self._flight.upload.read(self._start, self._size)

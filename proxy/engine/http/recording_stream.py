@@ -1,0 +1,309 @@
+"""Answers on their way from the upstream to the client.
+
+1. Pieces of a body pass as they come. The last byte is released only after the outcome is durable: the piece
+   that completes the announced length is held back, or else the end itself (the terminating chunk,
+   END_STREAM). Of an answer that has come whole by then the head goes with it. A piece on which SDKs act before the end is released after what has passed is durable.
+2. When the client leaves, an effect's upstream is read on, and nobody is told; anything else is passed on.
+3. What the client sees of a failed upstream is how that ended: see `base.BaseStream._end`.
+4. An answer that may be refused for what it says is held back until it has been checked, as far as it can be held.
+5. A fault on purpose ends an answer early, or keeps it from the client until that has given up; the record is then
+   what it would be had the upstream done so.
+6. A request that was held by a gate is not sent once its client has left, however short the time between.
+"""
+
+import h2.errors
+from mitmproxy import flow as mflow
+from mitmproxy.connection import Server
+from mitmproxy.proxy import events
+from mitmproxy.proxy.layers.http import (
+    DropStream,
+    ErrorCode,
+    HttpErrorHook,
+    HttpResponseHook,
+    RequestProtocolError,
+    ResponseData,
+    ResponseEndOfMessage,
+    ResponseHeaders,
+    ResponseProtocolError,
+    ResponseTrailers,
+    SendHttp,
+)
+
+from ....addons.contract import make_refusal
+from ....addons.record import is_terminal
+from ....addons.run.pending import Flight
+from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
+from ....config import Inject
+from ....store import StoreError
+from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase
+from ....tape.policy.faults import Injection
+from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
+from .base_stream import Commands, find_ending
+from .http1_messages import PlayheadClient
+from .upload_stream import UploadingStream
+
+
+class RecordingStream(UploadingStream):
+    """A stream that notes what passes."""
+
+    _held: bytes = b""
+    _held_pieces = 0
+    _unsaid: ResponseEndOfMessage | ResponseProtocolError | None = None
+    """How an answer ended that the client is told nothing of, while it waits for it."""
+
+    def hear_leaving(self) -> None:
+        """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
+        flight = self._flight if self._paused is not None and hasattr(self, "flow") else None
+        waits = flight is not None and (flight.held is not None or flight.delayed is not None)
+        if flight is not None and waits and not flight.forwarded:
+            flight.client_left()
+
+    def make_server_connection(self) -> Commands:
+        """Get a connection to the upstream."""
+        flight = self._flight
+        if flight is None or flight.held is None:
+            return super().make_server_connection()
+        return self._connect_held(flight)
+
+    def _connect_held(self, flight: Flight) -> Commands:
+        if not (yield from super().make_server_connection()):
+            return False
+        yield PlayheadGateHook(flight)
+        if (yield from self.check_killed(True)):
+            return False
+        if not (flight.left or self._client_has_left()):
+            return True
+        flight.client_left()
+        error = ResponseProtocolError(self.stream_id, NOT_SENT, ErrorCode.KILL)
+        yield from self.handle_protocol_error(error)
+        return False
+
+    def start_response_stream(self) -> Commands:
+        """Send the head on; what follows passes piece by piece."""
+        assert self.flow.response
+        flight = self._flight
+        if flight is not None:
+            flight.head_need = None if flight.request_ended else flight.sent_bytes
+        muted = flight is not None and flight.muted
+        holds = flight is not None and flight.holds
+        if not muted and not holds and (flight is None or not self._came_whole(flight)):
+            yield from self._send_head(flight)
+        self.server_state = self.state_stream_response_body
+
+    def _came_whole(self, flight: Flight) -> bool:
+        """Say whether all that an answer's head announces is there already, to be read with this event."""
+        side = self._http.connections.get(self.context.server)
+        return isinstance(side, PlayheadClient) and 0 < flight.announced <= len(side.buf)
+
+    def _send_head(self, flight: Flight | None) -> Commands:
+        assert self.flow.response
+        if flight is not None:
+            flight.head_sent = True
+        yield SendHttp(
+            ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
+            self.context.client,
+        )
+
+    def state_stream_response_body(self, event: events.Event) -> Commands:
+        """Note each piece, and hold back the last."""
+        flight = self._flight
+        if flight is None or not isinstance(event, ResponseData):
+            return super().state_stream_response_body(event)
+        return self._pass_on(flight, event.data)
+
+    def _pass_on(self, flight: Flight, data: bytes) -> Commands:
+        cut = find_cut(flight)
+        left = cut.rule.after_bytes - flight.size if cut is not None else len(data) + 1
+        data = data[: max(left, 0)]
+        kept = flight.pieces
+        try:
+            flight.take(data)
+        except StoreError as error:
+            yield from self._cannot_keep(error)
+            return
+        if flight.muted:
+            return
+        if flight.holds:
+            if flight.download is None:
+                return
+            yield from self._release(flight, kept[:-1])  # this one passes below
+        if cut is not None and len(data) >= left:
+            yield from self._cut_off(flight, cut, self._held + data)
+            return
+        if flight.whole:
+            self._held += data  # HTTP/2 may send empty pieces after the last
+            self._held_pieces += 1
+            return
+        if flight.event_stream and flight.recording and is_terminal(data):
+            yield PlayheadReleaseHook(flight)
+            if self.flow.error is not None:  # it could not be made durable
+                yield from self.check_killed(True)
+                return
+        yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
+
+    # ---- answers that are held back until they have been checked ---------------------------------------
+
+    def _release(self, flight: Flight, kept: list[bytes]) -> Commands:
+        """Send on what was held back of an answer that cannot be held any longer."""
+        assert flight.terms is not None
+        flight.terms.holds = False
+        yield from self._send_head(flight)
+        for piece in kept:
+            yield SendHttp(ResponseData(self.stream_id, piece), self.context.client)
+
+    def _settle_held(self, flight: Flight) -> None:
+        """Have the answer that was held back sent, or the refusal in its place."""
+        assert flight.terms is not None
+        withheld = flight.terms.withheld
+        if withheld and flight.request is not None:
+            self.flow.response = make_refusal(flight.request, withheld)
+            self._held = self.flow.response.data.content or b""
+        else:
+            self._held = b"".join(flight.pieces)
+
+    def _cut_off(self, flight: Flight, cut: Injection, data: bytes) -> Commands:
+        """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
+        flight.fault = Fault(FaultKind.CUT, Phase.BODY, cut.text, flight.now_us(), cut.ending)
+        self.flow.error = mflow.Error(cut.text)
+        yield HttpErrorHook(self.flow)
+        self.server_state = self.state_errored
+        self.flow.live = False
+        dropped = RequestProtocolError(self.stream_id, cut.text, ErrorCode.CANCEL)
+        yield SendHttp(dropped, self.context.server)
+        if self.client_state != self.state_errored and flight.gone is None:
+            if not flight.head_sent:
+                yield from self._send_head(flight)
+            if data:
+                yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
+            yield from self._end(cut.ending, 0, begun=True)
+        yield DropStream(self.stream_id)
+
+    # ---- answers that the client is not told of ------------------------------------------------------
+
+    @property
+    def _is_unheard(self) -> bool:
+        flight = self._flight if hasattr(self, "flow") else None
+        return flight is not None and flight.muted and flight.gone is None and not flight.saved
+
+    def _keep_unsaid(self, event: ResponseEndOfMessage | ResponseProtocolError) -> Commands:
+        """Keep how an answer ended until its client has given up."""
+        self._unsaid = event
+        yield from ()
+
+    def _take_unsaid(self, flight: Flight) -> Commands:
+        event, self._unsaid = self._unsaid, None
+        if isinstance(event, ResponseProtocolError):
+            yield from self._upstream_failed(flight, event)
+        elif event is not None:
+            yield from self.server_state(event)
+
+    def _finish_recorded(self, flight: Flight) -> Commands:
+        """End an answer that has passed: write the outcome, then release what was held."""
+        assert self.flow.response
+        flight.ragged = _is_ragged(self.context.server)
+        yield HttpResponseHook(self.flow)
+        self.server_state = self.state_done
+        if flight.recording and flight.gone is None and self._client_has_left():
+            sent = 0 if flight.holds else flight.taken - self._held_pieces
+            flight.gone = Gone(flight.now_us(), sent, flight.head_sent)
+            yield PlayheadLeftHook(flight)
+        if (yield from self.check_killed(False)):
+            return
+        if flight.holds:
+            self._settle_held(flight)
+        if not flight.head_sent:
+            yield from self._send_head(flight)
+        if self._held:
+            yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
+            self._held = b""
+        if self.flow.response.trailers:
+            yield SendHttp(
+                ResponseTrailers(self.stream_id, self.flow.response.trailers),
+                self.context.client,
+            )
+        if flight.ragged:
+            self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
+        if self.client_state == self.state_done:
+            yield from self.flow_done()
+
+    def _client_has_left(self) -> bool:
+        return any(
+            isinstance(waiting, RequestProtocolError) for waiting in self._paused_event_queue
+        )
+
+    # ---- failures ------------------------------------------------------------------------------
+
+    def handle_protocol_error(
+        self, event: RequestProtocolError | ResponseProtocolError
+    ) -> Commands:
+        """Take note of who failed, and let the client see just that."""
+        flight = self._flight if hasattr(self, "flow") else None
+        if flight is None:
+            return super().handle_protocol_error(event)
+        if isinstance(event, RequestProtocolError):
+            return self._client_left(flight, event)
+        return self._upstream_failed(flight, event)
+
+    def _client_left(self, flight: Flight, event: RequestProtocolError) -> Commands:
+        asked = self.client_state in (self.state_done, self.state_stream_request_body)
+        waiting = self.server_state in (
+            self.state_wait_for_response_headers,
+            self.state_consume_response_body,
+            self.state_stream_response_body,
+        )
+        if asked and waiting:
+            flight.client_left()
+            whole = self.client_state == self.state_done
+            if whole and flight.keep_reading and flight.recording:
+                # Nobody is told; the response hook fires when the answer has come.
+                return (yield from self._take_unsaid(flight))
+        yield from super().handle_protocol_error(event)
+
+    def _upstream_failed(self, flight: Flight, event: ResponseProtocolError) -> Commands:
+        if self._is_unheard and not self._client_has_left():
+            return (yield from self._keep_unsaid(event))
+        server = self.context.server
+        if self._client_has_left():
+            flight.client_left()  # while the upstream was connected
+        ending, code = _ending_of(server, event.message)
+        fault = None
+        if flight.gone is None or flight.keep_reading:  # else it ended because of the client
+            fault = flight.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
+        begun = flight.head_sent
+        if self.server_state not in (self.state_done, self.state_errored):
+            self.flow.error = mflow.Error(event.message)
+            yield HttpErrorHook(self.flow)
+        self.server_state = self.state_errored
+        self.flow.live = False
+        if self.client_state != self.state_errored and fault is not None and flight.gone is None:
+            if flight.holds:  # its head has come
+                yield from self._release(flight, flight.pieces)
+                begun = True
+            yield from self._end(fault.ending, fault.code, begun=begun)
+        yield DropStream(self.stream_id)
+
+
+def find_cut(flight: Flight) -> Injection | None:
+    """Find the cut that is to be made in what passes."""
+    injection = flight.injection
+    return injection if injection is not None and injection.kind is Inject.CUT else None
+
+
+def _ending_of(server: Server, text: str) -> tuple[Ending, int]:
+    """Read how an upstream's connection or stream ended from the transport; give it with its code."""
+    name = find_stream_code(text)
+    if name is None:
+        return find_ending(server), 0
+    known = name in h2.errors.ErrorCodes.__members__
+    return Ending.STREAM, h2.errors.ErrorCodes[name] if known else int(name)
+
+
+def _phase_of(server: Server) -> Phase:
+    if not server.timestamp_tcp_setup:
+        return Phase.CONNECT
+    return Phase.TLS if server.tls and not server.tls_established else Phase.HEAD
+
+
+def _is_ragged(server: Server) -> bool:
+    """Say whether an upstream with TLS ended its connection without saying so."""
+    return bool(server.tls) and getattr(server, "ending", None) is Ending.FIN

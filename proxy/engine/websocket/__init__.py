@@ -1,0 +1,1 @@
+"""WebSocket layers: frames, recording and playback."""

@@ -1,0 +1,1 @@
+"""What the commands do: each operation on a store, without the command line."""

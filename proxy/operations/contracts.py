@@ -1,0 +1,24 @@
+"""`playhead contracts`: what of a recorded run was not as agreed on, then or under other rules."""
+
+from pathlib import Path
+
+from ...config import Config, load
+from ...timeline.reading.contract_row import ContractRow
+from ...timeline.rules.contract_recheck import check_again
+from ...timeline.rules.contracts import found_in
+from .open_store import open_store
+from .restore import bring_back
+
+
+def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:
+    """Give what was found while the run went on, or what is found under the contracts of a file.
+
+    Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
+    """
+    rules = load(file) if file is not None else None
+    bring_back(config, name)
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+        if rules is None:
+            return found_in(store, run)
+        return list(check_again(store, run, rules))

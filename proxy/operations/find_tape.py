@@ -1,0 +1,26 @@
+"""Tapes that a command works on: found by name, ended, and no playbacks."""
+
+from ...config import Config
+from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.redaction.redactor import Redactor
+
+
+def get_recording(store: Store, name: str) -> RunInfo:
+    """Get a recording that has ended.
+
+    Raises: UnknownRun, RunOpen; StoreError for a playback.
+    """
+    info = store.get_run(name)
+    if info.parent is not None:
+        raise StoreError(
+            f"{name!r} is a playback of {info.parent!r}, which holds no answers of its own",
+            f"name a recording, as {info.parent!r}",
+        )
+    if info.status is RunStatus.OPEN:
+        raise RunOpen(f"run {name!r} is still being recorded", f"end it with: playhead seal {name}")
+    return info
+
+
+def redactor_of(config: Config) -> Redactor:
+    """Give what knows which places hold secrets; it is to make no placeholders, so any key does."""
+    return Redactor(b"makes none", config.redact, config.redact_off)

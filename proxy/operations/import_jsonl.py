@@ -1,0 +1,303 @@
+"""`playhead import --jsonl`: runs from JSON lines.
+
+Each line goes the way of a recorded request, without the network: its secrets are taken out, its class and its
+fingerprint are found under the rules of now, an effect is held against those before it. All of the file becomes
+runs, or none of it does.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+from ...addons.run.events import idempotency_key, intent_row, outcome_event
+from ...addons.run.pending import HELD_BYTES
+from ...addons.run.repeats import Effect, Effects
+from ...config import Config
+from ...store import Intake, Record, RunInfo, RunStatus, Store, StoreError
+from ...tape.canonical.form import (
+    CANONICAL_VERSION,
+    canonical,
+    compile_rules,
+    effect_key,
+    fingerprint,
+    raw_key,
+)
+from ...tape.canonical.spilled_digest import find_boundary
+from ...tape.classify.by_body import class_now
+from ...tape.exchange import (
+    Chunk,
+    Exchange,
+    Redaction,
+    Request,
+    RequestClass,
+    Response,
+    RunId,
+    Secret,
+    Seq,
+    Spilled,
+    VerdictKind,
+)
+from ...tape.matching.index import index_digest
+from ...tape.records.events import Event, EventKind
+from ...tape.redaction.redactor import Redactor, redactions_of
+from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, Told, read_line
+
+_RULE = "import"
+_PIECE_BYTES = 1 << 20
+_MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One run that was imported."""
+
+    run: RunInfo
+    redacted: int
+    """How many of its exchanges held a secret, which is a placeholder now."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run on its way in."""
+
+    name: str
+    number: int
+    redactor: Redactor
+    effects: Effects = field(default_factory=Effects)
+    seqs: set[int] = field(default_factory=set)
+    last: int = 0
+    started_ns: int = 0
+    ended_ns: int = 0
+    redacted: int = 0
+
+
+class LineImport:
+    """Turns lines into runs of a store. Blocks."""
+
+    def __init__(
+        self,
+        store: Store,
+        intake: Intake,
+        config: Config,
+        make_redactor: Callable[[], Redactor],
+        default: str,
+    ) -> None:
+        """Begin with no run.
+
+        make_redactor: makes what takes the secrets out of one run.
+        default: name of the run of lines that name none.
+        """
+        self._store = store
+        self._intake = intake
+        self._config = config
+        self._make_redactor = make_redactor
+        self._default = default
+        self._rules = compile_rules(config.ignore, time.thread_time)
+        self._now_ns = time.time_ns()
+        self._runs: dict[str, _Run] = {}
+
+    def take(self, line: bytes) -> None:
+        """Take a line.
+
+        Raises: BadLine; StoreError.
+        """
+        told = read_line(line)
+        run = self._find(told.run or self._default)
+        seq = Seq(told.seq or run.last + 1)
+        if seq > _MOST:
+            raise BadLine(f"expected no exchange after seq {_MOST} of run {run.name!r}")
+        if seq in run.seqs:
+            raise BadLine(
+                f"expected a seq of its own, found {seq} again in run {run.name!r} - at `$.seq`"
+            )
+        run.seqs.add(seq)
+        run.last = max(run.last, seq)
+        self._save(run, seq, told)
+
+    def publish(self) -> list[Imported]:
+        """End the runs, and put all of them onto the store's list."""
+        rows = []
+        for run in self._runs.values():
+            closing = {"reason": "imported", "exchanges": run.last, "unfinished": ()}
+            self._store.append(run.number, Event(EventKind.SEALED, self._now_ns, closing))
+            rows.append(
+                RunInfo(
+                    number=run.number,
+                    id=RunId(run.name),
+                    mode="record",
+                    created_ns=run.started_ns,
+                    status=RunStatus.SEALED,
+                    sealed_ns=run.ended_ns,
+                    exchanges=run.last,
+                    agent="imported",
+                    end="imported",
+                    rules=index_digest(compile_rules(self._config.ignore), self._config),
+                    canonical=CANONICAL_VERSION,
+                )
+            )
+        made = self._intake.publish(rows)
+        counts = {run.number: run.redacted for run in self._runs.values()}
+        return [Imported(run, counts[run.number]) for run in made]
+
+    def _find(self, name: str) -> _Run:
+        run = self._runs.get(name)
+        if run is None:
+            try:
+                number = self._intake.begin(name)
+            except StoreError as error:
+                raise BadLine(f"{error} - at `$.run`") from error
+            run = self._runs[name] = _Run(name, number, self._make_redactor())
+            opening = {"id": name, "mode": "record", "parent": None, "agent": "imported"}
+            self._store.append(number, Event(EventKind.OPENED, self._now_ns, opening))
+        return run
+
+    def _save(self, run: _Run, seq: Seq, told: Told) -> None:
+        kind = told.request_class or class_now(told.request, self._config.classes)
+        request, response, redactions, warnings = self._without_secrets(run, told)
+        form = canonical(request, kind, self._rules, run.redactor.redacted_query(request))
+        repeat = None
+        if kind is RequestClass.EFFECT:
+            effect = Effect(seq, idempotency_key(request))
+            repeat = run.effects.note(effect_key(form), effect)
+            whole = told.response is not None and told.response.complete
+            effect.seen = whole and told.gone is None and not told.withheld
+        exchange = Exchange(
+            seq=seq,
+            request_class=kind,
+            verdict=VerdictKind.RECORDED,
+            reason="imported",
+            request=request,
+            started_ns=told.started_ns or self._now_ns,
+            end_us=told.end_us,
+            fingerprint=fingerprint(form),
+            response=response,
+            fault=told.fault,
+            gone=told.gone,
+            redactions=redactions,
+            warnings=warnings,
+            conversation=told.conversation,
+            repeat=repeat,
+            withheld=run.redactor.words(told.withheld),
+        )
+        run.redacted += bool(redactions)
+        ended_ns = exchange.started_ns + exchange.end_us * 1000
+        if ended_ns > _MOST:
+            raise BadLine(
+                f"expected an end before 2**63 ns, found {exchange.end_us} us after"
+                f" {exchange.started_ns} ns - at `$.end_us`"
+            )
+        run.started_ns = min(run.started_ns or exchange.started_ns, exchange.started_ns)
+        run.ended_ns = max(run.ended_ns, ended_ns)
+        row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)
+        intent = Event(EventKind.INTENT, exchange.started_ns, {**row, "rule": _RULE})
+        self._store.append(run.number, intent)
+        for number, message in enumerate(told.messages):
+            kept = run.redactor.message(message)
+            self._intake.append_message(run.number, seq, number, kept)
+        record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
+        self._intake.save(run.number, record)
+
+    def _without_secrets(
+        self, run: _Run, told: Told
+    ) -> tuple[Request, Response | None, tuple[Redaction, ...], tuple[str, ...]]:
+        redactor, warnings = run.redactor, told.warnings
+        request, redactions = redactor.head(told.request)
+        if len(request.body) > HELD_BYTES:
+            spilled, secrets = self._spill(request.body, (), redactor, told.request, None)
+            places = (*request.secrets, *secrets)
+            request = replace(request, body=b"", spilled=spilled, secrets=places)
+            redactions = (
+                *redactions,
+                *redactions_of("request.body", (one.kind for one in secrets)),
+            )
+        else:
+            request, more = redactor.request_body(request)
+            redactions = (*redactions, *more)
+        response = told.response
+        if response is not None:
+            body, chunks = response.body, response.chunks
+            large = len(body) > HELD_BYTES
+            if large:
+                response = replace(response, body=b"", chunks=())
+            answered = response
+            response, more, changed = redactor.response(response)
+            redactions, warnings = (*redactions, *more), (*warnings, *changed)
+            if large:
+                spilled, secrets = self._spill(body, chunks, redactor, told.request, answered)
+                response = replace(response, spilled=spilled, secrets=secrets)
+                redactions = (
+                    *redactions,
+                    *redactions_of("response.body", (one.kind for one in secrets)),
+                )
+        return request, response, redactions, warnings
+
+    def _spill(
+        self,
+        body: bytes,
+        chunks: tuple[Chunk, ...],
+        redactor: Redactor,
+        request: Request,
+        response: Response | None,
+    ) -> tuple[Spilled, tuple[Secret, ...]]:
+        """Keep a body that is too large to be held in an exchange."""
+        headers = (response or request).headers
+        boundary = find_boundary(headers) if response is None else b""
+
+        async def keep() -> tuple[Spilled, tuple[Secret, ...]]:
+            spool = self._store.spool(
+                boundary,
+                pieces=response is not None,
+                redact=lambda: redactor.stream(headers, answer=response is not None),
+            )
+            try:
+                at = 0
+                for chunk in chunks or _pieces(len(body)):
+                    spool.write(body[at : at + chunk.size], chunk)
+                    at += chunk.size
+                    await spool.settle(_PIECE_BYTES)
+                kept = await spool.keep()
+                return kept, spool.secrets
+            finally:
+                spool.drop()
+
+        return asyncio.run(keep())
+
+
+def _pieces(size: int) -> Iterator[Chunk]:
+    for at in range(0, size, _PIECE_BYTES):
+        yield Chunk(0, min(_PIECE_BYTES, size - at))
+
+
+def import_lines(
+    file: BinaryIO,
+    into: LineImport,
+    progress: Callable[[int], None],
+) -> list[Imported]:
+    """Import all lines of a file.
+
+    progress: called with how many bytes have been read.
+    Raises: StoreError, naming the line that cannot be read; nothing was imported then.
+    """
+    done = number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        done += len(line)
+        try:
+            if len(line) > MAX_LINE_BYTES:
+                raise BadLine(
+                    f"expected a line of at most {MAX_LINE_BYTES} bytes, found a longer one"
+                )
+            if line.strip():
+                into.take(line)
+        except BadLine as error:
+            raise StoreError(
+                f"line {number}: {error}",
+                "nothing was imported; docs/import.md says what a line holds",
+            ) from error
+        progress(done)
+    made = into.publish()
+    if not made:
+        raise StoreError("no exchanges in the file", "docs/import.md says what a line holds")
+    return made

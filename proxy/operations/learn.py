@@ -1,0 +1,23 @@
+"""`playhead learn`: what two recordings of the same task differ in."""
+
+from ...config import Config
+from ...store import StoreError
+from ...timeline.learning.learn import Lesson, learn
+from ..progress import ProgressBar
+from .find_tape import get_recording, redactor_of
+from .open_store import open_store
+from .restore import bring_back
+
+
+def learn_from(config: Config, first: str, second: str) -> Lesson:
+    """Compare two recordings of the same task under the rules of a configuration.
+
+    Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
+    """
+    bring_back(config, first, second)
+    with open_store(config, readonly=True) as store:
+        runs = get_recording(store, first), get_recording(store, second)
+        if runs[0].number == runs[1].number:
+            raise StoreError(f"{first!r} was given twice", "name two recordings of the same task")
+        with ProgressBar("reading") as progress:
+            return learn(store, *runs, config.ignore, redactor_of(config), progress, config.classes)

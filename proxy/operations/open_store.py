@@ -1,0 +1,26 @@
+"""Open the store that a configuration names, with its key."""
+
+import os
+
+from ...config import Config, Durability
+from ...store import Store, StoreKey, StoreLock, find_key
+
+
+def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None = None) -> Store:
+    """Open a configuration's store.
+
+    held: its lock, where whoever opens it holds it alone, and longer.
+    Raises: StoreError, also where its key is missing or another.
+    """
+    power = config.durability is Durability.POWER
+    return Store.open(
+        config.store, readonly=readonly, key=configured_key(config), held=held, power=power
+    )
+
+
+def configured_key(config: Config) -> StoreKey | None:
+    """Find the key of a configuration's store: in the environment, or in its file.
+
+    Raises: StoreError.
+    """
+    return find_key(config.encrypt.key_file, os.environ)

@@ -1,0 +1,38 @@
+"""`playhead policy`: recorded runs judged again under other rules."""
+
+from pathlib import Path
+
+from ...config import Config, load
+from ...store import RunInfo, Store, StoreError
+from ...timeline.rules.policy_dry_run import Rejudged, rejudge
+from ..progress import ProgressBar
+from .open_store import open_store
+from .restore import bring_back
+
+
+def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rejudged]:
+    """Judge runs again under the rules of a file; every run that the store holds where none is named.
+
+    Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
+    """
+    rules = load(file)
+    if names:
+        bring_back(config, *names)
+    with open_store(config, readonly=True) as store:
+        runs = [store.get_run(name) for name in names]
+        runs = runs or _here(store)
+        if not runs:
+            raise StoreError("there is no run to judge", "record one with: playhead record")
+        made = []
+        with ProgressBar("judging") as progress:
+            for number, run in enumerate(runs, 1):
+                made.append(rejudge(store, run, rules))
+                progress(number, len(runs))
+        return made
+
+
+def _here(store: Store) -> list[RunInfo]:
+    """Give the runs that the store holds with what they play."""
+    runs = store.runs()
+    away = {run.number for run in runs if run.is_away}
+    return [run for run in runs if not {run.number, run.parent_number} & away]

@@ -1,0 +1,32 @@
+"""`playhead reindex`: the rules of now for a tape of before, made durable."""
+
+from ...config import Config
+from ...store import Store
+from ...timeline.rules.reindex import Plan, plan
+from ..progress import ProgressBar
+from .find_tape import get_recording, redactor_of
+from .open_store import open_store
+from .restore import bring_back
+
+
+def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
+    """Make a recording's index anew under the rules of a configuration; say what changes.
+
+    write: False only says it.
+    Raises: UnknownRun, RunOpen; StoreError for a playback, or where the store cannot be written.
+    """
+    bring_back(config, name)
+    with open_store(config, readonly=True) as store:
+        get_recording(store, name)  # so that a mistyped store is not made
+        if not write:
+            return _plan(store, config, name)
+    with open_store(config) as store:
+        made = _plan(store, config, name)
+        store.replace_index(made.run, made.index)
+        return made
+
+
+def _plan(store: Store, config: Config, name: str) -> Plan:
+    run = get_recording(store, name)
+    with ProgressBar("indexing") as progress:
+        return plan(store, run, config, redactor_of(config), progress)

@@ -1,0 +1,147 @@
+"""What brings an archived run back: whoever asks for one does not need to know where it lies."""
+
+import contextlib
+import importlib.util
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import PlayheadError
+from ...config import Config
+from ...config.archive_place import parse_archive
+from ...store import RunInfo, Store, StoreError
+from ..progress import ProgressBar
+from .open_store import open_store
+
+if TYPE_CHECKING:
+    from ...store.archive.location import Place
+    from ...timeline.checks.archive import ArchivedStep
+
+_PATIENCE_S = 120.0
+"""How long a command waits for another that moves runs."""
+_EVERY_S = 0.05
+
+
+def bring_back(config: Config, *names: str) -> None:
+    """Put runs that were archived into the store again, and what they play; no more than a look where none was.
+
+    Raises: UnknownRun; StoreError, where an archive cannot be read; PlayheadError without pyarrow.
+    """
+    with open_store(config, readonly=True) as store:
+        if not any(run.is_away for name in names for run in _line(store, name)):
+            return
+    require_pyarrow()
+    with open_store(config) as store, moving(store), ProgressBar("recalling") as progress:
+        for name in names:
+            for run in _line(store, name):
+                _recall(store, run, progress)
+
+
+def recall_run(store: Store, run: RunInfo) -> None:
+    """Put a run that was archived into a store that is open; no more than a look where it is there again. Blocks.
+
+    Raises: StoreError, where its archive cannot be read; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    with moving(store):
+        _recall(store, run, lambda _done, _of: None)
+
+
+def _recall(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
+    from ...timeline.checks.archive import recall
+
+    now = store.reload(run)
+    if now.is_away and now.archived is not None:
+        recall(store, now, open_place(now.archived.place), time.time_ns(), progress)
+
+
+def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | None":
+    """Find one exchange of a recording that is archived, where it lies; None where the run has to be here for it.
+
+    Raises: UnknownRun; StoreError, where the archive cannot be read; PlayheadError without pyarrow.
+    """
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+    if not run.is_away or run.archived is None or run.parent is not None:
+        return None
+    require_pyarrow()
+    from ...timeline.checks.archive import find_step
+
+    return find_step(run.archived, open_place(run.archived.place), seq)
+
+
+def bring_back_tape(config: Config, name: str) -> None:
+    """Put the tape that is to be replayed into the store again, if it was archived; `latest` is the newest.
+
+    Raises: as `bring_back`.
+    """
+    if name == "latest":
+        with open_store(config, readonly=True) as store:
+            latest = store.find_latest()
+        if latest is None:
+            return
+        name = latest.id
+    bring_back(config, name)
+
+
+def _line(store: Store, name: str) -> Iterator[RunInfo]:
+    run: RunInfo | None = store.get_run(name)
+    seen: set[int] = set()
+    while run is not None and run.number not in seen:
+        seen.add(run.number)
+        yield run
+        run = store.find_tape(run)
+
+
+def open_place(text: str) -> "Place":
+    """Open an archive by the text that a run carries.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    from ...store.archive.location import Place
+
+    try:
+        return Place(parse_archive(text, Path))
+    except ValueError as error:
+        raise StoreError(f"{text[:80]!r} is no archive: {error}") from error
+
+
+def require_pyarrow() -> None:
+    """Raise PlayheadError where pyarrow is not installed, with what to do."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise PlayheadError(
+            "an archive needs pyarrow, which is not installed", "install playhead[archive]"
+        )
+
+
+def remove_from_archive(store: Store, runs: Sequence[RunInfo], progress: ProgressBar) -> None:
+    """Delete archived runs, with their bytes in the archive, and what a kill left there. For who is `moving`.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    from ...timeline.checks.archive import remove_archived
+
+    remove_archived(store, runs, open_place, platform.node(), time.time_ns, progress)
+
+
+@contextlib.contextmanager
+def moving(store: Store) -> Iterator[None]:
+    """Be the only one who moves runs of a store; waits for another.
+
+    Raises: StoreError, naming who it is.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            lock = store.archive.hold()
+            break
+        except StoreError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_EVERY_S)
+    with contextlib.closing(lock):
+        yield

@@ -1,0 +1,38 @@
+"""`playhead seal`: end a run, by its owner where that is alive."""
+
+import time
+
+from ...addons.run.registry import SEAL
+from ...config import Config
+from ...store import RunStatus, StoreError
+from .open_store import open_store
+
+_PATIENCE_S = 15.0
+
+
+def seal_run(config: Config, name: str) -> str:
+    """End a run and say what was done.
+
+    A run that another process writes is sealed by that process, which ends what is in flight first.
+    Raises: UnknownRun; StoreError, when the owner does not answer.
+    """
+    with open_store(config, readonly=True) as store:
+        store.get_run(name)  # so that a mistyped store is not made
+    with open_store(config) as store:
+        info = store.get_run(name)
+        if info.status is not RunStatus.OPEN:
+            return f"run {info.id} is {info.status.value} already"
+        if not store.owner_alive(info):
+            sealed = store.seal_blocking(info, reason="playhead seal", at_ns=time.time_ns())
+            return f"run {sealed.id}: sealed, {sealed.exchanges} exchanges"
+        store.ask(info, SEAL)
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            now = store.reload(info)
+            if now.status is not RunStatus.OPEN:
+                return f"run {now.id}: sealed, {now.exchanges} exchanges"
+            time.sleep(0.05)
+    raise StoreError(
+        f"run {name!r} is not sealed yet: its process has not ended what is in flight",
+        "it will be as soon as that is done; ask again, or stop the proxy",
+    )

@@ -1,0 +1,112 @@
+"""`playhead export` and `playhead import`: runs as files."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ...config import Config
+from ...store import RunInfo, StoreError
+from ...tape.records.codec import BadRecord
+from ...tape.records.tape_file import Kind, read_records
+from ...tape.redaction.redactor import Redactor
+from ...timeline.formats.tape_file import export_tape, import_tape, read_row
+from ..progress import ProgressBar
+from ..trust.atomic_files import temporary_beside
+from ..trust.secret_files import open_redaction_key
+from .import_jsonl import Imported, LineImport, import_lines
+from .open_store import open_store
+from .restore import bring_back
+
+_READ_BYTES = 1 << 20
+
+
+def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
+    """Write a run, and the tape it plays, into a file; nothing stands under its name before all of it is there.
+
+    Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
+    """
+    bring_back(config, name)
+    with open_store(config, readonly=True) as store:
+        info = store.get_run(name)
+        if target.exists():
+            raise StoreError(f"{str(target)!r} is there already", "name another file, or remove it")
+        temporary = temporary_beside(target)
+        try:
+            with (
+                ProgressBar("exporting") as progress,
+                open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
+            ):
+                runs = export_tape(store, info, file.write, progress)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, target)
+        except OSError as error:
+            raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+        return runs
+
+
+def import_file(config: Config, source: Path, limit_bytes: int) -> list[RunInfo]:
+    """Take the runs of a tape file into the store.
+
+    Raises: StoreError, naming what is wrong with the file; nothing was imported then.
+    """
+    with _opened(source):  # before a store is made for nothing
+        pass
+    with open_store(config) as store, ProgressBar("importing") as progress:
+        return import_tape(store, lambda: _pieces(source), limit_bytes, progress)
+
+
+def may_hold(source: Path, run: str) -> bool:
+    """Look whether a tape file begins with this run; also true of one that cannot be read, which importing it tells.
+
+    Raises: StoreError, where there is no such file.
+    """
+    try:
+        first = next(read_records(_pieces(source)), None)
+        return first is None or first.kind is not Kind.RUN or read_row(first.data).id == run
+    except BadRecord:
+        return True
+
+
+def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported]:
+    """Take exchanges from JSON lines into the store, as one run or many; `-` reads stdin.
+
+    Raises: StoreError, naming the line that cannot be read; nothing was imported then.
+    """
+    standard = str(source) == "-"
+    default = run or ("import" if standard else source.name.partition(".")[0] or "import")
+    with _opened(source) as file, ProgressBar("importing") as progress:
+        total = 0 if standard else source.stat().st_size
+        key = open_redaction_key(config.store)
+
+        def redactor() -> Redactor:
+            return Redactor(key, config.redact, config.redact_off)
+
+        with open_store(config) as store, store.take_in() as intake:
+            into = LineImport(store, intake, config, redactor, default)
+            return import_lines(file, into, lambda done: progress(done, total))
+
+
+@contextlib.contextmanager
+def _opened(source: Path) -> Iterator[BinaryIO]:
+    if str(source) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        descriptor = os.open(source, os.O_RDONLY)
+    except OSError as error:
+        raise StoreError(f"cannot read {str(source)!r}: {error.strerror or error}") from error
+    with open(descriptor, "rb") as file:
+        yield file
+
+
+def _pieces(source: Path) -> Iterator[bytes]:
+    with _opened(source) as file:
+        while piece := file.read(_READ_BYTES):
+            yield piece

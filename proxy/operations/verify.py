@@ -1,0 +1,70 @@
+"""`playhead verify`: whether a store still holds what it held, and whether it holds what it must not."""
+
+import time
+
+from ...config import Config
+from ...store import RunInfo, Store
+from ...store.lmdb.page_check import check_pages
+from ...tape.canonical.form import compile_rules
+from ...tape.exchange import Exchange
+from ...tape.matching.index import Entry, index_digest, index_entry, reclassify
+from ...timeline.checks.integrity import Find, Verified, verify_run
+from ...timeline.checks.secrets import Finding, find_secrets, open_detectors
+from ..progress import ProgressBar
+from ..terminal import say
+from .find_tape import redactor_of
+from .open_store import open_store
+from .restore import bring_back
+
+
+def verify_runs(config: Config, run: str | None) -> list[Verified]:
+    """Check the log, the exchanges and the bodies of a run, or of all; before that the pages of the file they lie in.
+
+    Raises: StoreError for a damaged file; UnknownRun, LogCorrupt for the list of runs itself.
+    """
+    if unread := check_pages(config.store):
+        say(f"playhead: the file's pages are not looked at: {unread}")
+    if run is not None:
+        bring_back(config, run)
+    with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
+        runs = _chosen(store, run)
+        find, digest = _keys(config)
+        return [
+            verify_run(store, one, progress, find if one.rules == digest else None) for one in runs
+        ]
+
+
+def _keys(config: Config) -> tuple[Find, bytes]:
+    """Give what finds the keys of an exchange under the rules of now, and which rules these are."""
+    rules, redactor = compile_rules(config.ignore, time.thread_time), redactor_of(config)
+
+    def find(exchange: Exchange) -> Entry:
+        return index_entry(reclassify(exchange, config.classes), rules, redactor)
+
+    return find, index_digest(rules, config)
+
+
+def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]:
+    """Give what reads like a secret in a run, or in all; and how many runs were looked at.
+
+    Raises: UnknownRun, LogCorrupt; PlayheadError, without detect-secrets.
+    """
+    detect = open_detectors()
+    if run is not None:
+        bring_back(config, run)
+    with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
+        runs = _chosen(store, run)
+        found = find_secrets(store, runs, lambda: redactor_of(config), detect, progress)
+        return list(found), len(runs)
+
+
+def _chosen(store: Store, name: str | None) -> list[RunInfo]:
+    """Give the run that is named, or all that the store holds; those that are archived are said to be left out."""
+    if name is not None:
+        return [store.get_run(name)]
+    runs = store.runs()
+    here = [run for run in runs if not run.is_away]
+    if len(here) < len(runs):
+        away = len(runs) - len(here)
+        say(f"playhead: {away} archived runs are not looked at; name one to have it recalled")
+    return here

@@ -1,0 +1,517 @@
+"""`playhead record` and `playhead replay`: a proxy around one command.
+
+The child gets a process group of its own and, where there is a terminal, the terminal; signals sent to us go
+on to it; its exit code comes back. However it ends, the run is sealed and its receipt printed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ...addons.run.open_run import Session
+from ...config import Config, Control, Listen, Mode, OnFull
+from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
+from ...tape.records.events import Event, EventKind
+from ...tape.redaction.redactor import Redactor
+from ...timeline import Receipt, build, exit_code, render_receipt
+from ..determinism import Kit, events, keeping, lacking
+from ..engine.event_loop import new_event_loop
+from ..errors import EngineError
+from ..processes.connections import SocketWatch
+from ..terminal import say
+from ..trust.environment import environment, proxy_url
+from .runtime import Runtime
+
+if TYPE_CHECKING:
+    from .sandboxed import AnyBox, Contained, Place
+
+UNTESTABLE = 125
+_NOT_WHOLE = 2
+"""Ends `record` where the run has a gap, and its command ended with 0."""
+_PASSED_ON = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_STOPPED_AT_TERMINAL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the receipt goes besides the store."""
+
+    as_json: bool = False
+    """Print JSON on stderr instead of text."""
+    file: Path | None = None
+    """Write the JSON here too."""
+    quiet: bool = False
+
+
+class Elsewhere(Protocol):
+    """What runs commands in another place than on this machine: in containers."""
+
+    def place(self, config: Config, command: Sequence[str], kit: Kit | None, url: str) -> "Place":
+        """Give the place for one command, which finds the proxy at this address. Raises: EngineError."""
+
+
+def record(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None = None,
+) -> int:
+    """Record a command under a run's name; give the child's exit code.
+
+    Raises: PlayheadError, before the command is started.
+    """
+    return _launch(replace(config, mode=Mode.RECORD), run, command, output, elsewhere)
+
+
+def replay(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None = None,
+) -> int:
+    """Run a command against a tape; give 0 to 120 of its own, or the code that says what was wrong.
+
+    Raises: PlayheadError, before the command is started.
+    """
+    return _launch(replace(config, mode=Mode.PLAYBACK), run, command, output, elsewhere)
+
+
+def _launch(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None,
+) -> int:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_run(config, run, command, output, elsewhere))
+
+
+async def _run(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    elsewhere: Elsewhere | None,
+) -> int:
+    # Beside a `serve` with the same file: its ports are taken.
+    runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(runtime)
+        if config.mode is Mode.PLAYBACK:
+            run = _check_tape(runtime, run)
+        kit = _equip(runtime, config, run)
+        if kit is not None:
+            stack.callback(kit.close)
+        contained, job = await _prepare(runtime, config, command, kit, elsewhere, stack)
+        child = _Child(job, runtime.sessions.hurry)
+        await child.start()
+        watch = SocketWatch(lambda: child.pid)
+        watching = config.mode is Mode.PLAYBACK and contained is None
+        if watching:
+            watch.start()
+        try:
+            async with _keeping(runtime, config, kit):
+                code = await child.wait()
+        finally:
+            if watching:
+                await asyncio.to_thread(_stop_watch, watch)
+        session = runtime.sessions.sole_session
+        if session is None:
+            info = await _empty_run(runtime, config, run)
+        else:
+            info = await _begun(session)
+        await _note(runtime, info, {"child_exit": code, "contained": contained is not None})
+        if contained is not None:
+            redactor = session.redactor if session is not None else runtime.sessions.redactor()
+            await _note_sandbox(runtime, info, contained, redactor)
+        elif watching and watch.seen:
+            await _note_foreign(runtime, info, watch)
+        if kit is not None:
+            await asyncio.to_thread(_note_determinism, runtime, info, kit, command)
+        elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
+            runtime.store.append(info.number, lacking(config.determinism))
+        reason = f"the command ended with {code}"
+        if session is None:
+            await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
+        else:
+            if session.flights:
+                say("playhead: waiting for late answers")
+            runtime.sessions.end(session, reason)
+        await runtime.sessions.close(reason)
+        ended = runtime.store.reload(info)
+        if ended.status is RunStatus.OPEN:
+            raise StoreUnwritable(
+                f"run {info.id!r} could not be sealed: the store cannot be written",
+                "free space: the run is shown as recovered then",
+            )
+        receipt = await asyncio.to_thread(build, runtime.store, ended)
+    show(receipt, output)
+    if config.mode is Mode.RECORD:
+        passes = config.on_full is OnFull.PASS
+        return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
+    return exit_code(receipt) or code
+
+
+async def _prepare(
+    runtime: Runtime,
+    config: Config,
+    command: Sequence[str],
+    kit: Kit | None,
+    elsewhere: Elsewhere | None,
+    stack: contextlib.AsyncExitStack,
+) -> "tuple[Contained | None, _Job]":
+    """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
+    where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    if config.sandbox.files and (where == "none" or elsewhere is not None):
+        raise EngineError(
+            "--sandbox-files needs a sandbox on this machine, and this command is to run in "
+            + ("none" if elsewhere is None else "an image, which has files of its own"),
+            "record with --capture, replay without --no-sandbox; or leave the flag out",
+        )
+    if where == "none" and elsewhere is None:
+        address = await runtime.listen(Listen("127.0.0.1", 0))
+        url = proxy_url(address.host, address.port)
+        variables = _variables(config, url, kit)
+        return None, _Process(command, variables)
+    from .sandboxed import PROXY_URL, Contained, OwnNamespaces
+
+    runtime.control.open()
+    if elsewhere is not None:
+        place = elsewhere.place(config, command, kit, PROXY_URL)
+    else:
+        variables = _variables(config, PROXY_URL, kit)
+        shared = [kit.folder] if kit is not None else []
+        place = OwnNamespaces(
+            runtime, config, command, variables, strict=where == "strict", shared=shared
+        )
+    contained = Contained(runtime, config, place)
+    await stack.enter_async_context(contained)
+    return contained, _Boxed(contained.box)
+
+
+def _variables(config: Config, url: str, kit: Kit | None) -> dict[str, str]:
+    made = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
+    return made if kit is None else kit.variables(made)
+
+
+def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
+    """Make what the command's clock and randomness come from; None where they are left alone."""
+    library = config.libc_preload == "auto"
+    if config.mode is Mode.RECORD:
+        return Kit.for_recording(config.determinism, os.environ, library=library)
+    return Kit.for_replay(
+        config.determinism,
+        runtime.store,
+        runtime.store.get_run(run),
+        short_sleeps=config.playback.sleeps == "short",
+        library=library,
+    )
+
+
+def _control(given: Control) -> Control:
+    listen = Control().listen if given.listen is not None else None
+    return Control(listen=listen, token_file=given.token_file)
+
+
+def _stop_watch(watch: SocketWatch) -> None:
+    try:
+        watch.stop()
+    except Exception as error:
+        # Blind is not clean: nothing can be said about this replay.
+        raise EngineError(f"the command's sockets could not be watched: {error}") from error
+
+
+def _check_tape(runtime: Runtime, run: str) -> str:
+    if run == "latest":
+        latest = runtime.store.find_latest()
+        if latest is None:
+            raise EngineError("there is no sealed recording to replay", "record one first")
+        return latest.id
+    info = runtime.store.get_run(run)
+    if info.mode != Mode.RECORD.value:
+        raise EngineError(
+            f"{run!r} is a playback of {info.parent!r}, not a recording",
+            f"replay {info.parent!r} instead",
+        )
+    if info.status is RunStatus.OPEN:
+        raise RunOpen(f"run {run!r} is still being recorded", f"end it with: playhead seal {run}")
+    return run
+
+
+async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
+    """Make the run that no request opened, so that its receipt says so."""
+    parent = runtime.store.find_run(run) if config.mode is Mode.PLAYBACK else None
+    return await runtime.store.create_run(
+        run, mode=config.mode.value, at_ns=time.time_ns(), parent=parent
+    )
+
+
+async def _begun(session: Session) -> RunInfo:
+    """Give a session's run, beginning it where that could not be done before.
+
+    Raises: StoreUnwritable.
+    """
+    if session.begin_later is not None:
+        await session.begin_later()
+    if session.run is None:
+        raise StoreUnwritable(
+            "nothing was recorded: the store could not be written",
+            "free space or make the folder writable, then record again",
+        )
+    return session.run
+
+
+async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
+    event = Event(EventKind.NOTED, time.time_ns(), data)
+    await runtime.store.append_durably(info.number, event, vital=True)
+
+
+async def _note_sandbox(
+    runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
+) -> None:
+    told, attempts = await contained.evidence(redactor.words)
+    await _note(runtime, info, {"sandbox": told})
+    for attempt in attempts:
+        event = Event(EventKind.EGRESS, time.time_ns(), attempt)
+        await runtime.store.append_durably(info.number, event, vital=True)
+
+
+def _keeping(
+    runtime: Runtime, config: Config, kit: Kit | None
+) -> contextlib.AbstractAsyncContextManager[None]:
+    """Keep the journal of a recording while its command runs."""
+    if kit is None or config.mode is not Mode.RECORD:
+        return contextlib.nullcontext()
+
+    def find_run() -> int | None:
+        session = runtime.sessions.sole_session
+        return None if session is None or session.run is None else session.run.number
+
+    return keeping(kit, find_run, runtime.store.append_durably)
+
+
+def _note_determinism(runtime: Runtime, info: RunInfo, kit: Kit, command: Sequence[str]) -> None:
+    for event in events(kit, command):
+        runtime.store.append(info.number, event)
+
+
+async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
+    sockets = [
+        {
+            "protocol": seen.protocol,
+            "address": seen.address,
+            "port": seen.port,
+            "process": seen.process,
+            "pid": seen.pid,
+            "count": seen.count,
+        }
+        for seen in watch.seen
+    ]
+    event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
+    await runtime.store.append_durably(info.number, event, vital=True)
+
+
+def show(receipt: Receipt, output: Output) -> None:
+    """Print a receipt on stderr, so that the child's stdout stays its own, and write it where asked."""
+    document = json.dumps(receipt.to_json(), indent=2)
+    if output.file is not None:
+        try:
+            output.file.write_text(document + "\n")
+        except OSError as error:
+            say(f"playhead: cannot write the receipt to {output.file}: {error}")
+    if not output.quiet:
+        say(document if output.as_json else render_receipt(receipt))
+
+
+class _Job(Protocol):
+    """A command that leads a process group of its own, or runs where there is none of ours."""
+
+    async def start(self) -> int | None:
+        """Start it; give its process id, where it has one here. Raises: EngineError."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on. Raises: ProcessLookupError."""
+
+    async def wait(self) -> "int | _Stopped":
+        """Wait until it ends, and give its exit code as a shell would, or until it is stopped."""
+
+
+class _Stopped(NamedTuple):
+    """A command does not run on before it is continued."""
+
+    by: int
+    """The signal."""
+
+
+class _Boxed:
+    """A command in a sandbox."""
+
+    def __init__(self, box: "AnyBox") -> None:
+        self._box = box
+
+    async def start(self) -> int | None:
+        return await self._box.start()
+
+    def signal(self, number: int) -> None:
+        self._box.signal(number)
+
+    async def wait(self) -> int | _Stopped:
+        ended = await self._box.wait()
+        return _Stopped(self._box.stopped_by) if ended is None else ended
+
+
+class _Process:
+    """A command among all others of this machine."""
+
+    def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
+        self._command = command
+        self._variables = variables
+
+    async def start(self) -> int:
+        self._process = self._spawn()
+        return self._process.pid
+
+    def signal(self, number: int) -> None:
+        os.killpg(self._process.pid, number)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        try:
+            # Not the loop's own: uvloop's cannot set a process group without a preexec function.
+            return subprocess.Popen(self._command, env=self._variables, process_group=0)
+        except (OSError, ValueError) as error:
+            text = getattr(error, "strerror", None) or str(error)
+            raise EngineError(
+                f"cannot start {self._command[0]!r}: {text}",
+                "the command stands after --, as in: playhead record -- python agent.py",
+            ) from error
+
+    async def wait(self) -> int | _Stopped:
+        _, status = await asyncio.to_thread(os.waitpid, self._process.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return _Stopped(os.WSTOPSIG(status))
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+class _Child:
+    """The command, with the signals that we get and the terminal that we have."""
+
+    def __init__(self, job: _Job, hurry: Callable[[], None]) -> None:
+        """Prepare; nothing is started yet.
+
+        hurry: called on signals to end that come when the command has ended already.
+        """
+        self._job = job
+        self._hurry = hurry
+        self.pid: int | None = None
+        self._started = False
+        self._ended = False
+
+    async def start(self) -> None:
+        """Start it. From now on signals are for the command."""
+        loop = asyncio.get_running_loop()
+        for number in _PASSED_ON:
+            loop.add_signal_handler(number, self._take, number)
+        # Some supervisors start us with it ignored: the kernel would keep the exit code for itself.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.pid = await self._job.start()
+        self._started = True
+
+    async def wait(self) -> int:
+        """Wait for the command's end, passing signals on; give its exit code as a shell would.
+
+        A command that is stopped at a terminal takes us with it, as any shell's job stops whole.
+        """
+        with _terminal_for(self.pid) as terminal:
+            while isinstance(ended := await self._job.wait(), _Stopped):
+                if terminal is not None and ended.by in _STOPPED_AT_TERMINAL:
+                    terminal.suspend()
+        self._ended = True
+        return ended
+
+    def _take(self, number: int) -> None:
+        if self._started and not self._ended:
+            with contextlib.suppress(ProcessLookupError):
+                self._job.signal(number)
+        elif self._ended:
+            self._hurry()
+
+
+class _Terminal:
+    """The terminal that we were started at, in the foreground."""
+
+    def __init__(self, descriptor: int, ours: int, theirs: int) -> None:
+        self._descriptor = descriptor
+        self._ours = ours
+        self._theirs = theirs
+
+    def give(self) -> None:
+        """Let the child's group have it, and go on if it had asked for it too early."""
+        self._hand_over(self._ours, self._theirs)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._theirs, signal.SIGCONT)
+
+    def take(self) -> None:
+        """Have it back from the child's group, and from nobody else."""
+        self._hand_over(self._theirs, self._ours)
+
+    def suspend(self) -> None:
+        """Stop as the child has, and go on with it when we are told to. On the main thread only."""
+        self.take()
+        # First the rest of the job (`playhead record ... | tee`), then we, on this very thread: it runs on
+        # when we are continued, and not a moment before.
+        signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        os.killpg(self._ours, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
+        # Here again: in the foreground (`fg`), or in the background (`bg`), where nothing is ours to give.
+        self.give()
+
+    def _hand_over(self, giver: int, taker: int) -> None:
+        with contextlib.suppress(OSError):
+            if os.tcgetpgrp(self._descriptor) == giver:
+                os.tcsetpgrp(self._descriptor, taker)
+
+
+@contextlib.contextmanager
+def _terminal_for(pgid: int | None) -> Iterator[_Terminal | None]:
+    """Let the child's group have the terminal, so that Ctrl-C and reading from it work as without us.
+
+    None where there is no terminal, or where it is not ours: in a shell's background.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+            stack.callback(os.close, descriptor)
+            ours = os.tcgetpgrp(descriptor)
+        except OSError:
+            ours = 0
+        if pgid is None or ours != os.getpgrp():
+            yield None
+            return
+        # Writing to the terminal's settings from the background would stop us.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        stack.callback(signal.signal, signal.SIGTTOU, before)
+        terminal = _Terminal(descriptor, ours, pgid)
+        terminal.give()
+        stack.callback(terminal.take)
+        yield terminal

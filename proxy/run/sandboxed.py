@@ -1,0 +1,260 @@
+"""A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...config import Config
+from ..sandbox.filesystem.bubblewrap import Files, make_files
+from ..sandbox.filesystem.masking import make_plan
+from ..sandbox.filesystem.socket_reachability import within_reach
+from ..sandbox.network.dns_answers import Names
+from ..sandbox.network.listeners import PROXY_PORT, Service
+from ..sandbox.network.local_services import Relay, Use
+from ..sandbox.network.packet_capture import Attempt, Tap
+from ..sandbox.network.resolver import Resolver
+from ..sandbox.sandbox import Box, Inlets
+from ..trust.environment import proxy_url
+from .runtime import Runtime
+
+_MOST_SOCKETS = 1000
+PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
+"""What clients in a sandbox are told."""
+
+
+class AnyBox(Protocol):
+    """A sandbox for one command: open it, take its inlets, start the command, wait for it."""
+
+    stopped_by: int
+    sole_process: str
+    counters: dict[str, int]
+
+    async def open(self) -> Inlets:
+        """Make it. Raises: EngineError."""
+
+    async def start(self) -> int | None:
+        """Run the command; give its process group, where it has one here. Raises: EngineError."""
+
+    async def wait(self) -> int | None:
+        """Give its exit code once it has ended, or None where it was stopped. Raises: EngineError."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to the command. Raises: ProcessLookupError."""
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+
+
+class Place(Protocol):
+    """Where a sandbox is."""
+
+    told: dict[str, Any]
+    """What is said of it beside what was seen."""
+
+    def make_box(self, services: Sequence[Service]) -> AnyBox:
+        """Prepare a sandbox that lets these in. Raises: EngineError."""
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets of programs outside may be connected to now."""
+
+
+class OwnNamespaces:
+    """A sandbox on this machine, with what is hidden of its file system."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: Config,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        *,
+        strict: bool,
+        shared: Sequence[Path] = (),
+    ) -> None:
+        """Prepare for one command with these variables.
+
+        shared: folders that the command writes to for us.
+        Raises: EngineError, where its file system cannot be made as asked for.
+        """
+        self._command = command
+        self._environ = environ
+        self._strict = strict
+        self._plan = make_plan(
+            environ,
+            command[0],
+            bundle=runtime.ca.bundle_file,
+            store=config.store,
+            public=config.public_ca_dir,
+        )
+        self._files: Files | None = None
+        if config.sandbox.files:
+            public = config.public_ca_dir
+            self._files = make_files(environ, command, public=public, shared=shared)
+        self.told: dict[str, Any] = {
+            "strict": strict,
+            "files": asdict(self._files) if self._files is not None else None,
+            "image": "",
+        }
+
+    def make_box(self, services: Sequence[Service]) -> Box:
+        """Prepare a sandbox that lets these in."""
+        words = self._files.words() if self._files is not None else ()
+        return Box(
+            self._command,
+            self._environ,
+            self._plan,
+            strict=self._strict,
+            services=services,
+            files=words,
+        )
+
+    def reached(self) -> Iterable[str]:
+        """Look which path sockets may be connected to now."""
+        if self._strict:
+            return ()
+        reached = within_reach(self._plan.hidden, self._plan.masked)
+        return [path for path in reached if self._files is None or self._files.sees(path)]
+
+
+class Contained:
+    """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
+
+    def __init__(self, runtime: Runtime, config: Config, place: Place) -> None:
+        """Prepare one there. Raises: EngineError."""
+        self._runtime = runtime
+        self._place = place
+        self._uses = [
+            Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
+        ]
+        self.box = place.make_box([use.service for use in self._uses])
+        self._relays = [Relay(use) for use in self._uses]
+        self._names: Names | None = None
+        self._resolver: Resolver | None = None
+        self._leaving: Tap | None = None
+        self._refused: Tap | None = None
+        self._reached: set[str] = set()
+
+    async def __aenter__(self) -> "Contained":
+        try:
+            await self._open()
+        except BaseException:
+            self.box.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.box.close()
+        for relay in self._relays:
+            await relay.close()
+        if self._resolver is not None:
+            self._resolver.close()
+        for tap in (self._leaving, self._refused):
+            if tap is not None:
+                tap.close()
+
+    async def _open(self) -> None:
+        inlets = await self.box.open()
+        self._names = names = Names(ipv6=len(inlets.dns) > 1)
+        self._resolver = Resolver(names)
+        engine = self._runtime.engine
+        engine.capture.find_name = names.find
+        await engine.serve_inside(inlets.proxy, inlets.captured)
+        for sock in inlets.dns:
+            self._resolver.serve(sock)
+        for relay, sock in zip(self._relays, inlets.service, strict=True):
+            await relay.serve(sock)
+        for sock in inlets.leaving:
+            self._leaving = Tap(sock)
+            self._leaving.start()
+        for sock in inlets.refused:
+            self._refused = Tap(sock)
+            self._refused.start()
+        self._look()
+
+    def _look(self) -> None:
+        """Note the path sockets that may be connected to now."""
+        self._reached.update(self._place.reached())
+
+    async def evidence(
+        self, redact: Callable[[str], str]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
+
+        redact: takes secrets out of a text; a name that is asked of DNS may be one.
+        """
+        self._look()
+        capture = self._runtime.engine.capture
+        await capture.settle()
+        names, resolver, leaving = self._names, self._resolver, self._leaving
+        assert names is not None
+        assert resolver is not None
+        resolver.close()
+        if leaving is not None:
+            leaving.close()
+        refused = _refused(self._refused)
+        told = {
+            **self._place.told,
+            "counters": self.box.counters,
+            "tapped": leaving is not None,
+            "attempts_omitted": leaving.omitted if leaving is not None else 0,
+            "names": [
+                {"name": redact(name), "type": kind, "count": count}
+                for (name, kind), count in names.asked.items()
+            ],
+            "names_omitted": names.omitted,
+            "refused": [
+                {
+                    "target": f"{one.protocol}://{one.target}",
+                    "process": self.box.sole_process,
+                    "count": count,
+                }
+                for one, count in refused.items()
+            ],
+            "services": [
+                {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
+                for use in self._uses
+            ],
+            "sockets": sorted(self._reached)[:_MOST_SOCKETS],
+        }
+        left = [*self._denied(leaving, resolver), *self._unasked()]
+        return told, [{**row, "target": redact(row["target"])} for row in left]
+
+    def _denied(self, leaving: Tap | None, resolver: Resolver) -> Iterator[dict[str, Any]]:
+        """Yield what the kernel, or the resolver, let lead to nobody."""
+        services = {use.service for use in self._uses}
+        if leaving is not None:
+            for one, count in leaving.attempts.items():
+                if one.leaves and Service(one.address, one.port) not in services:
+                    yield self._row("kernel", one, count, "refused in the sandbox")
+            if leaving.lost:
+                many = Attempt("tcp or udp", "0.0.0.0", 0)
+                reason = "refused in the sandbox; they came too fast to be told apart"
+                yield {**self._row("kernel", many, leaving.lost, reason), "target": "unknown"}
+        for one, count in resolver.strange.items():
+            yield self._row("proxy", one, count, "no question to DNS")
+
+    def _unasked(self) -> Iterator[dict[str, Any]]:
+        """Yield where somebody connected to, and asked for nothing."""
+        for (host, port), count in self._runtime.engine.capture.unasked.items():
+            one = Attempt("tcp", host, port)
+            yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
+
+    def _row(self, by: str, one: Attempt, count: int, reason: str) -> dict[str, Any]:
+        name = self._names.find(one.address) if self._names is not None else None
+        return {
+            "target": one._replace(address=name or one.address).target,
+            "by": by,
+            "reason": reason,
+            "protocol": one.protocol,
+            "process": self.box.sole_process,
+            "count": count,
+        }
+
+
+def _refused(tap: Tap | None) -> dict[Attempt, int]:
+    """Give what was refused on loopback."""
+    if tap is None:
+        return {}
+    tap.close()
+    return tap.attempts

@@ -1,0 +1,1 @@
+"""The file system of a sandbox: mounts, masked places, bubblewrap and reachable sockets."""

@@ -1,0 +1,230 @@
+"""What happens inside, in order: the launcher starts this file as a process of its own, which becomes a sandbox.
+
+    launcher ── the helper: leaves the machine's namespaces, opens listeners, hands them over, waits for "go"
+                └─ the first process (1 inside): mounts, drops rights, filters system calls, reaps
+                   └─ the command
+
+When the command has ended the first process ends, and with it, by the kernel, everything that is left. When the
+launcher dies the kernel ends the helper, and so on down. Only modules that are quick to import are used here.
+
+Messages to the launcher: `listeners` with sockets; `command` from the command's own process, so that its number is
+seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
+"""
+
+import os
+import signal
+import socket
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+from .channel import Channel, read_variables
+from .filesystem import mounts
+from .kernel import namespaces, seccomp
+from .kernel import syscalls as kernel
+from .network import listeners, netlink
+from .network.packet_counters import PLACE, read_counters
+
+_SETUP_FAILED = 125
+_WITHIN, _WITHIN_STRICT = "within", "within-strict"
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    "from playhead.proxy.sandbox.init import main; sys.exit(main(sys.argv))"
+)
+"""What an interpreter is to run, with the folder that the package stands in, then what `main` takes."""
+
+
+class Command(NamedTuple):
+    """What is to be run."""
+
+    words: tuple[str, ...]
+    variables: int
+    """Descriptor of its variables, as `channel.write_variables` gave it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Become a sandbox and run a command in it; give its exit code as a shell would.
+
+    arguments: `-c`, the folder of the package, descriptors of the channel and of the command's variables, then the
+    command; where bubblewrap has made the file system, before the descriptors `within`, or `within-strict`.
+    """
+    if arguments[2].startswith(_WITHIN):
+        _be_first_within(arguments)
+    command = Command(tuple(arguments[4:]), int(arguments[3]))
+    channel = Channel(socket.socket(fileno=int(arguments[2])))
+    os.set_inheritable(channel.socket.fileno(), False)
+    os.set_inheritable(command.variables, False)
+    given = channel.receive()
+    if given is None:
+        return _SETUP_FAILED
+    step = "user namespaces"
+    try:
+        namespaces.enter()
+        _die_with(given.data["launcher"])
+        step = "the network"
+        families = netlink.make_all_local()
+        made = listeners.listen(
+            families, [listeners.Service(*one) for one in given.data["services"]]
+        )
+    except OSError as error:
+        return _fail(channel, step, error)
+    channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
+    for _, sock in made:
+        sock.close()
+    if channel.receive() is None:
+        return _SETUP_FAILED
+    return _run(channel, given.data, command)
+
+
+def _die_with(launcher: int) -> None:
+    kernel.die_with_parent(signal.SIGKILL)
+    if os.getppid() != launcher:
+        sys.exit(_SETUP_FAILED)
+
+
+def _fail(channel: Channel, step: str, error: OSError) -> int:
+    channel.send(failed=step, errno=error.errno or 0, text=error.strerror or str(error))
+    return _SETUP_FAILED
+
+
+def _run(channel: Channel, plan: dict[str, Any], command: Command) -> int:
+    # The first process mounts another /proc, in which this one is not.
+    counted = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    alive, ours = os.pipe()  # closed when this process ends, however it ends
+    first = os.fork()
+    if first == 0:
+        os.close(ours)
+        _be_first(channel, plan, command, alive)
+    os.close(alive)
+    _, status = os.waitpid(first, 0)
+    code = _shell_code(status)
+    channel.send(ended=code, counters=read_counters(counted))
+    return code
+
+
+def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: int) -> NoReturn:
+    """Be the first process: set up, start the command, reap, end with its code."""
+    try:
+        kernel.die_with_parent(signal.SIGKILL)
+        os.set_blocking(alive, False)
+        try:
+            os.read(alive, 1)
+            os._exit(_SETUP_FAILED)  # the helper was gone before it could be asked for
+        except BlockingIOError:
+            pass
+        mounts.rearrange(plan)
+        if plan["wrapper"]:
+            _wrap(channel, plan, command)
+        # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
+        try:
+            os.chdir(os.getcwd())
+        except FileNotFoundError:  # it was removed, and what is above it may be hidden
+            os.chdir("/")
+        _give_up_rights(strict=plan["strict"])
+    except OSError as error:
+        os._exit(_fail(channel, "the sandbox", error))
+    _run_and_reap(channel, command)
+
+
+def _wrap(channel: Channel, plan: dict[str, Any], command: Command) -> NoReturn:
+    """Become bubblewrap, which makes the file system and has `_be_first_within` go on in it."""
+    for descriptor in (channel.socket.fileno(), command.variables):
+        os.set_inheritable(descriptor, True)
+    within = _WITHIN_STRICT if plan["strict"] else _WITHIN
+    passed = (sys.argv[1], within, str(channel.socket.fileno()), str(command.variables))
+    start = [sys.executable, "-E", "-P", "-s", "-c", START, *passed]
+    os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
+
+
+def _be_first_within(arguments: list[str]) -> NoReturn:
+    """Be the first process in the file system that bubblewrap has made."""
+    command = Command(tuple(arguments[5:]), int(arguments[4]))
+    channel = Channel(socket.socket(fileno=int(arguments[3])))
+    os.set_inheritable(channel.socket.fileno(), False)
+    os.set_inheritable(command.variables, False)
+    try:
+        _give_up_rights(strict=arguments[2] == _WITHIN_STRICT)
+    except OSError as error:
+        os._exit(_fail(channel, "the sandbox", error))
+    _run_and_reap(channel, command)
+
+
+def _give_up_rights(*, strict: bool) -> None:
+    # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    kernel.forbid_new_privileges()
+    kernel.drop_capabilities()
+    kernel.close_to_others()
+    seccomp.install(strict=strict)
+
+
+def _run_and_reap(channel: Channel, command: Command) -> NoReturn:
+    started, failing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _execute(channel, command, failing)
+    os.close(failing)
+    if os.read(started, 1):
+        os._exit(127)
+    os.close(started)
+    channel.send(running=True)
+    os._exit(_reap(channel, child))
+
+
+def _execute(channel: Channel, command: Command, failing: int) -> NoReturn:
+    try:
+        # A group of its own: one whose leader is outside has number 0 in here.
+        os.setpgid(0, 0)
+        channel.send(command=True)
+        # Python ignores them, programs do not expect that.
+        for ignored in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(signal.Signals[ignored], signal.SIG_DFL)
+        os.execvpe(command.words[0], command.words, read_variables(command.variables))
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None) or 0
+        channel.send(
+            unknown=command.words[0], errno=number, text=getattr(error, "strerror", str(error))
+        )
+        os.write(failing, b"1")
+    os._exit(127)
+
+
+def _reap(channel: Channel, command: int) -> int:
+    """Wait for whatever ends, until it is the command; say when it is stopped."""
+    alone = True
+    while True:
+        # Looked at first: of a process that has been waited for nothing can be read any more.
+        seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+        assert seen is not None
+        stopped = seen.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED)
+        if seen.si_pid == command and not stopped:
+            channel.send(sole=_find_sole_name(command) if alone else "")
+        _, status = os.waitpid(seen.si_pid, os.WUNTRACED)
+        if seen.si_pid != command:
+            alone = False
+        elif not stopped:
+            return _shell_code(status)
+        else:
+            channel.send(stopped=os.WSTOPSIG(status))
+
+
+def _find_sole_name(command: int) -> str:
+    """Give the name of a command that has ended, if it never made another process; else nothing.
+
+    Each child that it waited for left page faults behind (proc_pid_stat(5), `cminflt`), each other one is ours now.
+    """
+    try:
+        with open(f"/proc/{command}/stat", "rb") as file:
+            head, _, rest = file.read().rpartition(b")")
+        with open("/proc/self/task/1/children", "rb") as file:
+            children = file.read().split()
+    except OSError:
+        return ""
+    if int(rest.split()[8]) or children != [b"%d" % command]:
+        return ""
+    return head.partition(b"(")[2].decode(errors="replace")
+
+
+def _shell_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code

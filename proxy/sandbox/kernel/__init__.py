@@ -1,0 +1,1 @@
+"""The kernel's interfaces that a sandbox needs: system calls, namespaces, filters."""

@@ -1,0 +1,1 @@
+"""The network of a sandbox: routes, listeners, DNS, counters and packet capture."""

@@ -1,0 +1,214 @@
+"""A sandbox from outside: start it, take what listens in it, run the command, hear how it ends."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from ... import __path__ as package_path
+from ...store.encryption.key import VARIABLE as KEY_VARIABLE
+from ..errors import EngineError
+from .channel import Channel, Message, pair, write_variables
+from .filesystem.masking import Plan
+from .init import START
+from .network.listeners import Service
+from .preflight import explain, require_system
+
+_SETUP_S = 20.0
+"""Longest wait for a sandbox to be there."""
+
+
+@dataclass(slots=True)
+class Inlets:
+    """What listens in a sandbox, for the proxy to accept on."""
+
+    proxy: list[socket.socket] = field(default_factory=list)
+    captured: list[socket.socket] = field(default_factory=list)
+    dns: list[socket.socket] = field(default_factory=list)
+    service: list[socket.socket] = field(default_factory=list)
+    """In the order of the services."""
+    leaving: list[socket.socket] = field(default_factory=list)
+    """Gets the packets of what was to leave; empty where the kernel has no such thing."""
+    refused: list[socket.socket] = field(default_factory=list)
+    """Of what was refused on loopback."""
+
+    def close(self) -> None:
+        """Close what nobody took."""
+        for one in fields(self):
+            for sock in getattr(self, one.name):
+                sock.close()
+
+
+class Box:
+    """One sandbox, for one command. Open it, take its inlets, start the command, wait for it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        plan: Plan,
+        *,
+        strict: bool = False,
+        services: Sequence[Service] = (),
+        files: Sequence[str] = (),
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        strict: no socket of the command can be a Unix socket.
+        files: the command line of bubblewrap, where that is to make the file system.
+        """
+        self.plan = plan
+        self.pid: int | None = None
+        """Of the command, once it runs; it leads a process group of its own."""
+        self.stopped_by = 0
+        """Signal that the command was stopped by, once it was."""
+        self.sole_process = ""
+        """Name of the command's process if it was the only one, once it has ended; else empty."""
+        self.counters: dict[str, int] = {}
+        """What the kernel had counted when the command had ended."""
+        self._command = list(command)
+        self._environ = dict(environ)
+        self._strict = strict
+        self._services = tuple(services)
+        self._files = tuple(files)
+        self._running = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+
+    async def open(self) -> Inlets:
+        """Make the sandbox; the command does not run yet.
+
+        Raises: EngineError, where it cannot be made.
+        """
+        require_system()
+        ours = self._spawn()
+        ours.send(
+            launcher=os.getpid(),
+            strict=self._strict,
+            services=self._services,
+            wrapper=self._files,
+            **asdict(self.plan),
+        )
+        ours.socket.setblocking(False)
+        message = await self._next(_SETUP_S)
+        inlets = Inlets()
+        for role, sock in zip(message.data["listeners"], message.sockets, strict=True):
+            sock.setblocking(False)
+            getattr(inlets, role).append(sock)
+        return inlets
+
+    def _spawn(self) -> Channel:
+        """Start the helper; give our end of what is said."""
+        ours, theirs = pair()
+        self._channel = ours
+        # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
+        held = write_variables(self._environ)
+        passed = (theirs.socket.fileno(), held)
+        flags = [sys.executable, "-E", "-P", "-s", "-c", START]
+        try:
+            self._process = subprocess.Popen(
+                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
+                pass_fds=passed,
+                process_group=0,
+            )
+        finally:
+            os.close(held)
+            theirs.close()
+        return ours
+
+    async def start(self) -> int:
+        """Run the command; give its process id.
+
+        Raises: EngineError, where it cannot be started.
+        """
+        assert self._channel is not None
+        self._channel.send(go=True)
+        self.pid = (await self._next(_SETUP_S)).pid
+        await self._next(_SETUP_S)
+        self._running = True
+        return self.pid
+
+    async def wait(self) -> int | None:
+        """Wait until the command ends or is stopped; give its exit code as a shell would, or None where it stopped.
+
+        `stopped_by` then says by which signal.
+        Raises: EngineError, where the sandbox broke.
+        """
+        message = await self._next(None)
+        if "sole" in message.data:
+            self.sole_process = message.data["sole"]
+            message = await self._next(None)
+        if "stopped" in message.data:
+            self.stopped_by = int(message.data["stopped"])
+            return None
+        self.counters = message.data["counters"]
+        assert self._process is not None
+        await asyncio.to_thread(self._process.wait)
+        return int(message.data["ended"])
+
+    def signal(self, number: int) -> None:
+        """Send the command's process group a signal. Raises: ProcessLookupError."""
+        if self.pid is not None:
+            os.killpg(self.pid, number)
+
+    def close(self) -> None:
+        """End whatever is left of it."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    async def _next(self, patience_s: float | None) -> Message:
+        """Wait for the sandbox to say something.
+
+        Raises: EngineError, where it says that it cannot, or nothing.
+        """
+        assert self._channel is not None
+        try:
+            message = await asyncio.wait_for(hear(self._channel), patience_s)
+        except TimeoutError:
+            message = None
+        if message is None:
+            raise EngineError(
+                "the sandbox ended before its command did",
+                "it was killed, or the machine ran out of memory; run it again",
+            )
+        data = message.data
+        if "ended" in data and not self._running:
+            raise EngineError(
+                "the sandbox's file system cannot be made: bubblewrap ended before the command began",
+                "what it said stands above; or leave out --sandbox-files",
+            )
+        if "failed" in data:
+            raise explain(data["failed"], data["errno"], data["text"])
+        if "unknown" in data:
+            raise EngineError(
+                f"cannot start {data['unknown']!r}: {data['text']}",
+                "the command stands after --, as in: playhead record -- python agent.py",
+            )
+        return message
+
+
+async def hear(channel: Channel) -> Message | None:
+    """Wait for one message; None when the other end is gone. On a socket that does not block."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    descriptor = channel.socket.fileno()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        while True:
+            try:
+                return channel.receive()
+            except BlockingIOError:
+                await ready.wait()
+                ready.clear()
+            except ConnectionResetError:
+                return None
+    finally:
+        loop.remove_reader(descriptor)
