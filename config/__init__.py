@@ -4,7 +4,7 @@ Everything here is a frozen value once loaded. The file is read by `load`, flags
 over it by `override`, and `Watcher` says when the file's meaning changed.
 """
 
-from .archive_place import ArchivePlace
+from .archive_url import ArchivePlace
 from .errors import ConfigError, Fault
 from .load import load, loads, override
 from .match import Match, parse_match

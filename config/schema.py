@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
-from .archive_place import ArchivePlace
+from .archive_url import ArchivePlace
 from .match import Match
 
 

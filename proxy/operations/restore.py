@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ... import PlayheadError
 from ...config import Config
-from ...config.archive_place import parse_archive
+from ...config.archive_url import parse_archive
 from ...store import RunInfo, Store, StoreError
 from ..progress import ProgressBar
 from .open_store import open_store

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from ...config.archive_place import ArchivePlace
+from ...config.archive_url import ArchivePlace
 from ..errors import StoreError, StoreUnwritable
 from ..spill.body_files import make_folder, sync_folder
 from .schema import STEPS

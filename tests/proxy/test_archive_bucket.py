@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from playhead import PlayheadError
-from playhead.config.archive_place import parse_archive
+from playhead.config.archive_url import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.store.archive.location import Place
