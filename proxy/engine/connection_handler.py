@@ -20,7 +20,7 @@ When the layers crash, which is an error of ours, the client's connection is res
 kept as failed by us (`addons.record`), and nothing reaches the layers any more.
 
 Replaces: `ConnectionHandler.server_event`, `handle_hook`, `hook_task`, `handle_connection` and `wakeup`;
-`mode_servers.ProxyConnectionHandler` by name. Checked against 12.2.3. Test: tests/proxy/engine/test_handler.py.
+`mode_servers.ProxyConnectionHandler` by name. Checked against 12.2.3. Test: tests/proxy/engine/test_connection_handler.py.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Which hosts clients were seen to ask for at the proxy, and how far each of them came.
 
-Replaces nothing: an addon that looks on. Test: tests/proxy/test_doctor.py.
+Replaces nothing: an addon that looks on. Test: tests/proxy/doctor/test_diagnose.py.
 """
 
 from mitmproxy import http, tls

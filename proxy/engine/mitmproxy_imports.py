@@ -10,7 +10,7 @@
 Measured on 2 cores: 0.4 s of the 1.2 s of CPU that a start took, and 0.15 s of the 0.7 s that were left. Where a
 module was imported before, as by mitmproxy's own tools, it stays what it is.
 
-Replaces: the modules in `_STAND_INS`. Checked against 12.2.3. Test: tests/proxy/engine/test_imports.py.
+Replaces: the modules in `_STAND_INS`. Checked against 12.2.3. Test: tests/proxy/engine/test_mitmproxy_imports.py.
 """
 
 import importlib.util

@@ -9,7 +9,7 @@ order,
 3. the address.
 
 Replaces nothing: it makes a handler as `ServerInstance.handle_stream` does. Checked against 12.2.3. Test:
-tests/proxy/engine/test_capture.py.
+tests/proxy/engine/test_transparent.py.
 """
 
 import asyncio

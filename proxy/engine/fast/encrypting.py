@@ -9,7 +9,7 @@ whether there is more, until it is told so by an exception. That is a tenth of t
 3. What only passes goes straight to the layer inside, not through a generator that looks at each piece.
 
 Replaces: `TLSLayer.tls_interact`, `ServerTLSLayer.event_to_child`, and of what `TLSLayer` inherits `event_to_child`
-and `_handle_event`. Checked against 12.2.3. Test: tests/proxy/engine/test_encrypting.py.
+and `_handle_event`. Checked against 12.2.3. Test: tests/proxy/engine/fast/test_encrypting.py.
 """
 
 from typing import Any

@@ -13,7 +13,7 @@
 8. Hooks and replies look each time whether their class is a dataclass, which every one of them is.
 9. A flow has an id from the system's randomness, by which nobody here looks for it; ours are counted.
 
-Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/test_lean.py, which compares
+Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/fast/test_http_events.py, which compares
 each with its twin.
 """
 

@@ -5,7 +5,7 @@ Here an exception while a request is being decided becomes a refusal, and one wh
 recorded ends the flow before its last byte. A table instead of a walk over every addon for every hook is
 also the largest single saving of CPU there is.
 Replaces: `AddonManager.handle_lifecycle`, `AddonManager.trigger_event`. Checked against 12.2.3.
-Test: tests/proxy/engine/test_dispatch.py.
+Test: tests/proxy/engine/hooks/test_dispatch.py.
 """
 
 import inspect

@@ -6,7 +6,7 @@
     playing.py    answers from the tape
 
 Replaces by name: `HttpStream` in `mitmproxy.proxy.layers.http`, where `HttpLayer.make_stream` looks it up.
-Checked against 12.2.3. Test: tests/proxy/engine/test_streams.py, tests/journeys.
+Checked against 12.2.3. Test: tests/proxy/engine/http/test_streams.py, tests/journeys.
 """
 
 from mitmproxy.proxy import events

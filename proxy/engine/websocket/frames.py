@@ -5,7 +5,7 @@ compression and fragments stay what they were. Nothing but one message is held, 
 headers are read by wsproto; messages are put together here, because fragments may end inside a character and
 compressed data may be a thousand times its size.
 
-Source: RFC 6455 sections 5 and 7, RFC 7692 section 7. Test: tests/proxy/engine/test_frames.py, and the cases
+Source: RFC 6455 sections 5 and 7, RFC 7692 section 7. Test: tests/proxy/engine/websocket/test_frames.py, and the cases
 of tests/journeys/test_websocket_cases.py.
 """
 

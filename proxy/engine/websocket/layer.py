@@ -4,7 +4,7 @@ aiohttp asks a proxy for `ws://` URLs as they are; to mitmproxy that is no schem
 
 Replaces by name: `WebsocketLayer` in `mitmproxy.proxy.layers.websocket`, where `HttpStream.flow_done` looks it
 up; `validate_request` in `mitmproxy.proxy.layers.http`. Checked against 12.2.3.
-Test: tests/proxy/engine/test_websocket.py, tests/journeys/test_websocket.py.
+Test: tests/proxy/engine/websocket/test_layer.py, tests/journeys/test_websocket.py.
 """
 
 from mitmproxy import http

@@ -8,7 +8,7 @@ import pytest
 
 from playhead.store import Store, StoreError
 from playhead.store.lmdb.lock import NAME, hold_alone, hold_shared
-from playhead.tests.store.test_recovery import children
+from playhead.tests.store.maintenance.test_recovery import children
 
 
 def test_exclusive_work_names_who_has_the_store_open(store_dir: Path) -> None:

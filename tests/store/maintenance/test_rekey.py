@@ -30,7 +30,7 @@ from playhead.store.maintenance import rekey as module
 from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.spill.body_files import BodyFiles, Partial
-from playhead.tests.store.test_sealed import Rows
+from playhead.tests.store.encryption.test_encrypted import Rows
 from playhead.tests.support.vaults import find_raw, plant, read_all, telling
 
 KILLS = 60 if os.environ.get("PLAYHEAD_FULL") else 4
