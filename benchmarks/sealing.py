@@ -11,7 +11,7 @@ from redact import took_us
 from report import Bar, Section
 
 from playhead.store import StoreKey
-from playhead.store.encryption.plain import open_vault
+from playhead.store.encryption.choose import open_vault
 from playhead.store.keys import pair_key
 
 BAR_US = 40.0

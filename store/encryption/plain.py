@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .key import ID_BYTES, StoreKey
+from .key import ID_BYTES
 from .plain_files import Bytes, File, PlainFile
 
 
@@ -62,12 +62,3 @@ class Vault:
 def body_folder(check: bytes) -> str:
     """Give the name of the folder of body files for what a store says of its key."""
     return f"bodies-{check[:ID_BYTES].hex()}" if check else "bodies"
-
-
-def open_vault(key: StoreKey | None) -> Vault:
-    """Give the vault for a key, or the one that does nothing."""
-    if key is None:
-        return Vault()
-    from .encrypted import Sealed  # who has no key does not wait for what it imports
-
-    return Sealed(key)

@@ -13,8 +13,9 @@ from typing import Any
 
 import lmdb
 
+from ..encryption.choose import open_vault
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
-from ..encryption.plain import Vault, open_vault
+from ..encryption.plain import Vault
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .database import Database, unreadable

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import lmdb
 
 from ...tape.records.codec import BadRecord
+from ..encryption.choose import open_vault
 from ..encryption.key import StoreKey
-from ..encryption.plain import Vault, open_vault
+from ..encryption.plain import Vault
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import CHECK_ROW, LEFT_ROW, TEXT_FROM
 from ..lmdb.lock import hold_alone

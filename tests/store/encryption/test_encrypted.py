@@ -10,7 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
-from playhead.store.encryption.plain import Vault, open_vault
+from playhead.store.encryption.choose import open_vault
+from playhead.store.encryption.plain import Vault
 from playhead.store.keys import TABLES, pair_key
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.vaults import WORD, find_raw, plant, read_all, telling

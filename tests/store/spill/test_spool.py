@@ -9,7 +9,8 @@ import pytest
 from blake3 import blake3
 
 from playhead.store import Store, StoreKey, StoreUnwritable
-from playhead.store.encryption.plain import Vault, open_vault
+from playhead.store.encryption.choose import open_vault
+from playhead.store.encryption.plain import Vault
 from playhead.store.errors import LogCorrupt
 from playhead.store.lmdb.liveness import take_file
 from playhead.store.spill.body_files import BodyFiles, Partial
