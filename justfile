@@ -3,7 +3,7 @@ default:
     @just --list
 
 # What CI runs.
-check: lint types test
+check: lint types house test
 
 lint:
     uv run ruff format --check .
@@ -16,6 +16,10 @@ types:
 
 test:
     uv run pytest
+
+# How well the code can be found and read; fails where a figure got worse.
+house *OPTIONS:
+    uv run python -m playhead.tests.support.house {{OPTIONS}}
 
 # Real clients, as new as can be had, in an environment of their own: beside mitmproxy they would be older.
 sdks:

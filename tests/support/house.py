@@ -1,0 +1,218 @@
+"""Measure how well the code can be found and read: `just house` prints the figures and fails where one got worse.
+
+`tests/house.json` has the limit of each figure. A figure below its limit is an improvement: lower the limit in the same
+commit, with `just house --lower`.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from .import_graph import ROOT, arrows, climbs, cycles, modules
+
+LIMITS = Path(__file__).parents[1] / "house.json"
+SIDE_BY_SIDE = 15
+"""Modules in one folder, `__init__.py` aside."""
+VARIANTS = ("tape/dialects", "addons/faults")
+"""Folders of variants, one file each: the more the better."""
+ATTRIBUTES = 20
+SUBJECT = 72
+FIRST_MEASURED = "8ce4952a542f8857cdabf086537e0103f3337436"
+"""Commits after this one have short subjects."""
+PENDING = ("addons/run/pending.py", ("flight", "pending"))
+"""The module that owns an exchange on its way, and the names that such an exchange has elsewhere."""
+
+INSIDE = {
+    "tape": "exchange records redaction canonical classify dialects diff matching playback policy contracts stubs",
+    "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
+    " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
+    " openai_embeddings openai_responses reader",
+    "store": "keys errors encryption lmdb deltas spill tables maintenance archive store",
+    "timeline": "formats reading receipts checks learning lookup rules",
+    "addons": "wire run answer faults contract websocket record playback bidirectional control tunnels decide gate"
+    " identify protocol chain connections stop",
+    "proxy": "errors progress terminal engine trust operations processes control determinism sandbox docker run"
+    " doctor commands cli",
+    "proxy.control": "address client gate_commands http handlers server",
+    "proxy.engine": "hooks http websocket fast connection_handler connection_observer event_loop guard"
+    " mitmproxy_imports selftest tls tls_closing transparent tunnels engine",
+    "proxy.sandbox": "kernel filesystem network channel init preflight sandbox",
+}
+"""The modules and subpackages of each folder that has subpackages: each imports only those before it."""
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text("utf-8"), str(path))
+
+
+def crowded() -> list[str]:
+    """Give the folders with too many modules side by side."""
+    count = Counter(path.parent.as_posix() for path in modules() if path.name != "__init__.py")
+    return [
+        f"{folder}: {number}"
+        for folder, number in sorted(count.items())
+        if number > SIDE_BY_SIDE and folder not in VARIANTS
+    ]
+
+
+def _attributes(node: ast.ClassDef) -> int:
+    names = {
+        one.target.id
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    }
+    for inner in ast.walk(node):
+        targets = inner.targets if isinstance(inner, ast.Assign) else []
+        if isinstance(inner, ast.AnnAssign):
+            targets = [inner.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+                names.add(target.attr)
+    return len(names)
+
+
+def large_classes() -> list[str]:
+    """Give the classes with too many attributes; configuration, a record of its keys, aside."""
+    found = [
+        (count, f"{path}:{node.name}: {count}")
+        for path in modules()
+        if path != Path("config/schema.py")
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.ClassDef) and (count := _attributes(node)) > ATTRIBUTES
+    ]
+    return [text for _, text in sorted(found, reverse=True)]
+
+
+def asserted() -> list[str]:
+    """Give the places in addons/ that assert that a value is there."""
+    return [
+        f"{path}:{node.lineno}"
+        for path in modules()
+        if path.parts[0] == "addons"
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Assert) and "is not None" in ast.unparse(node.test)
+    ]
+
+
+def foreign_writers() -> list[str]:
+    """Give the files that write attributes of an exchange on its way but do not own its class."""
+    owner, names = PENDING
+    return sorted(
+        {
+            str(path)
+            for path in modules()
+            if str(path) != owner and path.parts[0] in ("addons", "proxy")
+            for node in ast.walk(_tree(path))
+            for target in _written(node)
+            if isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name | ast.Attribute)
+            and ast.unparse(target.value).split(".")[-1].lstrip("_") in names
+        }
+    )
+
+
+def _written(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from target.elts if isinstance(target, ast.Tuple) else (target,)
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        yield node.target
+
+
+def redacting() -> list[str]:
+    """Give the files outside of tape/redaction that import or call redaction."""
+    found = {
+        arrow.source
+        for arrow in arrows()
+        if arrow.target.startswith("tape.redaction")
+        and not arrow.source.startswith("tape.redaction")
+    }
+    return sorted(found)
+
+
+def upward() -> list[str]:
+    """Give the imports that go against the order inside a folder."""
+    return [
+        text
+        for folder, order in INSIDE.items()
+        for text in climbs(arrows(), folder, tuple(order.split()))
+    ]
+
+
+def circles() -> list[str]:
+    """Give the circles of modules at run time."""
+    return [" ".join(group) for group in cycles(one for one in arrows() if not one.typing_only)]
+
+
+def circles_of_types() -> list[str]:
+    """Give the circles of modules, also those that only type checkers see."""
+    return [" ".join(group) for group in cycles(arrows())]
+
+
+def _lines(folder: Path) -> int:
+    return sum(len(path.read_text("utf-8").splitlines()) for path in folder.rglob("*.py"))
+
+
+def untested() -> list[str]:
+    """Give one entry for each hundredth of a line of unit test that a line of addons/ lacks to a whole one."""
+    share = _lines(ROOT / "tests/addons") / _lines(ROOT / "addons")
+    return [f"lines of unit test a line of addons/: {share:.2f}"] * max(0, round(100 - 100 * share))
+
+
+def long_subjects() -> list[str]:
+    """Give the commit subjects that are too long, merges aside; none where git has no history."""
+    log = subprocess.run(
+        ["git", "log", "--no-merges", "--format=%h %s", f"{FIRST_MEASURED}..HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line for line in log.stdout.splitlines() if len(line.split(" ", 1)[1]) > SUBJECT]
+
+
+FIGURES: dict[str, Callable[[], list[str]]] = {
+    f"folders with more than {SIDE_BY_SIDE} modules": crowded,
+    "imports upward inside a package": upward,
+    "circles of modules at run time": circles,
+    "circles of modules, types included": circles_of_types,
+    f"classes with more than {ATTRIBUTES} attributes": large_classes,
+    "asserts in addons/ that a value is there": asserted,
+    "files that write an exchange on its way": foreign_writers,
+    "files that import redaction": redacting,
+    "hundredths of a test line that addons/ lacks": untested,
+    f"commit subjects over {SUBJECT} characters": long_subjects,
+}
+
+
+def limits() -> dict[str, int]:
+    """Give the limit of each figure."""
+    read: dict[str, int] = json.loads(LIMITS.read_text("utf-8"))
+    return read
+
+
+def main(arguments: list[str]) -> int:
+    """Print each figure beside its limit; give 1 where one is above it."""
+    allowed, found = limits(), {name: figure() for name, figure in FIGURES.items()}
+    worse = False
+    for name, places in found.items():
+        limit = allowed.get(name, 0)
+        worse = worse or len(places) > limit
+        mark = "WORSE" if len(places) > limit else "lower the limit" if len(places) < limit else ""
+        print(f"{len(places):5} of {limit:3}  {name}  {mark}".rstrip())
+        for place in places if len(places) > limit or "--places" in arguments else ():
+            print(f"               {place}")
+    if "--lower" in arguments and not worse:
+        lowered = {name: len(places) for name, places in found.items()}
+        LIMITS.write_text(json.dumps(lowered, indent=2) + "\n", "utf-8")
+    return int(worse)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
