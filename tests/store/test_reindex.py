@@ -12,10 +12,9 @@ from playhead.store import RunInfo, RunOpen, Store
 from playhead.store.keys import number_key
 from playhead.tape.exchange import Fingerprint, Seq
 from playhead.tape.matching.index import Entry, Index
+from playhead.tests.store.maintenance.test_recovery import children
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.store_child import index_of
-
-from .test_recovery import children
 
 KILLS = 40 if os.environ.get("PLAYHEAD_FULL") else 4
 COUNT = 300
