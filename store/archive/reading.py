@@ -8,16 +8,16 @@ the file.
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...tape.exchange import Exchange, Headers, Message
+from ...tape.exchange import Exchange, Headers
 from ...tape.records.bounded import check_values
 from ...tape.records.codec import (
+    Apart,
     BadRecord,
     decode_exchange,
     decode_message,
@@ -168,7 +168,10 @@ class Go:
                 with self._reading("messages"):
                     seq, number = int(row["seq"]), int(row["number"])
                     key = seq.to_bytes(8, "big") + number.to_bytes(8, "big")
-                    found = seq, key + encode_message(_message(row))
+                    found = (
+                        seq,
+                        key + encode_message(decode_message(row["record"], _bytes(row["data"]))),
+                    )
                 yield found
 
     def _exchange_groups(self, archive_id: str, seq: int | None = None) -> list[int]:
@@ -290,22 +293,19 @@ class Go:
 
 
 def _exchange(row: dict[str, Any]) -> Exchange:
-    bare = decode_exchange(row["record"])
-    if bare.seq != row["seq"]:
-        raise BadRecord(f"exchange {bare.seq} in the place of {row['seq']}")
-    request = replace(
-        bare.request, headers=_headers(row["request_headers"]), body=_bytes(row["request_body"])
+    answered = row["response_headers"] is not None
+    exchange = decode_exchange(
+        row["record"],
+        Apart(
+            _headers(row["request_headers"]),
+            _bytes(row["request_body"]),
+            _headers(row["response_headers"]) if answered else None,
+            _bytes(row["response_body"]) if answered else None,
+        ),
     )
-    response = bare.response
-    if response is not None:
-        response = replace(
-            response, headers=_headers(row["response_headers"]), body=_bytes(row["response_body"])
-        )
-    return replace(bare, request=request, response=response)
-
-
-def _message(row: dict[str, Any]) -> Message:
-    return replace(decode_message(row["record"]), data=_bytes(row["data"]))
+    if exchange.seq != row["seq"]:
+        raise BadRecord(f"exchange {exchange.seq} in the place of {row['seq']}")
+    return exchange
 
 
 def _headers(fields: list[dict[str, Any]]) -> Headers:

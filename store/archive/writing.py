@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +21,8 @@ from ...tape.records.codec import (
     decode_exchange,
     decode_message,
     encode_exchange,
-    encode_message,
+    encode_message_rest,
+    encode_rest,
     unpack,
 )
 from ...tape.records.events import CHAIN_START, check_link, decode_event
@@ -164,9 +164,6 @@ class GoWriter:
         run, table = self._runs[-1], self._table("exchanges")
         self._steps.add(_step(run, exchange, f"exchanges/{self._go}.parquet", table.group), 0)
         request, response = exchange.request, exchange.response
-        bare = replace(exchange, request=replace(request, headers=(), body=b""))
-        if response is not None:
-            bare = replace(bare, response=replace(response, headers=(), body=b""))
         table.add(
             {
                 **run.key,
@@ -179,7 +176,7 @@ class GoWriter:
                 "status": response.status if response is not None else None,
                 "response_headers": _fields(response.headers) if response is not None else None,
                 "response_body": response.body if response is not None else None,
-                "record": encode_exchange(bare),
+                "record": encode_rest(exchange),
             },
             len(data),
         )
@@ -197,7 +194,7 @@ class GoWriter:
                 "from_client": message.from_client,
                 "kind": message.kind.value,
                 "data": message.data,
-                "record": encode_message(replace(message, data=b"")),
+                "record": encode_message_rest(message),
             },
             len(data),
         )

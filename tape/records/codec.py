@@ -7,7 +7,8 @@ Reading trusts nothing: a value of another version or shape raises `BadRecord`, 
 
 import struct
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -46,6 +47,8 @@ _FOUR = b"\x94"
 _BIN_8, _BIN_16, _BIN_32 = (struct.Struct(form) for form in (">BB", ">BH", ">BI"))
 _PIECE = struct.Struct(">QIQQ")
 PIECE_BYTES = _PIECE.size
+_HEADERS_AT = 6
+"""Place of the header fields in what `encode_request_head` gives."""
 DIGEST_BYTES = 32
 """Of a hash that names a spilled body."""
 _UNICODE_ERRORS = "surrogatepass"
@@ -54,6 +57,16 @@ _UNICODE_ERRORS = "surrogatepass"
 
 class BadRecord(Exception):
     """A stored value cannot be read; the text says what was expected and what was found."""
+
+
+class Apart(NamedTuple):
+    """The parts of an exchange that are stored apart from its record."""
+
+    request_headers: Headers
+    request_body: bytes
+    response_headers: Headers | None
+    """None without a response."""
+    response_body: bytes | None
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
@@ -126,9 +139,20 @@ def encode_exchange(exchange: Exchange) -> bytes:
     return b"".join((_FOUR, head, _bin_head(len(body)), body, _bin_head(len(asked)), asked))
 
 
-def decode_exchange(data: bytes | memoryview) -> Exchange:
+def encode_rest(exchange: Exchange) -> bytes:
+    """Pack an exchange without the parts that `Apart` has; `decode_exchange` needs them to read it."""
+    response = exchange.response
+    if response is not None:
+        response = replace(response, headers=(), body=b"")
+    request = replace(exchange.request, headers=(), body=b"")
+    return encode_exchange(replace(exchange, request=request, response=response))
+
+
+def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exchange:
     """Unpack an exchange.
 
+    apart: of what `encode_rest` gave, the parts that it left out. They are put back before anything is checked: the
+        sizes of a stream's pieces fit its body, not the lack of one.
     Raises: BadRecord.
     """
     value = unpack(data)
@@ -138,7 +162,12 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
             raise BadRecord(
                 f"exchange of format {version!r}; this version reads {EXCHANGE_VERSION}"
             )
-        response = meta.get("response")
+        head, response = meta["request"], meta.get("response")
+        if apart is not None:
+            head = (*head[:_HEADERS_AT], apart.request_headers, *head[_HEADERS_AT + 1 :])
+            request_body, response_body = apart.request_body, apart.response_body
+            if response is not None:
+                response = {**response, "headers": apart.response_headers}
         fault = meta.get("fault")
         gone = meta.get("gone")
         offers, alpn = meta.get("alpn", ((), None))
@@ -151,7 +180,7 @@ def decode_exchange(data: bytes | memoryview) -> Exchange:
             verdict=VerdictKind(meta["verdict"]),
             reason=_text(meta["reason"]),
             request=decode_request_head(
-                meta["request"],
+                head,
                 request_body,
                 _spilled(spilled) if spilled is not None else None,
                 _secrets(meta.get("secrets", ())),
@@ -233,14 +262,22 @@ def encode_message(message: Message) -> bytes:
     )
 
 
-def decode_message(data: bytes | memoryview) -> Message:
+def encode_message_rest(message: Message) -> bytes:
+    """Pack a message of a WebSocket without its bytes; `decode_message` needs them to read it."""
+    return encode_message(replace(message, data=b""))
+
+
+def decode_message(data: bytes | memoryview, apart: bytes | None = None) -> Message:
     """Unpack a message of a WebSocket.
 
+    apart: of what `encode_message_rest` gave, the bytes that it left out.
     Raises: BadRecord.
     """
     value = unpack(data)
     try:
         version, at_us, from_client, kind, frames, after, content, *more = value
+        if apart is not None:
+            content = apart
         if version != MESSAGE_VERSION:
             raise BadRecord(f"message of format {version!r}; this version reads {MESSAGE_VERSION}")
         sizes = tuple(_int(size) for size in frames)
