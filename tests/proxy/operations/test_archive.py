@@ -7,9 +7,11 @@ import random
 import re
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,10 +38,12 @@ from playhead.store.archive.writing import GoWriter
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
+from playhead.tests.support import old_archive as old_archive_maker
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.checks.archive import archive_runs
+from playhead.timeline.formats.tape_file import import_tape
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
@@ -127,6 +131,41 @@ def test_a_run_comes_back_as_it_was(store: Path) -> None:
         done(store, "archive")
         == "0 archived, 2 stay\n  night: it is archived\n  day: it is archived\n"
     )
+
+
+OLD = Path(__file__).with_name("archive-of-pieces.tar.gz")
+
+
+def old_archive(folder: Path) -> Path:
+    """Unpack the archive of `support.old_archive` and its store, which is told where the archive is now."""
+    with tarfile.open(OLD) as tar:
+        tar.extractall(folder, filter="data")
+    with Store.open(folder / "store") as store:
+        for info in store.runs():
+            assert info.archived is not None
+            moved = replace(info, archived=replace(info.archived, place=str(folder / "archive")))
+            store.writer.call(lambda txn, moved=moved: store._runs.put(txn, moved))  # type: ignore[misc]
+    return folder / "store"
+
+
+@pytest.mark.parametrize("name", old_archive_maker.NAMES)
+def test_a_run_comes_back_from_an_archive_that_could_not_be_read(tmp_path: Path, name: str) -> None:
+    """An earlier version refused what it had written of streams and frames; all of it is there."""
+    store = old_archive(tmp_path)
+    done(store, "verify", name)
+    with Store.open(store, readonly=True) as opened, Store.open(tmp_path / "other") as other:
+        (exported,) = import_tape(
+            other, lambda: [(tmp_path / f"{name}.tape").read_bytes()], 1 << 20, lambda *_: None
+        )
+        run = opened.get_run(name)
+        exchanges = list(opened.exchanges(run))
+        assert exchanges == list(other.exchanges(exported))
+        assert list(opened.raw_log(run)) == list(other.raw_log(exported))
+        assert list(opened.messages(run, 1)) == list(other.messages(exported, 1))
+    (one,) = exchanges
+    assert one.response is not None
+    pieces = [piece.size for piece in one.response.chunks]
+    assert pieces == {"stream": [11, 11, 14]}.get(name, [])
 
 
 def test_what_is_archived_is_chosen(tmp_path: Path) -> None:
