@@ -26,7 +26,7 @@ from ...tape.records.codec import (
     unpack,
 )
 from ...tape.records.events import CHAIN_START, check_link, decode_event
-from ...tape.records.tape_file import Kind, Record
+from ...tape.records.tape_file import Kind, Record, hash_record
 from .location import Place
 from .schema import (
     FILES_KEY,
@@ -55,6 +55,8 @@ class Written(NamedTuple):
 
     archive_id: str
     events: int
+    digest: bytes
+    """Over its records as they were put, bodies aside, whose names are hashes."""
 
 
 class GoWriter:
@@ -92,7 +94,9 @@ class GoWriter:
         archive_id: stays with it, in whatever go it stands.
         record: of kind RUN.
         """
-        self._runs.append(_Run(archive_id, record.data, unpack(record.data), tuple(labels)))
+        run = _Run(archive_id, record.data, unpack(record.data), tuple(labels))
+        hash_record(run.digest, record)
+        self._runs.append(run)
 
     def put(self, record: Record) -> None:
         """Write a record of the run at hand.
@@ -100,6 +104,8 @@ class GoWriter:
         Raises: BadRecord, where it is none, or an event does not follow the one before; StoreUnwritable.
         """
         self.raw_bytes += len(record.data)
+        if record.kind not in (Kind.BODY, Kind.PIECE):
+            hash_record(self._runs[-1].digest, record)
         if record.kind is Kind.EVENT:
             self._put_event(record.data)
         elif record.kind is Kind.EXCHANGE:
@@ -127,7 +133,7 @@ class GoWriter:
         self._steps.finish({FILES_KEY.decode(): json.dumps(sizes)})
         with self._place.writing(STEPS, self._go) as file:
             file.write(self._memory.getvalue())
-        return [Written(run.archive_id, run.events) for run in self._runs]
+        return [Written(run.archive_id, run.events, run.digest.digest()) for run in self._runs]
 
     def _table(self, folder: str) -> "_Table":
         table = self._tables.get(folder)
@@ -211,6 +217,7 @@ class _Run:
         self.key = {"run": _text(told["id"]), "archive_id": archive_id}
         self.events = 0
         self.chain = CHAIN_START
+        self.digest = blake3()
         self.event_groups: set[int] = set()
         self.message_groups: set[int] = set()
 

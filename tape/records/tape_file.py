@@ -74,6 +74,12 @@ class TapeTooNewRecord(BadRecord):
     """The file has a version that is not known yet."""
 
 
+def hash_record(digest: blake3, record: Record) -> None:
+    """Put a record into a hash over records."""
+    digest.update(_HEAD.pack(record.kind, len(record.data)))
+    digest.update(record.data)
+
+
 class TapeWriter:
     """Packs records one after another."""
 

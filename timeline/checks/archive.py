@@ -1,8 +1,8 @@
 """Move runs between a store and an archive, and take them out of it for good.
 
 The order in which things happen, so that a kill at any point loses nothing and leaves nothing twice: a go is marked as
-unneeded, its files are written, its `steps` last; then one transaction of the store says that its runs lie there, and
-drops their rows and the mark. What is marked when the next begins is removed first.
+unneeded, its files are written, its `steps` last, and all of it is read back; then one transaction of the store says that
+its runs lie there, and drops their rows and the mark. What is marked when the next begins is removed first.
 """
 
 import secrets
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...store import Archived, RunInfo, Store, StoreError
+from ...store.archive.checking import find_unreadable
 from ...store.archive.location import Place
 from ...store.archive.reading import FOLDERS, Go
 from ...store.archive.schema import STEPS
@@ -81,23 +82,19 @@ def archive_runs(
                 done += run.exchanges
                 progress(done, total)
             written = writer.finish() if taken else []
-        if taken:
-            _check_whole(place, go)
+        bad = find_unreadable(place, go, written) if taken else {}
         where = [Archived(place.name, go, one.archive_id, one.events) for one in written]
-        made = store.archive.moved(go, list(zip(taken, where, strict=True)))
+        sound = [pair for pair in zip(taken, where, strict=True) if pair[1].id not in bad]
+        made = store.archive.moved(go, sound)
         moved.runs.extend(made)
         kept = {run.number for run in made}
-        changed = [run for run in taken if run.number not in kept]
-        moved.refused.extend((run, "it changed, or is being played") for run in changed)
-        if made and changed:
+        for run, place_of in zip(taken, where, strict=True):
+            if run.number not in kept:
+                why = bad.get(place_of.id, "it changed, or is being played")
+                moved.refused.append((run, why))
+        if made and len(made) < len(taken):
             _rewrite(store, place, go, (), host, clock)
     return moved
-
-
-def _check_whole(place: Place, go: str) -> None:
-    """Raise StoreError unless the files of a go are there, as long as they were written: what they hold is dropped."""
-    with Go(place, go):
-        pass
 
 
 def release_changed(
@@ -250,8 +247,9 @@ def _rewrite(
                 writer.begin(one.id, next(records), labels[one.id])
                 for record in records:
                     writer.put(record)
-            writer.finish()
-        _check_whole(place, new)
+            written = writer.finish()
+        if bad := find_unreadable(place, new, written):
+            raise StoreError(next(iter(bad.values())), f"{old} stays as it is; try again")
     store.archive.rewritten(place.name, old, new, gone, freed)
 
 

@@ -32,15 +32,18 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
 from playhead.proxy.operations.restore import open_place, recall_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
-from playhead.store.archive import schema
+from playhead.store.archive import schema, writing
 from playhead.store.archive.location import Place
 from playhead.store.archive.writing import GoWriter
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
+from playhead.tape.exchange import Exchange
+from playhead.tape.records.codec import encode_rest
 from playhead.tests.support import old_archive as old_archive_maker
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.checks.archive import archive_runs
 from playhead.timeline.formats.tape_file import import_tape
@@ -384,6 +387,37 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
         assert not any(one.is_away for one in opened.runs())
     assert "2 archived" in done(store, "archive")
     assert len({Path(one).name for one in files(store)}) == 1
+
+
+def _other_reason(exchange: Exchange) -> bytes:
+    """Pack an exchange as another one, as a faulty writer might."""
+    return encode_rest(replace(exchange, reason="another") if exchange.seq == 3 else exchange)
+
+
+def _nothing(exchange: Exchange) -> bytes:
+    return b"nothing" if exchange.seq == 3 else encode_rest(exchange)
+
+
+@pytest.mark.parametrize("fault", [_other_reason, _nothing])
+def test_a_run_that_would_not_come_back_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Callable[[Exchange], bytes]
+) -> None:
+    """All that is written is read back and compared; the other runs are moved without it."""
+    path = make(tmp_path / "here" / "s", "night")
+    with Store.open(path) as opened:
+        record_run(opened, "day", [ask()])
+    before = everything(path, "night")
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "encode_rest", fault)
+        told = done(path, "archive", code=1)
+    assert "not archived: night: " in told
+    assert "archived: day" in told
+    with Store.open(path, readonly=True) as opened:
+        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+    assert everything(path, "night") == before
+    assert "1 archived" in done(path, "archive")
+    steps = [(row["run"], row["seq"]) for row in _rows(path, "steps")]
+    assert sorted(steps) == [("day", 1), ("night", 1), ("night", 3), ("night", 4)]
 
 
 def test_gc_gives_space_back_though_the_archive_is_out_of_reach(store: Path) -> None:
