@@ -7,6 +7,7 @@ not called faithful. Telemetry that nobody wrote is refused too, and is no diver
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -27,7 +28,7 @@ from ...tape.policy.refusal import (
     refusal_body,
     refusal_headers,
 )
-from ...tape.records.events import EventKind
+from ...tape.records.events import Event, EventKind
 from ..run.pending import Flight, detach, find_flight, note_verdict
 from ..wire.http import make_answer
 from .explain import explain
@@ -128,7 +129,9 @@ class Refuse:
                 gone=flight.gone,
                 redactions=flight.redactions,
             )
-            return Record(exchange, raw_key(request, flight.request_class), None)
+            # The verdict says all of it but the hash, which the store adds.
+            outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": flight.seq})
+            return Record(exchange, raw_key(request, flight.request_class), outcome)
 
         if session.bus is not None:
             flight.answered = make().exchange

@@ -37,6 +37,7 @@ from ...tape.canonical.form import CANONICAL_VERSION, compile_rules
 from ...tape.canonical.masks import slow
 from ...tape.exchange import RequestClass
 from ...tape.matching.index import index_digest
+from ...tape.policy.gates import Ruled, Ruling
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
 from .approvals import Gates
@@ -59,6 +60,8 @@ _SEALING_S = 30.0
 _MOST_LOOKS = 1000
 """Clients of named runs that wait to have their group learnt; further ones are left unknown."""
 
+_REFUSED_S = 2.0
+"""Longest wait for the refusal of what a gate held when its run ends."""
 _SECOND_LOOK_S = 0.1
 _LOOK_S = 0.25
 
@@ -571,6 +574,8 @@ class Sessions:
 
     async def _settle(self, session: Session) -> None:
         settled = await session.settled(session.config.runs.grace_s)
+        if not settled:
+            await _refuse_held(session)
         session.unfinished = tuple(sorted(flight.seq for flight in session.flights))
         if not settled and self.on_unfinished is not None:
             for flight in list(session.flights):
@@ -620,6 +625,13 @@ class Sessions:
         for bus in self._buses.values():
             await bus.close()
         self._buses.clear()
+
+
+async def _refuse_held(session: Session) -> None:
+    """Refuse what gates still hold, and wait until that is kept: nothing but words follows the end of a run."""
+    ended = Ruled(Ruling.ENDED)
+    held = [one for one in session.flights if one.held is not None and one.held.rule_on(ended)]
+    await asyncio.gather(*(flight.ended(_REFUSED_S) for flight in held))
 
 
 def _note_rules(session: Session) -> None:

@@ -61,7 +61,7 @@ class ArchivedRuns:
         found = []
         with (
             self._database.reading() as transaction,
-            transaction.cursor(self._database.tables["meta"]) as cursor,
+            self._database.cursor(transaction, "meta") as cursor,
         ):
             more = cursor.set_range(_MARK)
             while more and bytes(cursor.key()).startswith(_MARK):
@@ -119,7 +119,7 @@ class ArchivedRuns:
         left_out, let_go = set(gone), set(freed)
 
         def operation(transaction: lmdb.Transaction) -> None:
-            with transaction.cursor(self._database.tables["runs"]) as cursor:
+            with self._database.cursor(transaction, "runs") as cursor:
                 numbers = [int.from_bytes(key, "big") for key, _ in cursor]
             # All are read before anything is written: what cannot be read stops it whole.
             for info in [self._runs.load(transaction, number) for number in numbers]:

@@ -132,7 +132,7 @@ class Blocks:
 
     def _holds(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bool:
         place = self._database.vault.place("blocks", number_key(run) + name)
-        with transaction.cursor(self._database.tables["blocks"]) as cursor:
+        with self._database.cursor(transaction, "blocks") as cursor:
             return cursor.set_key(place)
 
     def whole(self, transaction: lmdb.Transaction, run: int, value: bytes) -> bytes:
@@ -152,9 +152,7 @@ class Blocks:
         return _fill(value, text)
 
     def _read(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bytes:
-        data = None
-        if "blocks" in self._database.tables:
-            data = self._database.read(transaction, "blocks", number_key(run) + name)
+        data = self._database.read(transaction, "blocks", number_key(run) + name)
         if data is None:
             raise BadRecord(f"block {name.hex()}, which it holds, is missing")
         try:

@@ -110,8 +110,6 @@ class Values:
         return bodies.parse(found) if found is not None else None
 
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
-        if table not in self._database.tables:  # an earlier version made the store
-            return None
         parts: list[bytes] = []
         for part in self._database.read_from(transaction, table, key):
             parts.append(part)

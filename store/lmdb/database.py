@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, cast
 
 import lmdb
 
@@ -55,6 +55,26 @@ class Reading:
         self._database.uses.discard(self)
         if isinstance(error, lmdb.Error):
             raise unreadable(self._database.path, error) from error
+
+
+class _NoRows:
+    """The cursor of a table that is not there."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return iter(())
+
+    iternext = iterprev = __iter__
+
+    def _none(self, _key: bytes = b"") -> bool:
+        return False
+
+    first = last = next = prev = set_key = set_range = _none
 
 
 class Row(NamedTuple):
@@ -163,6 +183,23 @@ class Database:
         finally:
             self._reopening = False
 
+    def cursor(self, transaction: lmdb.Transaction, table: str) -> "lmdb.Cursor[Any]":
+        """Give a cursor for reading a table.
+
+        A table that is not there has no rows: a store that is opened for reading may lack some, since an earlier version
+        did not know them, or did not make those without rows when it put the store under another key.
+        """
+        found = self.tables.get(table)
+        if found is None:
+            return cast("lmdb.Cursor[Any]", _NoRows())
+        return transaction.cursor(found)
+
+    def get(self, transaction: lmdb.Transaction, table: str, place: bytes) -> bytes | None:
+        """Read the value of a row as LMDB holds it, or None where there is no such row."""
+        found = self.tables.get(table)
+        data = transaction.get(place, db=found) if found is not None else None
+        return None if data is None else bytes(data)
+
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
         return Row(self.tables[table], *self.vault.seal(table, key, value))
@@ -193,8 +230,8 @@ class Database:
         Raises: BadRecord, where its seal is broken.
         """
         place = self.vault.place(table, key)
-        data = transaction.get(place, db=self.tables[table])
-        return None if data is None else self.vault.open(table, place, bytes(data))
+        data = self.get(transaction, table, place)
+        return None if data is None else self.vault.open(table, place, data)
 
     def read_from(self, transaction: lmdb.Transaction, table: str, key: bytes) -> Iterator[bytes]:
         """Read the value of a row, if it is there, and of those behind it whose keys begin with its key.
@@ -202,7 +239,7 @@ class Database:
         Raises: BadRecord, where the seal of one is broken.
         """
         place = self.vault.place(table, key)
-        with transaction.cursor(self.tables[table]) as cursor:
+        with self.cursor(transaction, table) as cursor:
             if not cursor.set_key(place):
                 return
             for at, data in cursor.iternext():
@@ -223,7 +260,7 @@ class Database:
     def holds(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bool:
         """Say whether there is a row, without reading it."""
         place = self.vault.place(table, key)
-        return transaction.get(place, db=self.tables[table]) is not None
+        return self.get(transaction, table, place) is not None
 
     def delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
         """Delete a row, if it is there."""
@@ -231,7 +268,7 @@ class Database:
 
     def last(self, transaction: lmdb.Transaction, table: str, run: int) -> int:
         """Give the highest number that a run has in a table of (run, number); 0 where it has none."""
-        with transaction.cursor(self.tables[table]) as cursor:
+        with self.cursor(transaction, table) as cursor:
             found = cursor.set_range(number_key(run + 1))
             if not (cursor.prev() if found else cursor.last()):
                 return 0
@@ -256,7 +293,7 @@ class Database:
     def _walk(
         self, transaction: lmdb.Transaction, table: str, prefix: bytes, first: bytes | None = None
     ) -> Iterator[bytes]:
-        with transaction.cursor(self.tables[table]) as cursor:
+        with self.cursor(transaction, table) as cursor:
             more = cursor.set_range(first or prefix)
             while more:
                 key = bytes(cursor.key())

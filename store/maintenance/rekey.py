@@ -22,7 +22,7 @@ from ..encryption.choose import open_vault
 from ..encryption.key import StoreKey
 from ..encryption.plain import Vault
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
-from ..keys import CHECK_ROW, LEFT_ROW, TEXT_FROM
+from ..keys import CHECK_ROW, LEFT_ROW, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     holds_data,
@@ -151,6 +151,8 @@ class _Copy:
         """Copy rows and files, from where `target` says that an earlier attempt has come."""
         self._source, self._target, self._origin = source, target, origin
         self._meta = target.open_db(b"meta")
+        for name in TABLES:  # also those without rows
+            target.open_db(name.encode())
         with target.begin(db=self._meta) as transaction:
             done = int(bytes(transaction.get(_AT_ROW, b" 0")).rpartition(b" ")[2])
             last = bytes(transaction.get(_FILE_ROW, b"")).decode()

@@ -62,7 +62,7 @@ class FileUses:
 
     def _digests(self, transaction: lmdb.Transaction) -> Iterator[bytes]:
         vault = self._database.vault
-        with transaction.cursor(self._database.tables["files"]) as cursor:
+        with self._database.cursor(transaction, "files") as cursor:
             for key, data in cursor:
                 try:
                     value = vault.open("files", bytes(key), bytes(data))

@@ -172,7 +172,7 @@ class EventLog:
     def _kept_page(self, info: RunInfo, after: int, limit: int) -> list[Kept]:
         with (
             self._database.reading() as transaction,
-            transaction.cursor(self._database.tables["events"]) as cursor,
+            self._database.cursor(transaction, "events") as cursor,
         ):
             page: list[Kept] = []
             more = cursor.set_range(pair_key(info.number, after + 1))
@@ -193,7 +193,7 @@ class EventLog:
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
     ) -> Iterator[Event]:
         """Read events inside a transaction; see `events`."""
-        with transaction.cursor(self._database.tables["events"]) as cursor:
+        with self._database.cursor(transaction, "events") as cursor:
             more = cursor.set_range(pair_key(run, after + 1))
             prefix = number_key(run)
             while more and (limit is None or limit > 0):

@@ -35,7 +35,7 @@ class Indexes:
         """Find the first exchange with a fingerprint whose seq is above `after`."""
         with (
             self._database.reading() as transaction,
-            transaction.cursor(self._database.tables["fingerprints"]) as cursor,
+            self._database.cursor(transaction, "fingerprints") as cursor,
         ):
             first = fingerprint_key(info.index_number, fingerprint, after + 1)
             place = self._database.vault.place("fingerprints", first)

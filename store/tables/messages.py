@@ -63,7 +63,7 @@ class Messages:
         after: number of the last one already seen; -1 reads from the start.
         Raises: LogCorrupt.
         """
-        while "messages" in self._database.tables:
+        while True:
             after += 1
             with self._database.reading() as transaction:
                 key = message_key(info.number, seq, after)

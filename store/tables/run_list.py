@@ -162,7 +162,7 @@ class RunList:
         """
         with self._database.reading() as transaction:
             found = []
-            with transaction.cursor(self._database.tables["runs"]) as cursor:
+            with self._database.cursor(transaction, "runs") as cursor:
                 for key, data in cursor:
                     info = self._decode(key, data)
                     found.append(self._shown(self._current(transaction, info)))
@@ -172,7 +172,7 @@ class RunList:
         """Find the newest recording that has ended."""
         with (
             self._database.reading() as transaction,
-            transaction.cursor(self._database.tables["runs"]) as cursor,
+            self._database.cursor(transaction, "runs") as cursor,
         ):
             for key, data in cursor.iterprev():
                 info = self._decode(key, data)
@@ -204,12 +204,12 @@ class RunList:
         Raises: LogCorrupt.
         """
         key = number_key(number)
-        data = transaction.get(key, db=self._database.tables["runs"])
-        return self._current(transaction, self._decode(key, bytes(data))) if data else None
+        data = self._database.get(transaction, "runs", key)
+        return self._current(transaction, self._decode(key, data)) if data else None
 
     def open_numbers(self, transaction: lmdb.Transaction) -> list[int]:
         """List the runs that are not sealed yet, inside a transaction."""
-        with transaction.cursor(self._database.tables["open"]) as cursor:
+        with self._database.cursor(transaction, "open") as cursor:
             return [int.from_bytes(key, "big") for key, _ in cursor]
 
     def played(self, transaction: lmdb.Transaction) -> set[int]:

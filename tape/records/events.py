@@ -13,6 +13,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key differs from the tape's, in words
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
+                                              of a refused or stubbed request seq and hash alone: its verdict says the rest;
+                                              of a served one seq and gone_us, if its client left
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               conversation                    messages, bytes, closing code or 0, closed by the client
               hash, said                      over the exchange as it was written, and over its messages

@@ -28,6 +28,7 @@ from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import build
+from playhead.timeline.checks.integrity import verify_run
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
 YES = Ruled(Ruling.APPROVED, "ann", "command")
@@ -88,6 +89,12 @@ def events(running: Running, run: str, kind: EventKind) -> list[Any]:
     return [event.data for event in running.store.events(info) if event.kind is kind]
 
 
+def _is_sound(running: Running, run: str) -> bool:
+    """Say whether the log speaks for everything that a run holds."""
+    found = verify_run(running.store, running.store.get_run(run))
+    return (found.unproven, found.problems) == (0, ())
+
+
 async def test_a_request_is_sent_once_it_is_approved(tmp_path: Path) -> None:
     """Not before; who approved it stands in the log, before its intent."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
@@ -132,6 +139,7 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
         await running.end("tape")
         (verdict,) = events(running, "tape", EventKind.VERDICT)
         assert verdict["verdict"] == VerdictKind.REFUSED.value
+        assert _is_sound(running, "tape")
         running.play()
         again = await ask(running, f"{origin.url}/wires")
         assert (again.status_code, again.content) == (424, refused.content)
@@ -317,14 +325,19 @@ async def test_a_stream_that_is_reset_takes_its_request_with_it(
 
 
 async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
-    """Nothing is sent for a run that is over."""
+    """Nothing is sent for a run that is over; the refusal is kept before the run is sealed."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         await held(running)
         await running.end("tape")
-        with pytest.raises(httpx.HTTPError):
-            (await asking).raise_for_status()
+        refused = await asking
+        assert refused.status_code == 424
+        assert "not sent: its run was ended" in refused.json()["error"]["message"]
         assert not said.counts
+        run = running.store.get_run("tape")
+        assert [event.kind for event in running.store.events(run)][-1] is EventKind.SEALED
+        assert run.exchanges == 1
+        assert _is_sound(running, "tape")
         assert not running.sessions.gates.listed()
 
 

@@ -22,6 +22,7 @@ from ..receipts.render import plain
 _LISTED = 10
 Find = Callable[[Exchange], Entry]
 """Gives the keys that an exchange has under some rules."""
+_TELLING = (EventKind.INTENT, EventKind.VERDICT, EventKind.OUTCOME)
 _CLOSING = {RunStatus.SEALED: EventKind.SEALED, RunStatus.RECOVERED: EventKind.RECOVERED}
 
 
@@ -64,8 +65,10 @@ class Verified:
 class _Told:
     """What the log says."""
 
-    asked: set[Seq] = field(default_factory=set)
+    known: set[Seq] = field(default_factory=set)
+    """Of which it tells at all: a request arrived, or something was decided on it, or came of it."""
     ended: set[Seq] = field(default_factory=set)
+    """Which were written whole; a refused or stubbed one, too, since it was logged with its hash."""
     hashes: dict[Seq, bytes] = field(default_factory=dict)
     said: dict[Seq, bytes] = field(default_factory=dict)
     closing: Event | None = None
@@ -128,10 +131,12 @@ def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
 
 def _note(event: Event, told: _Told) -> None:
     seq, data = event.seq, event.data
-    if event.kind is EventKind.INTENT:
-        told.asked.add(seq)
-    elif event.kind is EventKind.OUTCOME and seq in told.asked:
-        told.ended.add(seq)
+    if event.kind in _TELLING:
+        told.known.add(seq)
+    if event.kind is EventKind.OUTCOME:
+        # Another one says when the client of a served request left; no exchange was written then.
+        if "hash" in data or "status" in data:
+            told.ended.add(seq)
         if type(data.get("hash")) is bytes:
             told.hashes[seq] = data["hash"]
         if type(data.get("said")) is bytes:
@@ -202,7 +207,7 @@ def _check_exchange(
             return
         if seq in told.hashes and content_hash(encode_exchange(exchange)) != told.hashes[seq]:
             yield Problem(seq, 0, "it does not fit the hash that the log has of it")
-        elif whole and seq not in told.asked:
+        elif whole and seq not in told.known:
             yield Problem(seq, 0, "the log does not tell of it")
         yield from index.check(exchange)
         if not store.tells_files(run, exchange):

@@ -90,6 +90,8 @@ class House:
 class SimpleFlight:
     """What sessions know of a request."""
 
+    held = None
+
     def __init__(self, seq: Seq) -> None:
         self.seq = seq
 

@@ -26,12 +26,15 @@ from playhead.store import (
     make_key_file,
 )
 from playhead.store.encryption.plain import Vault
+from playhead.store.keys import TABLES
 from playhead.store.maintenance import rekey as module
 from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tests.store.encryption.test_encrypted import Rows
+from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.vaults import find_raw, plant, read_all, telling
+from playhead.timeline.checks.integrity import verify_run
 
 KILLS = 60 if os.environ.get("PLAYHEAD_FULL") else 4
 
@@ -75,6 +78,45 @@ def test_all_that_a_store_holds_is_there_under_the_other_key(
     assert not done.already
     assert told[-1] == (done.rows + done.files,) * 2
     assert names(store_dir) == {"log.lmdb", "bodies", "lock"}
+
+
+def test_a_table_without_rows_is_there_under_the_other_key(store_dir: Path) -> None:
+    """A run without large bodies and messages has none in theirs; whoever opens it for reading looks there."""
+    with Store.open(store_dir) as store:
+        before = record_run(store, "small", [ask()])
+    rekey(store_dir, None, ONE)
+    with Store.open(store_dir, key=ONE, readonly=True) as store:
+        assert store.get_run("small").exchanges == before.exchanges
+        assert set(store._database.tables) == set(TABLES)
+        assert verify_run(store, before).problems == ()
+
+
+def test_a_store_that_lacks_tables_is_read(store_dir: Path) -> None:
+    """An earlier version left those without rows out when it put a store under another key."""
+    with Store.open(store_dir) as store:
+        run = record_run(store, "small", [ask()])
+        gone = (
+            "blocks",
+            "files",
+            "mail",
+            "messages",
+            "open",
+            "openings",
+            "origins",
+            "users",
+            "uses",
+        )
+        tables = store._database.tables
+        for name in gone:
+            store.writer.call(lambda txn, name=name: txn.drop(tables[name], delete=True))  # type: ignore[misc]
+    with Store.open(store_dir, readonly=True) as store:
+        assert set(store._database.tables) == set(TABLES) - set(gone)
+        assert store.runs() == [run]
+        assert verify_run(store, run).problems == ()
+        assert list(store.messages(run, 1)) == []
+        assert store.find_alpn(run, "api.test", 443, ()) is None
+    with Store.open(store_dir) as store:
+        assert set(store._database.tables) == set(TABLES)
 
 
 def test_nothing_is_left_of_what_lay_open(store_dir: Path) -> None:

@@ -15,7 +15,16 @@ from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store
 from playhead.store.keys import fingerprint_key, message_key, number_key, pair_key
 from playhead.tape.canonical.form import raw_key
-from playhead.tape.exchange import Chunk, Conversation, Exchange, Message, MessageKind, RequestClass
+from playhead.tape.exchange import (
+    Chunk,
+    Conversation,
+    Exchange,
+    Message,
+    MessageKind,
+    RequestClass,
+    VerdictKind,
+)
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
     make_exchange,
     make_intent,
@@ -176,6 +185,43 @@ def test_an_answer_that_was_forged_does_not_fit_the_log(store: Path) -> None:
 
 def _unproven(exchange: Exchange) -> Any:
     return replace(make_record(exchange), outcome=None)
+
+
+def _refused(store: Store) -> RunInfo:
+    """Write a run whose only request was refused, as the proxy does."""
+    exchange = make_exchange(1, verdict=VerdictKind.REFUSED)
+    asked = {**make_intent(exchange).data, "verdict": "refused", "reason": "denied"}
+
+    async def write() -> RunInfo:
+        info = await store.create_run("r", mode="record", at_ns=1)
+        store.append(info.number, Event(EventKind.VERDICT, 2, asked))
+        outcome = Event(EventKind.OUTCOME, 3, {"seq": 1})
+        await store.save(info.number, lambda: replace(make_record(exchange), outcome=outcome))
+        return await store.seal(info, reason="done", at_ns=9)
+
+    return asyncio.run(write())
+
+
+def test_the_log_speaks_for_a_refusal_by_its_verdict(tmp_path: Path) -> None:
+    """There is no intent: nothing was sent. What was answered has its hash all the same."""
+    with Store.open(tmp_path) as store:
+        run = _refused(store)
+        found = verify_run(store, run)
+        assert (found.unproven, found.problems) == (0, ())
+        forged = make_exchange(1, verdict=VerdictKind.REFUSED, response=make_response(b"no"))
+        store.writer.call(lambda txn: store._exchanges._prepare(run.number, _unproven(forged))(txn))
+    (problem,) = verified(tmp_path, "r").problems
+    assert (problem.seq, problem.text) == (1, "it does not fit the hash that the log has of it")
+
+
+def test_a_refusal_that_is_gone_is_missed(tmp_path: Path) -> None:
+    """One of an earlier version, which has no hash, is not."""
+    with Store.open(tmp_path) as store:
+        run = _refused(store)
+        table = store._database.tables["exchanges"]
+        store.writer.call(lambda txn: txn.delete(pair_key(run.number, 1), db=table))
+    (problem, *_) = verified(tmp_path, "r").problems
+    assert (problem.seq, problem.text) == (1, "it is missing: the log tells of its outcome")
 
 
 def test_a_large_body_is_read_and_held_against_its_hash(store: Path) -> None:
