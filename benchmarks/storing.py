@@ -55,7 +55,7 @@ class _Stored(Recorded):
     write_s: list[float] = field(default_factory=list)
     read_s: list[tuple[int, float]] = field(default_factory=list)
     """Size of the bodies, and time."""
-    lanes_bytes: int = 0
+    chains_bytes: int = 0
 
     @property
     def write_ms(self) -> float:
@@ -73,7 +73,7 @@ def storing(plan: Plan) -> list[Section]:
     head = ("traffic", "exchanges", "MB", "KB each", "values", "data file", "pack ms/60 KB")
     section = Section(
         "What the store makes of agents' traffic",
-        (*head, "read p50", "p99 ms", "lanes MB", "wrong"),
+        (*head, "read p50", "p99 ms", "chains MB", "wrong"),
         raw={},
     )
     for name, passed in corpora(plan):
@@ -107,7 +107,7 @@ def _row(name: str, found: _Stored) -> tuple[str, ...]:
         f"{found.write_ms:.3f}",
         f"{found.read_ms(0.5):.2f}",
         f"{found.read_ms(0.99):.2f}",
-        f"{found.lanes_bytes / 1e6:.1f}",
+        f"{found.chains_bytes / 1e6:.1f}",
         str(found.wrong),
     )
 
@@ -153,7 +153,7 @@ async def _write(store: Store, passed: Iterable[Passed], found: _Stored) -> None
         began = time.thread_time()
         operation = prepare(*arguments)
         found.write_s.append(time.thread_time() - began)
-        found.lanes_bytes = max(found.lanes_bytes, exchanges._lanes.size)
+        found.chains_bytes = max(found.chains_bytes, exchanges._chains.size)
         return operation
 
     exchanges._prepare = timed

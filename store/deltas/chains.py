@@ -1,18 +1,18 @@
 """Which earlier exchange a new one is stored on: the one before it in its conversation.
 
 1. A base is picked by content, never because it came last: the agents of a run take turns. What is remembered of a
-   conversation is its last value and its last keyframe (a lane); of each run the last LANES conversations.
-2. A lane goes on with a body in which what its last step brought stands again. A body that only shares its beginning
-   with a lane, as that of a second agent does, begins a lane of its own.
-3. Each EVERY-th step of a lane, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
+   conversation is its last value and its last keyframe (a delta chain); of each run the last MAX_CHAINS conversations.
+2. A delta chain goes on with a body in which what its last step brought stands again. A body that only shares its beginning
+   with a delta chain, as that of a second agent does, begins a delta chain of its own.
+3. Each EVERY-th step of a delta chain, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
    first; where that one lies DEEP, on what a new conversation is stored on. So nothing lies deeper than MAX_HOPS.
 4. The first step of a conversation is stored on an opening: the first exchange of any run with the same path and the
    same beginning and end. Openings are records of their own, so that runs can be deleted.
-5. Values of a few KB stand on the keyframe of their lane, never on each other: at most two bases lie below them.
-6. Small requests (reads, polls) have lanes of their own, found by host and path, and push no conversation out.
+5. Values of a few KB stand on the keyframe of their delta chain, never on each other: at most two bases lie below them.
+6. Small requests (reads, polls) have delta chains of their own, found by host and path, and push no conversation out.
 
-Bytes held are bounded, for a run and for the process; what falls out begins a new lane when it comes again. Nothing is
-ever recovered: after a restart lanes begin anew. Belongs to the writer's thread.
+Bytes held are bounded, for a run and for the process; what falls out begins a new delta chain when it comes again. Nothing is
+ever recovered: after a restart delta chains begin anew. Belongs to the writer's thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,9 +23,9 @@ from blake3 import blake3
 
 from ...tape.exchange import Request
 from .record_codec import MAX_HOPS, MAX_SEQ, OPENING_BYTES, Base
-from .similarity import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_fresh
+from .similarity import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_added
 
-LANES = 16
+MAX_CHAINS = 16
 EVERY = 32
 DEEP = MAX_HOPS - EVERY + 1
 """Most hops of a keyframe."""
@@ -33,7 +33,7 @@ MOST_VALUE_BYTES = 16 << 20
 """Larger values stand alone."""
 MOST_RUN_BYTES = 32 << 20
 MOST_BYTES = 96 << 20
-_TALK_BYTES = 512
+_CONVERSATION_BYTES = 512
 """Bodies of requests from here on are conversations."""
 _OPENING_BYTES = 2048
 """Shorter ones would save less than an opening takes."""
@@ -41,9 +41,9 @@ _MOST_OPENING_BYTES = 4 << 20
 _LIGHT_BYTES = 64 * 1024
 """A base of this size is worth its time for the header fields alone."""
 _NEARLY_ALL = 0.9
-"""Part of a lane's last body that stands in one so that no other lane is looked at, if it goes on."""
+"""Part of a delta chain's last body that stands in one so that no other delta chain is looked at, if it goes on."""
 _MUCH = 0.5
-"""Part of a body that it has to have in common with a lane to be no opening."""
+"""Part of a body that it has to have in common with a delta chain to be no opening."""
 _BRIEF_BYTES = 8 * 1024
 """Smaller values have few bases below them: unpacking these would cost more than all else that is done to serve one."""
 _BRIEF_DEEP = 1
@@ -92,7 +92,7 @@ FindOpening = Callable[[bytes], Stored | None]
 
 
 @dataclass(slots=True, eq=False)
-class _Lane:
+class _Chain:
     """A conversation."""
 
     where: tuple[str, str]
@@ -101,7 +101,7 @@ class _Lane:
     keyframe: Stored
     steps: int = 1
     """Since the keyframe, that included."""
-    brought: Span = _NOTHING
+    added: Span = _NOTHING
     """Of the last body: what its step brought."""
 
     @property
@@ -112,14 +112,14 @@ class _Lane:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    talks: list[_Lane] = field(default_factory=list)
+    conversations: list[_Chain] = field(default_factory=list)
     """Of conversations, the one that spoke last at the end."""
-    small: list[_Lane] = field(default_factory=list)
+    small: list[_Chain] = field(default_factory=list)
     size: int = 0
 
 
-class Lanes:
-    """The lanes of all runs that a process records."""
+class DeltaChains:
+    """The delta chains of all runs that a process records."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_run_bytes: int = MOST_RUN_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -155,36 +155,36 @@ class Lanes:
         seq = stored.base
         assert isinstance(seq, int)
         self._forget(run, seq)
-        talks = len(request.body) >= _TALK_BYTES
-        most = MOST_VALUE_BYTES if talks else _LIGHT_BYTES
+        is_conversation = len(request.body) >= _CONVERSATION_BYTES
+        most = MOST_VALUE_BYTES if is_conversation else _LIGHT_BYTES
         if len(stored.value) > most or seq > MAX_SEQ:
             return Place(stored, None)
         known = self._runs.pop(run, None) or _Run()
         self._runs[run] = known
-        lanes = known.talks if talks else known.small
-        decide = _talk if talks else _small
-        place, lane, before = decide(lanes, stored, request, find_opening)
+        chains = known.conversations if is_conversation else known.small
+        decide = _place_conversation if is_conversation else _place_small
+        place, chain, before = decide(chains, stored, request, find_opening)
         if not final:
             return _on(stored, None) if place.opens else place
-        if before is not None or len(lanes) == LANES:
-            self._remove(known, lanes, before or lanes[0])
-        lanes.append(lane)
-        known.size += lane.size
-        self.size += lane.size
+        if before is not None or len(chains) == MAX_CHAINS:
+            self._remove(known, chains, before or chains[0])
+        chains.append(chain)
+        known.size += chain.size
+        self.size += chain.size
         self._trim(known)
         return place
 
     def _forget(self, run: int, seq: int) -> None:
         """Let nothing stand on a value that is written anew."""
         if (known := self._runs.get(run)) is not None:
-            for lanes in (known.talks, known.small):
-                for lane in [one for one in lanes if seq in (one.last.base, one.keyframe.base)]:
-                    self._remove(known, lanes, lane)
+            for chains in (known.conversations, known.small):
+                for chain in [one for one in chains if seq in (one.last.base, one.keyframe.base)]:
+                    self._remove(known, chains, chain)
 
-    def _remove(self, known: _Run, lanes: list[_Lane], lane: _Lane) -> None:
-        lanes.remove(lane)
-        known.size -= lane.size
-        self.size -= lane.size
+    def _remove(self, known: _Run, chains: list[_Chain], chain: _Chain) -> None:
+        chains.remove(chain)
+        known.size -= chain.size
+        self.size -= chain.size
 
     def _trim(self, known: _Run) -> None:
         while known.size > self._most_run_bytes:
@@ -196,8 +196,8 @@ class Lanes:
                 del self._runs[number]
 
     def _remove_oldest(self, known: _Run) -> None:
-        lanes = known.talks or known.small
-        self._remove(known, lanes, lanes[0])
+        chains = known.conversations or known.small
+        self._remove(known, chains, chains[0])
 
 
 def opening_name(request: Request) -> bytes:
@@ -207,50 +207,50 @@ def opening_name(request: Request) -> bytes:
     return blake3(b"\0".join(parts)).digest(OPENING_BYTES)
 
 
-_Decision = tuple[Place, _Lane, _Lane | None]
-"""The place of a value, its lane, and the lane that this one is instead of."""
+_Decision = tuple[Place, _Chain, _Chain | None]
+"""The place of a value, its delta chain, and the delta chain that this one is instead of."""
 
 
-def _talk(
-    lanes: list[_Lane], stored: Stored, request: Request, find_opening: FindOpening
+def _place_conversation(
+    chains: list[_Chain], stored: Stored, request: Request, find_opening: FindOpening
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
-    ranked: list[tuple[Ends, _Lane]] = []
+    ranked: list[tuple[Ends, _Chain]] = []
     body = stored.body
-    for lane in _likely_first(lanes, body):
-        last = lane.last.body
+    for chain in _likely_first(chains, body):
+        last = chain.last.body
         ends = common_ends(last, body)
         nearly_all = ends.size > _NEARLY_ALL * last.size
-        if nearly_all and (brought := _brought(lane, body, ends)) is not None:
-            return _next(lane, stored, brought, request, find_opening)
-        ranked.append((ends, lane))
+        if nearly_all and (added := _find_added(chain, body, ends)) is not None:
+            return _extend(chain, stored, added, request, find_opening)
+        ranked.append((ends, chain))
     ranked.sort(key=lambda one: -one[0].size)
-    for ends, lane in ranked:
-        if (brought := _brought(lane, body, ends)) is not None:
-            return _next(lane, stored, brought, request, find_opening)
-    place, ends = _begin(ranked[0] if ranked else None, stored, request, find_opening)
-    lane = _Lane((request.host, request.path), stored, stored)
-    lane.brought = Span(ends.start, body.size - ends.end)
-    return place, lane, None
+    for ends, chain in ranked:
+        if (added := _find_added(chain, body, ends)) is not None:
+            return _extend(chain, stored, added, request, find_opening)
+    place, ends = _start(ranked[0] if ranked else None, stored, request, find_opening)
+    chain = _Chain((request.host, request.path), stored, stored)
+    chain.added = Span(ends.start, body.size - ends.end)
+    return place, chain, None
 
 
-def _likely_first(lanes: list[_Lane], body: Body) -> Iterator[_Lane]:
-    """Yield lanes from the last one on, but first those that a body probably goes on from.
+def _likely_first(chains: list[_Chain], body: Body) -> Iterator[_Chain]:
+    """Yield delta chains from the last one on, but first those that a body probably goes on from.
 
     Comparing two bodies takes the longer the more they share, as all agents of a run may.
     """
     others = []
-    for lane in reversed(lanes):
-        if _is_likely(lane, body):
-            yield lane
+    for chain in reversed(chains):
+        if _is_likely(chain, body):
+            yield chain
         else:
-            others.append(lane)
+            others.append(chain)
     yield from others
 
 
-def _is_likely(lane: _Lane, body: Body) -> bool:
-    """Say whether what a lane's last step brought stands in a body where it stood, seen from either end."""
-    old, (start, end) = lane.last.body, lane.brought
+def _is_likely(chain: _Chain, body: Body) -> bool:
+    """Say whether what a delta chain's last step brought stands in a body where it stood, seen from either end."""
+    old, (start, end) = chain.last.body, chain.added
     at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
     sample = old.value[at : at + SAMPLE_BYTES]
     near = body.at + at - old.at
@@ -260,42 +260,42 @@ def _is_likely(lane: _Lane, body: Body) -> bool:
     )
 
 
-def _brought(lane: _Lane, body: Body, ends: Ends) -> Span | None:
-    """Find what a body brings that goes on from a lane; None where it does not."""
-    brought = find_fresh(lane.last.body, lane.brought, body, ends)
-    if brought is not None and brought.end - brought.start < _SHORT_BYTES:  # the same again
-        return Span(*(min(place, body.size) for place in lane.brought))
-    return brought
+def _find_added(chain: _Chain, body: Body, ends: Ends) -> Span | None:
+    """Find what a body brings that goes on from a delta chain; None where it does not."""
+    added = find_added(chain.last.body, chain.added, body, ends)
+    if added is not None and added.end - added.start < _SHORT_BYTES:  # the same again
+        return Span(*(min(place, body.size) for place in chain.added))
+    return added
 
 
-def _small(
-    lanes: list[_Lane], stored: Stored, request: Request, find_opening: FindOpening
+def _place_small(
+    chains: list[_Chain], stored: Stored, request: Request, find_opening: FindOpening
 ) -> _Decision:
     """Decide for a value whose request has no body to speak of."""
     where = request.host, request.path
-    for lane in reversed(lanes):
-        if lane.where == where:
-            return _next(lane, stored, _NOTHING, request, find_opening)
-    near = next((lane for lane in reversed(lanes) if lane.where[0] == request.host), None)
+    for chain in reversed(chains):
+        if chain.where == where:
+            return _extend(chain, stored, _NOTHING, request, find_opening)
+    near = next((chain for chain in reversed(chains) if chain.where[0] == request.host), None)
     place = _on(stored, _shallow([near.last, near.keyframe], stored) if near is not None else None)
-    return place, _Lane(where, stored, stored), None
+    return place, _Chain(where, stored, stored), None
 
 
-def _next(
-    lane: _Lane, stored: Stored, brought: Span, request: Request, find_opening: FindOpening
+def _extend(
+    chain: _Chain, stored: Stored, added: Span, request: Request, find_opening: FindOpening
 ) -> _Decision:
-    """Put a value behind the last one of its lane."""
-    if lane.steps < EVERY:
-        place = _on(stored, lane.keyframe if _is_brief(stored) else lane.last)
-        return place, _Lane(lane.where, stored, lane.keyframe, lane.steps + 1, brought), lane
-    on = _shallow([lane.keyframe], stored)
+    """Put a value behind the last one of its delta chain."""
+    if chain.steps < EVERY:
+        place = _on(stored, chain.keyframe if _is_brief(stored) else chain.last)
+        return place, _Chain(chain.where, stored, chain.keyframe, chain.steps + 1, added), chain
+    on = _shallow([chain.keyframe], stored)
     if on is None:
         on = find_opening(opening_name(request))
-    return _on(stored, on), _Lane(lane.where, stored, stored, 1, brought), lane
+    return _on(stored, on), _Chain(chain.where, stored, stored, 1, added), chain
 
 
-def _begin(
-    nearest: tuple[Ends, _Lane] | None,
+def _start(
+    nearest: tuple[Ends, _Chain] | None,
     stored: Stored,
     request: Request,
     find_opening: FindOpening,

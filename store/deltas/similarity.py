@@ -62,17 +62,17 @@ def common_ends(old: Body, new: Body) -> Ends:
     return Ends(start, _common_end(old.value, new.value, most - start))
 
 
-def find_fresh(old: Body, brought: Span, new: Body, ends: Ends) -> Span | None:
+def find_added(old: Body, added: Span, new: Body, ends: Ends) -> Span | None:
     """Find what a body brings that goes on from another; None where it does not go on from it.
 
     brought: of the old body, what its own step brought: most of it has to stand in the new one.
     """
     missing, at, end = 0, ends.start, new.size - ends.end
-    if brought.end <= at or brought.start >= old.size - ends.end:
+    if added.end <= at or added.start >= old.size - ends.end:
         return Span(at, end)
     for sixths in _SAMPLES:
-        middle = brought.start + (brought.end - brought.start) * sixths // 6
-        start = max(0, min(middle, brought.end - SAMPLE_BYTES))
+        middle = added.start + (added.end - added.start) * sixths // 6
+        start = max(0, min(middle, added.end - SAMPLE_BYTES))
         place = _find(old, start, new, ends)
         if place is None:
             missing += 1

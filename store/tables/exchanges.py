@@ -12,7 +12,7 @@ from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
 from ...tape.records.events import Event, content_hash, vouched
 from ..deltas import record_codec as bodies
 from ..deltas.blobs import Blocks, Lifted
-from ..deltas.chains import Lanes, Place, Stored
+from ..deltas.chains import DeltaChains, Place, Stored
 from ..deltas.records import KEY_BYTES, Values
 from ..deltas.shared_prefixes import Openings
 from ..errors import LogCorrupt
@@ -73,15 +73,15 @@ class Exchanges:
         self._messages = messages
         self._values = Values(database)
         self._blocks = Blocks(database)
-        self._lanes = Lanes()
+        self._chains = DeltaChains()
         self._openings = Openings(database, self._values)
         self._passing: set[tuple[int, int]] = set()
         """Run and seq of what is going to be written again."""
-        database.forgetting += [self._lanes.clear, self._passing.clear]
+        database.forgetting += [self._chains.clear, self._passing.clear]
 
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
-        self._lanes.drop(run)
+        self._chains.drop(run)
         self._blocks.forget(run)
         self._passing -= {key for key in self._passing if key[0] == run}
 
@@ -115,7 +115,7 @@ class Exchanges:
         check = b"" if lifted.names else written[: bodies.SUM_BYTES]
         stored = Stored(exchange.seq, lifted.value, lifted.body_at)
         find = self._openings.find
-        place = self._lanes.place(run, stored, exchange.request, find, final=final)
+        place = self._chains.place(run, stored, exchange.request, find, final=final)
         if place.opens:
             assert place.on is not None
             self._openings.keep(place.on)

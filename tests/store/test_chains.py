@@ -28,8 +28,8 @@ from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import FORMAT, number_key, pair_key
 from playhead.tape.exchange import Exchange, RunId
 from playhead.tests.support import old_store
+from playhead.tests.support.conversations import bodies, step, words
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run
-from playhead.tests.support.talks import bodies, step, words
 
 PICTURES = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
 """Large enough to be kept once, by themselves."""
@@ -50,7 +50,7 @@ def record(store: Store, name: str, exchanges: list[Exchange]) -> RunInfo:
     return asyncio.run(write_run(store, name, exchanges))
 
 
-def talk(name: str, steps: int = 5, **sizes: Any) -> list[Exchange]:
+def conversation(name: str, steps: int = 5, **sizes: Any) -> list[Exchange]:
     """A conversation as exchanges 1, 2, 3 ..."""
     return [step(seq, body) for seq, body in enumerate(bodies(name, steps, **sizes), 1)]
 
@@ -184,7 +184,7 @@ TestChainMachine = ChainMachine.TestCase
 
 def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path) -> None:
     """Each request repeats the whole of it; letters without repetitions take five bits each, or more."""
-    exchanges = talk("a", 80, said=600)
+    exchanges = conversation("a", 80, said=600)
     new = 80 * (600 + 600 + 80) + 9000
     with Store.open(store_dir) as store:
         run = record(store, "a", exchanges)
@@ -197,26 +197,28 @@ def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path
 def test_runs_that_open_alike_share_their_opening(store_dir: Path) -> None:
     """The second ticket takes a tenth of the first."""
     with Store.open(store_dir) as store:
-        record(store, "a", talk("a", 1, system_size=20_000))
+        record(store, "a", conversation("a", 1, system_size=20_000))
         first = stored_bytes(store)
         for name in "bcde":
-            record(store, name, talk(name, 1, system_size=20_000))
+            record(store, name, conversation(name, 1, system_size=20_000))
         assert stored_bytes(store) < 1.4 * first
         assert len(rows(store, "uses")) == 5
         for name in "abcde":
-            assert list(store.exchanges(store.get_run(name))) == talk(name, 1, system_size=20_000)
+            assert list(store.exchanges(store.get_run(name))) == conversation(
+                name, 1, system_size=20_000
+            )
 
 
 def test_an_opening_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None:
     """The others are whole meanwhile, and nothing is left in the end."""
     with Store.open(store_dir) as store:
-        runs = [record(store, name, talk(name)) for name in "abc"]
+        runs = [record(store, name, conversation(name)) for name in "abc"]
         for number, run in enumerate(runs):
             assert len(rows(store, "users")) == 3 - number
             assert any(len(key) == 16 for key in rows(store, "openings"))
             delete(store, run)
             for left in runs[number + 1 :]:
-                assert list(store.exchanges(left)) == talk(left.id)
+                assert list(store.exchanges(left)) == conversation(left.id)
         for table in ("exchanges", "openings", "users", "uses"):
             assert rows(store, table) == {}
 
@@ -228,8 +230,8 @@ def test_nothing_of_a_run_that_was_taken_out_is_left_in_an_opening(
 ) -> None:
     """Erased, or moved to an archive, where it can be erased; what began like it stands on another opening then."""
     with Store.open(store_dir) as store:
-        first = record(store, "secret", talk("secret"))
-        runs = [record(store, name, talk(name)) for name in "abc"[:others]]
+        first = record(store, "secret", conversation("secret"))
+        runs = [record(store, name, conversation(name)) for name in "abc"[:others]]
         take_out(store, first)
         assert len({key[:16] for key in rows(store, "openings")}) == min(others, 1)
         for name in {key for key in rows(store, "openings") if len(key) == 16}:
@@ -238,14 +240,14 @@ def test_nothing_of_a_run_that_was_taken_out_is_left_in_an_opening(
             assert words("secret asks 0", 300).encode() not in value
             assert words("a asks 0", 300).encode() in value
         for run in runs:
-            assert list(store.exchanges(run)) == talk(run.id)
-        after = record(store, "after", talk("after"))
-        assert list(store.exchanges(after)) == talk("after")
+            assert list(store.exchanges(run)) == conversation(run.id)
+        after = record(store, "after", conversation("after"))
+        assert list(store.exchanges(after)) == conversation("after")
 
 
 def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path) -> None:
     """What stood on it stands alone then."""
-    exchanges = talk("a", 6)
+    exchanges = conversation("a", 6)
     anew = step(3, next(iter(bodies("else", 1))))
     with Store.open(store_dir) as store:
         run = do(lambda: store.create_run("a", mode="record", at_ns=1))
@@ -258,19 +260,19 @@ def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path)
 def test_a_process_does_without_an_opening_that_another_removed(store_dir: Path) -> None:
     """It remembers it, and looks whether it is still there."""
     with Store.open(store_dir) as store:
-        one = record(store, "a", talk("a"))
+        one = record(store, "a", conversation("a"))
         remembered = dict(store._exchanges._openings._kept)
         assert remembered
         delete(store, one)
         store._exchanges._openings._kept.update(remembered)
-        two = record(store, "b", talk("b"))
-        assert list(store.exchanges(two)) == talk("b")
+        two = record(store, "b", conversation("b"))
+        assert list(store.exchanges(two)) == conversation("b")
 
 
 def test_agents_that_take_turns_are_each_stored_on_their_own(store_dir: Path) -> None:
     """Four in one run, through the store's own threads and batches."""
-    talks = [list(bodies(name, 12, said=2000)) for name in "abcd"]
-    turns = itertools.chain.from_iterable(zip(*talks, strict=True))
+    conversations = [list(bodies(name, 12, said=2000)) for name in "abcd"]
+    turns = itertools.chain.from_iterable(zip(*conversations, strict=True))
     exchanges = [step(seq, body) for seq, body in enumerate(turns, 1)]
     with Store.open(store_dir) as store:
 
@@ -305,21 +307,21 @@ def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> 
     """What an opening is called there says nothing of what it holds."""
     key = StoreKey(b"k" * 32, "a test")
     with Store.open(store_dir, key=key) as store:
-        runs = [record(store, name, talk(name)) for name in "abc"]
+        runs = [record(store, name, conversation(name)) for name in "abc"]
         (name,) = {place[:16] for place in rows(store, "openings")}
-        assert name != opening_name(talk("a")[0].request)
+        assert name != opening_name(conversation("a")[0].request)
         assert len(rows(store, "users")) == 3
         delete(store, runs[1])
         erase(store, runs[0])
     with Store.open(store_dir, key=key) as store:
-        assert list(store.exchanges(runs[2])) == talk("c")
+        assert list(store.exchanges(runs[2])) == conversation("c")
         delete(store, runs[2])
         assert not any(rows(store, table) for table in ("exchanges", "openings", "users", "uses"))
 
 
 def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> None:
     """Though their events come by themselves."""
-    exchanges = talk("a", 20)
+    exchanges = conversation("a", 20)
     with Store.open(store_dir) as store, store.take_in() as intake:
         number = intake.begin("a")
         for exchange in exchanges:
@@ -332,7 +334,7 @@ def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> Non
 
 def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_dir: Path) -> None:
     """An archive that fails in the middle of a recall, and then does not: what had been there is gone."""
-    exchanges = talk("a", 80)
+    exchanges = conversation("a", 80)
     with Store.open(store_dir) as store:
         run = record(store, "a", exchanges)
         archive(store, run)
@@ -353,7 +355,7 @@ def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_di
 @pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
 def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
     """The exchange that was asked for, and the one it stands on; those before it are whole."""
-    exchanges = talk("a")
+    exchanges = conversation("a")
     with Store.open(store_dir) as store:
         run = record(store, "a", exchanges)
         key, table = pair_key(run.number, seq), store._database.tables["exchanges"]
@@ -386,7 +388,7 @@ def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
 def test_a_damaged_opening_is_named_and_not_used_again(store_dir: Path) -> None:
     """What stands on it says so; what comes after begins another."""
     with Store.open(store_dir) as store:
-        one = record(store, "a", talk("a"))
+        one = record(store, "a", conversation("a"))
         name = next(iter(rows(store, "openings")))
         table = store._database.tables["openings"]
         act(store, lambda txn: txn.put(name, b"\2nonsense, and more of it", db=table))
@@ -395,14 +397,14 @@ def test_a_damaged_opening_is_named_and_not_used_again(store_dir: Path) -> None:
             LogCorrupt, match=f"opening {name.hex()}, on which it stands, is damaged"
         ):
             store.find_exchange(one, 1)
-        two = record(store, "b", talk("b"))
-        assert list(store.exchanges(two)) == talk("b")
+        two = record(store, "b", conversation("b"))
+        assert list(store.exchanges(two)) == conversation("b")
 
 
 def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
     """Nothing stands on what lies as deep as itself."""
     with Store.open(store_dir) as store:
-        run = record(store, "a", talk("a"))
+        run = record(store, "a", conversation("a"))
         table = store._database.tables["exchanges"]
 
         def tie(transaction: lmdb.Transaction) -> None:
@@ -422,11 +424,11 @@ def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
 def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
     """What is damaged is lost with the opening or without; the rest is whole."""
     with Store.open(store_dir) as store:
-        one, two, three = (record(store, name, talk(name)) for name in "abc")
+        one, two, three = (record(store, name, conversation(name)) for name in "abc")
         key, table = pair_key(two.number, 1), store._database.tables["exchanges"]
         act(store, lambda txn: txn.put(key, bytes(txn.get(key, db=table) or b"")[:-4], db=table))
         erase(store, one)
-        assert list(store.exchanges(three)) == talk("c")
+        assert list(store.exchanges(three)) == conversation("c")
         with pytest.raises(LogCorrupt, match="run b, exchange 1: "):
             store.find_exchange(two, 1)
 
@@ -462,11 +464,11 @@ def test_a_store_of_format_1_is_read(old_dir: Path) -> None:
 def test_a_store_of_format_1_is_written_on(old_dir: Path) -> None:
     """What was in it stays as it is; it says that earlier versions cannot read it any more."""
     with Store.open(old_dir) as store:
-        run = record(store, "new", talk("new"))
+        run = record(store, "new", conversation("new"))
         assert rows(store, "meta")[b"format"] == b"%d" % FORMAT
     with Store.open(old_dir) as store:
         check_old(store)
-        assert list(store.exchanges(run)) == talk("new")
+        assert list(store.exchanges(run)) == conversation("new")
 
 
 # ---- what is read twice ------------------------------------------------------------------------
@@ -478,11 +480,11 @@ def test_what_was_read_is_kept_within_bounds(store_dir: Path) -> None:
         run = do(lambda: store.create_run("a", mode="record", at_ns=1))
         cache = store._exchanges._values._cache
         cache._most_bytes = 50_000
-        for exchange in talk("a", 20):
+        for exchange in conversation("a", 20):
             store.save_unwaited(run.number, partial(make_record, exchange))
         store.writer.call(lambda _: None)
         for _ in range(2):
-            assert list(store.exchanges(run)) == talk("a", 20)
+            assert list(store.exchanges(run)) == conversation("a", 20)
             assert 0 < cache._bytes <= 50_000
             assert cache._bytes == sum(len(value) for _, value in cache._values.values())
         other = make_exchange(20)

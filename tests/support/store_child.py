@@ -18,8 +18,8 @@ from pathlib import Path
 from playhead.store import Store
 from playhead.tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from playhead.tape.matching.index import Entry, Index
+from playhead.tests.support.conversations import words
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
-from playhead.tests.support.talks import words
 
 
 def nth(name: str, seq: int) -> Exchange:

@@ -19,9 +19,9 @@ from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import number_key
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.codec import BadRecord
+from playhead.tests.support.conversations import bodies as conversation
+from playhead.tests.support.conversations import step
 from playhead.tests.support.exchanges import make_record, write_run
-from playhead.tests.support.talks import bodies as talk
-from playhead.tests.support.talks import step
 
 MARK = b"\xc1\xfdblock\0"
 KEY = StoreKey(bytes(range(32)), "one.key")
@@ -42,7 +42,7 @@ def rows(store: Store) -> dict[bytes, bytes]:
 def looking(steps: int) -> list[Exchange]:
     """A conversation with a picture a step, of which the last four are shown again."""
     exchanges = []
-    for seq, body in enumerate(talk("a", steps), 1):
+    for seq, body in enumerate(conversation("a", steps), 1):
         shown = b"".join(b'"%b",' % picture(n) for n in range(max(1, seq - 3), seq + 1))
         exchanges.append(step(seq, body.replace(b"[", b"[" + shown, 1)))
     return exchanges

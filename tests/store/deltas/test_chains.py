@@ -6,19 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.deltas.chains import DEEP, EVERY, LANES, Lanes, Place, Stored, opening_name
+from playhead.store.deltas.chains import (
+    DEEP,
+    EVERY,
+    MAX_CHAINS,
+    DeltaChains,
+    Place,
+    Stored,
+    opening_name,
+)
 from playhead.store.deltas.record_codec import MAX_HOPS, MAX_SEQ
 from playhead.tape.exchange import Request
 from playhead.tape.records.codec import encode_exchange
+from playhead.tests.support.conversations import URL, bodies, step, words
 from playhead.tests.support.exchanges import make_request
-from playhead.tests.support.talks import URL, bodies, step, words
 
 
 class Book:
-    """What a store does with lanes, without a store."""
+    """What a store does with delta chains, without a store."""
 
     def __init__(self, **limits: int) -> None:
-        self.lanes = Lanes(**limits)
+        self.chains = DeltaChains(**limits)
         self.openings: dict[bytes, Stored] = {}
         self.hops: dict[tuple[int, int | bytes], int] = {}
         self.seqs = itertools.count(1)
@@ -28,7 +36,7 @@ class Book:
         exchange = step(seq, body)
         value = encode_exchange(exchange)
         stored = Stored(seq, value, len(value) - len(body))
-        place = self.lanes.place(run, stored, exchange.request, self.openings.get, final=final)
+        place = self.chains.place(run, stored, exchange.request, self.openings.get, final=final)
         if place.opens:
             assert place.on is not None
             assert place.on.value == value
@@ -52,11 +60,11 @@ def test_a_conversation_stands_on_its_own_last_step() -> None:
     assert [place.opens for place in places] == [True, *[False] * 5]
 
 
-def test_agents_that_take_turns_keep_to_their_own_lanes() -> None:
+def test_agents_that_take_turns_keep_to_their_own_chains() -> None:
     """Though they share a system prompt that is longer than all they say."""
     book = Book()
-    talks = [bodies(name, 10, system_size=30_000) for name in "abcd"]
-    found = [base(book.save(body)) for turn in zip(*talks, strict=True) for body in turn]
+    conversations = [bodies(name, 10, system_size=30_000) for name in "abcd"]
+    found = [base(book.save(body)) for turn in zip(*conversations, strict=True) for body in turn]
     own = [seq - 4 for seq in range(9, 41)]
     assert found[0] == "opening"
     assert found[8:] == own
@@ -99,9 +107,9 @@ def test_what_is_small_has_few_bases_below_it() -> None:
     book = Book()
     for number in range(200):
         poll = book.save(b"poll %d" % number)
-        talk = book.save(words(f"call {number % 7}", 3000).encode())
+        conversation = book.save(words(f"call {number % 7}", 3000).encode())
         assert poll.stored.hops <= 2
-        assert talk.stored.hops <= 2
+        assert conversation.stored.hops <= 2
 
 
 def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
@@ -116,7 +124,7 @@ def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
 
 
 def test_a_value_that_is_written_anew_is_no_base_any_more() -> None:
-    """Its lane begins again."""
+    """Its delta chain begins again."""
     book = Book()
     one, two, three = bodies("a", 3)
     book.save(one)
@@ -131,7 +139,7 @@ def test_small_requests_push_no_conversation_out() -> None:
     book = Book()
     one, two = bodies("a", 2)
     book.save(one)
-    polls = [book.save(b"poll %d" % number) for number in range(3 * LANES)]
+    polls = [book.save(b"poll %d" % number) for number in range(3 * MAX_CHAINS)]
     assert [base(place) for place in polls[1:4]] == [2, 2, 2]
     assert base(book.save(two)) == 1
 
@@ -139,29 +147,29 @@ def test_small_requests_push_no_conversation_out() -> None:
 def test_what_is_held_is_bounded() -> None:
     """For a run and for all; what falls out begins again, and the books are right."""
     book = Book(most_bytes=100_000, most_run_bytes=40_000)
-    talks = {(run, name): bodies(f"{run}{name}", 8) for run in range(1, 6) for name in "ab"}
+    conversations = {(run, name): bodies(f"{run}{name}", 8) for run in range(1, 6) for name in "ab"}
     for _ in range(8):
-        for (run, _), talk in talks.items():
-            book.save(next(talk), run=run)
-            held = [known.size for known in book.lanes._runs.values()]
-            assert sum(held) == book.lanes.size <= 100_000
+        for (run, _), conversation in conversations.items():
+            book.save(next(conversation), run=run)
+            held = [known.size for known in book.chains._runs.values()]
+            assert sum(held) == book.chains.size <= 100_000
             assert max(held) <= 40_000
     for run in range(1, 6):
-        book.lanes.drop(run)
-    assert book.lanes.size == 0
+        book.chains.drop(run)
+    assert book.chains.size == 0
 
 
 @pytest.mark.parametrize("what", ["a value of 17 MB", "a seq beyond four bytes"])
 def test_what_cannot_be_a_base_stands_alone(what: str) -> None:
     """And is none."""
-    lanes = Lanes()
+    chains = DeltaChains()
     request = make_request(URL, words("a", 3000).encode())
     value = b"x" * (17 << 20) if "MB" in what else b"x" + request.body
     seq = 1 if "MB" in what else MAX_SEQ + 1
     stored = Stored(seq, value, len(value) - len(request.body))
-    place = lanes.place(1, stored, request, lambda _: None, final=True)
+    place = chains.place(1, stored, request, lambda _: None, final=True)
     assert place.on is None
-    assert lanes.size == 0
+    assert chains.size == 0
 
 
 def test_requests_open_alike_by_path_start_and_end() -> None:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.deltas.similarity import Body, Span, common_ends, find_fresh
-from playhead.tests.support.talks import words
+from playhead.store.deltas.similarity import Body, Span, common_ends, find_added
+from playhead.tests.support.conversations import words
 
 _pieces = st.lists(st.sampled_from([b"a", b"b" * 100, b"c" * 5000, b"d" * 70_000]), max_size=6)
 
@@ -14,9 +14,9 @@ def body(data: bytes) -> Body:
     return Body(b"head of any length " * (len(data) % 5) + data, 19 * (len(data) % 5))
 
 
-def fresh(old: bytes, brought: tuple[int, int], new: bytes) -> Span | None:
+def fresh(old: bytes, added: tuple[int, int], new: bytes) -> Span | None:
     a, b = body(old), body(new)
-    return find_fresh(a, Span(*brought), b, common_ends(a, b))
+    return find_added(a, Span(*added), b, common_ends(a, b))
 
 
 @given(_pieces.map(b"".join), _pieces.map(b"".join))
