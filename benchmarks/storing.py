@@ -1,7 +1,7 @@
 """How small the store keeps what agents say, and what it costs to write and to read it.
 
 1. Each corpus goes through a store as a recording does: an intent, then the exchange with its outcome, waited for.
-2. *values* are what LMDB holds of exchanges, blocks and openings; *data file* is all of the store, pages and index included.
+2. *values* are what LMDB holds of exchanges, blocks and shared prefixes; *data file* is all of the store, pages and index included.
    Both are compared with the bytes of bodies and header fields.
 3. Every exchange is read back in order and compared by hash; then some are read at random, each with nothing read before;
    of three such reads of one the least counts.
@@ -180,7 +180,7 @@ def _read(store: Store, rng: random.Random, found: _Stored) -> None:
 
 
 def _held(folder: Path) -> int:
-    """Give what LMDB holds of exchanges, their blocks and openings, keys included."""
+    """Give what LMDB holds of exchanges, their blocks and shared prefixes, keys included."""
     held = 0
     with lmdb.open(str(folder / "log.lmdb"), max_dbs=32, readonly=True, lock=False) as environment:
         for name in (b"exchanges", b"blocks", b"openings"):

@@ -12,8 +12,8 @@
                   run, seq, 1 byte -> what follows of it  of records that are put in parts (`values`)
     blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`blocks`)
     openings      name -> body codec + exchange           what conversations begin with, for all runs; in parts too
-    users         opening, run -> b"1" if it came from that run
-    uses          run, opening -> b""
+    users         shared prefix, run -> b"1" if it came from that run
+    uses          run, shared prefix -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
     raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
     origins       run, origin, alpn offers -> alpn        what was negotiated with whom
@@ -26,7 +26,7 @@ index: its own number, or the one that a later index was given.
 """
 
 FORMAT = 4
-"""Highest format that is read, and what is written. 1 had no openings, and no exchange stood on another; 2 is 1, encrypted;
+"""Highest format that is read, and what is written. 1 had no shared prefixes, and no exchange stood on another; 2 is 1, encrypted;
 3 sealed short values as it does large ones, and kept base64 where it stands."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""

@@ -6,8 +6,8 @@
    with a delta chain, as that of a second agent does, begins a delta chain of its own.
 3. Each EVERY-th step of a delta chain, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
    first; where that one lies DEEP, on what a new conversation is stored on. So nothing lies deeper than MAX_HOPS.
-4. The first step of a conversation is stored on an opening: the first exchange of any run with the same path and the
-   same beginning and end. Openings are records of their own, so that runs can be deleted.
+4. The first step of a conversation is stored on a shared prefix: the first exchange of any run with the same path and the
+   same beginning and end. Shared prefixes are records of their own, so that runs can be deleted.
 5. Values of a few KB stand on the keyframe of their delta chain, never on each other: at most two bases lie below them.
 6. Small requests (reads, polls) have delta chains of their own, found by host and path, and push no conversation out.
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from ...tape.exchange import Request
-from .record_codec import MAX_HOPS, MAX_SEQ, OPENING_BYTES, Base
+from .record_codec import MAX_HOPS, MAX_SEQ, PREFIX_NAME_BYTES, Base
 from .similarity import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_added
 
 MAX_CHAINS = 16
@@ -35,15 +35,15 @@ MOST_RUN_BYTES = 32 << 20
 MOST_BYTES = 96 << 20
 _CONVERSATION_BYTES = 512
 """Bodies of requests from here on are conversations."""
-_OPENING_BYTES = 2048
-"""Shorter ones would save less than an opening takes."""
-_MOST_OPENING_BYTES = 4 << 20
+_MIN_PREFIX_BYTES = 2048
+"""Shorter ones would save less than a shared prefix takes."""
+_MAX_PREFIX_BYTES = 4 << 20
 _LIGHT_BYTES = 64 * 1024
 """A base of this size is worth its time for the header fields alone."""
 _NEARLY_ALL = 0.9
 """Part of a delta chain's last body that stands in one so that no other delta chain is looked at, if it goes on."""
 _MUCH = 0.5
-"""Part of a body that it has to have in common with a delta chain to be no opening."""
+"""Part of a body that it has to have in common with a delta chain to be no shared prefix."""
 _BRIEF_BYTES = 8 * 1024
 """Smaller values have few bases below them: unpacking these would cost more than all else that is done to serve one."""
 _BRIEF_DEEP = 1
@@ -83,12 +83,12 @@ class Place(NamedTuple):
     """Itself; set `written` when it is."""
     on: Stored | None
     """Its base; None where it stands alone."""
-    opens: bool = False
-    """Whether `on` is an opening that is yet to be written, of the same value."""
+    makes_prefix: bool = False
+    """Whether `on` is a shared prefix that is yet to be written, of the same value."""
 
 
-FindOpening = Callable[[bytes], Stored | None]
-"""Finds an opening by its name."""
+FindSharedPrefix = Callable[[bytes], Stored | None]
+"""Finds a shared prefix by its name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +144,7 @@ class DeltaChains:
         run: int,
         stored: Stored,
         request: Request,
-        find_opening: FindOpening,
+        find_shared_prefix: FindSharedPrefix,
         *,
         final: bool,
     ) -> Place:
@@ -163,9 +163,9 @@ class DeltaChains:
         self._runs[run] = known
         chains = known.conversations if is_conversation else known.small
         decide = _place_conversation if is_conversation else _place_small
-        place, chain, before = decide(chains, stored, request, find_opening)
+        place, chain, before = decide(chains, stored, request, find_shared_prefix)
         if not final:
-            return _on(stored, None) if place.opens else place
+            return _on(stored, None) if place.makes_prefix else place
         if before is not None or len(chains) == MAX_CHAINS:
             self._remove(known, chains, before or chains[0])
         chains.append(chain)
@@ -200,11 +200,11 @@ class DeltaChains:
         self._remove(known, chains, chains[0])
 
 
-def opening_name(request: Request) -> bytes:
-    """Give the name of the opening that a request shares with those that open alike."""
+def shared_prefix_name(request: Request) -> bytes:
+    """Give the name of the shared prefix that a request shares with those that open alike."""
     path = f"{request.method} {request.host} {request.path}".encode("utf-8", "surrogatepass")
     parts = (path, request.body[:_HEAD_BYTES], request.body[-_TAIL_BYTES:])
-    return blake3(b"\0".join(parts)).digest(OPENING_BYTES)
+    return blake3(b"\0".join(parts)).digest(PREFIX_NAME_BYTES)
 
 
 _Decision = tuple[Place, _Chain, _Chain | None]
@@ -212,7 +212,7 @@ _Decision = tuple[Place, _Chain, _Chain | None]
 
 
 def _place_conversation(
-    chains: list[_Chain], stored: Stored, request: Request, find_opening: FindOpening
+    chains: list[_Chain], stored: Stored, request: Request, find_shared_prefix: FindSharedPrefix
 ) -> _Decision:
     """Decide for a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Chain]] = []
@@ -222,13 +222,13 @@ def _place_conversation(
         ends = common_ends(last, body)
         nearly_all = ends.size > _NEARLY_ALL * last.size
         if nearly_all and (added := _find_added(chain, body, ends)) is not None:
-            return _extend(chain, stored, added, request, find_opening)
+            return _extend(chain, stored, added, request, find_shared_prefix)
         ranked.append((ends, chain))
     ranked.sort(key=lambda one: -one[0].size)
     for ends, chain in ranked:
         if (added := _find_added(chain, body, ends)) is not None:
-            return _extend(chain, stored, added, request, find_opening)
-    place, ends = _start(ranked[0] if ranked else None, stored, request, find_opening)
+            return _extend(chain, stored, added, request, find_shared_prefix)
+    place, ends = _start(ranked[0] if ranked else None, stored, request, find_shared_prefix)
     chain = _Chain((request.host, request.path), stored, stored)
     chain.added = Span(ends.start, body.size - ends.end)
     return place, chain, None
@@ -269,20 +269,24 @@ def _find_added(chain: _Chain, body: Body, ends: Ends) -> Span | None:
 
 
 def _place_small(
-    chains: list[_Chain], stored: Stored, request: Request, find_opening: FindOpening
+    chains: list[_Chain], stored: Stored, request: Request, find_shared_prefix: FindSharedPrefix
 ) -> _Decision:
     """Decide for a value whose request has no body to speak of."""
     where = request.host, request.path
     for chain in reversed(chains):
         if chain.where == where:
-            return _extend(chain, stored, _NOTHING, request, find_opening)
+            return _extend(chain, stored, _NOTHING, request, find_shared_prefix)
     near = next((chain for chain in reversed(chains) if chain.where[0] == request.host), None)
     place = _on(stored, _shallow([near.last, near.keyframe], stored) if near is not None else None)
     return place, _Chain(where, stored, stored), None
 
 
 def _extend(
-    chain: _Chain, stored: Stored, added: Span, request: Request, find_opening: FindOpening
+    chain: _Chain,
+    stored: Stored,
+    added: Span,
+    request: Request,
+    find_shared_prefix: FindSharedPrefix,
 ) -> _Decision:
     """Put a value behind the last one of its delta chain."""
     if chain.steps < EVERY:
@@ -290,7 +294,7 @@ def _extend(
         return place, _Chain(chain.where, stored, chain.keyframe, chain.steps + 1, added), chain
     on = _shallow([chain.keyframe], stored)
     if on is None:
-        on = find_opening(opening_name(request))
+        on = find_shared_prefix(shared_prefix_name(request))
     return _on(stored, on), _Chain(chain.where, stored, stored, 1, added), chain
 
 
@@ -298,7 +302,7 @@ def _start(
     nearest: tuple[Ends, _Chain] | None,
     stored: Stored,
     request: Request,
-    find_opening: FindOpening,
+    find_shared_prefix: FindSharedPrefix,
 ) -> tuple[Place, Ends]:
     """Find a base for the first value of a conversation, and what it has in common with that."""
     body = stored.body
@@ -307,22 +311,22 @@ def _start(
         shallow = _shallow([nearest[1].last, nearest[1].keyframe], stored)
         if shallow is not None:
             choices.append((common_ends(shallow.body, body), shallow))
-    if body.size >= _OPENING_BYTES and len(stored.value) <= _MOST_OPENING_BYTES:
-        name = opening_name(request)
-        if (opening := find_opening(name)) is not None:
-            choices.append((common_ends(opening.body, body), opening))
+    if body.size >= _MIN_PREFIX_BYTES and len(stored.value) <= _MAX_PREFIX_BYTES:
+        name = shared_prefix_name(request)
+        if (prefix := find_shared_prefix(name)) is not None:
+            choices.append((common_ends(prefix.body, body), prefix))
         elif not choices or choices[0][0].size < _MUCH * body.size:
-            return _open(stored, name), Ends(0, 0)
+            return _make_prefix(stored, name), Ends(0, 0)
     ends, on = max(choices, key=lambda one: one[0].size, default=(Ends(0, 0), None))
     if on is not None and ends.size < _LITTLE * body.size and len(on.value) > _LIGHT_BYTES:
         ends, on = Ends(0, 0), None
     return _on(stored, on), ends
 
 
-def _open(stored: Stored, name: bytes) -> Place:
-    """Make a value an opening, and store it on that."""
-    opening = Stored(name, stored.value, stored.body_at)
-    return _on(stored, opening)._replace(opens=True)
+def _make_prefix(stored: Stored, name: bytes) -> Place:
+    """Make a value a shared prefix, and store it on that."""
+    prefix = Stored(name, stored.value, stored.body_at)
+    return _on(stored, prefix)._replace(makes_prefix=True)
 
 
 def _shallow(choices: list[Stored], stored: Stored) -> Stored | None:

@@ -4,7 +4,7 @@
     1  one zstd frame that states its size and ends with a checksum: what earlier versions wrote
     2  8 bytes of BLAKE3 over the value, then a frame that stands alone
     3  hops, seq of its base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
-    4  hops, name of its base among the openings (16 bytes), 8 bytes of BLAKE3, then a frame
+    4  hops, name of its base among the shared prefixes (16 bytes), 8 bytes of BLAKE3, then a frame
 
 The frames of 2 to 4 are without their magic number. That of 3 and 4 has the base's value as prefix, so that it holds
 little more than what is new: what `zstd --patch-from` does. `hops` says how many bases lie below, and a base has fewer
@@ -30,13 +30,13 @@ _RAW = b"\0"
 _FRAME = b"\1"
 _ALONE = b"\2"
 _ON_SEQ = b"\3"
-_ON_OPENING = b"\4"
+_DELTA_ON_PREFIX = b"\4"
 _SMALL_BYTES = 128
 SUM_BYTES = 8
-OPENING_BYTES = 16
-"""Of the name of an opening."""
+PREFIX_NAME_BYTES = 16
+"""Of the name of a shared prefix."""
 _SEQ = struct.Struct(">BI")
-_OPENING = struct.Struct(f">B{OPENING_BYTES}s")
+_PREFIX_HEAD = struct.Struct(f">B{PREFIX_NAME_BYTES}s")
 _LEVEL = 3
 _QUICK_LEVEL = 2
 """From _SHORT_BYTES to _LARGE_BYTES: a sixth of the time, for a fiftieth of the room."""
@@ -59,7 +59,7 @@ MAX_SEQ = (1 << 32) - 1
 """Largest seq that can be named as a base."""
 
 Base = int | bytes
-"""What a record stands on: a seq of its run, or the name of an opening."""
+"""What a record stands on: a seq of its run, or the name of a shared prefix."""
 
 
 class Packed(NamedTuple):
@@ -93,7 +93,7 @@ def pack(value: bytes, check: bytes = b"") -> bytes:
 def pack_on(value: bytes, base: Base, base_value: bytes, hops: int, check: bytes = b"") -> bytes:
     """Pack a value on a similar one. May be called from any thread.
 
-    base: a seq of the same run, at most MAX_SEQ, or the name of an opening.
+    base: a seq of the same run, at most MAX_SEQ, or the name of a shared prefix.
     base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
     hops: those of the base and one.
     check: the value's digest, where that is known.
@@ -102,7 +102,7 @@ def pack_on(value: bytes, base: Base, base_value: bytes, hops: int, check: bytes
     if isinstance(base, int):
         head = _ON_SEQ + _SEQ.pack(hops, base)
     else:
-        head = _ON_OPENING + _OPENING.pack(hops, base)
+        head = _DELTA_ON_PREFIX + _PREFIX_HEAD.pack(hops, base)
     return b"".join((head, check or digest(value), _compress(value, base_value)))
 
 
@@ -118,9 +118,9 @@ def parse(data: bytes | memoryview) -> Packed:
         if codec == _ON_SEQ:
             hops, base = _SEQ.unpack_from(data, 1)
             at += _SEQ.size
-        elif codec == _ON_OPENING:
-            hops, base = _OPENING.unpack_from(data, 1)
-            at += _OPENING.size
+        elif codec == _DELTA_ON_PREFIX:
+            hops, base = _PREFIX_HEAD.unpack_from(data, 1)
+            at += _PREFIX_HEAD.size
         elif codec == _FRAME:
             return Packed(codec, 0, None, b"", data[1:])
         elif codec not in (_RAW, _ALONE):
@@ -173,7 +173,7 @@ def check_base(record: Packed, base: Packed | None) -> Packed:
 
 def name(base: Base) -> str:
     """Give a base in words."""
-    return f"exchange {base}" if isinstance(base, int) else f"opening {base.hex()}"
+    return f"exchange {base}" if isinstance(base, int) else f"shared prefix {base.hex()}"
 
 
 def _value(record: Packed, base_value: bytes | None) -> bytes:

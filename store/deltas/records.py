@@ -30,7 +30,7 @@ _MOST_PARTS = 12
 
 
 class Values:
-    """Records of the tables `exchanges` and `openings`. Reads may come from any thread."""
+    """Records of the tables `exchanges` and `prefixes`. Reads may come from any thread."""
 
     def __init__(self, database: Database, cache_bytes: int = CACHE_BYTES) -> None:
         self._database = database
@@ -44,16 +44,16 @@ class Values:
         """Put the record of an exchange, in the place of the one that may be there."""
         self._put(transaction, "exchanges", pair_key(run, seq), record)
 
-    def put_opening(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
-        """Put the record of an opening."""
+    def put_prefix(self, transaction: lmdb.Transaction, name: bytes, record: bytes) -> None:
+        """Put the record of a shared prefix."""
         self._put(transaction, "openings", name, record)
 
-    def delete_opening(self, transaction: lmdb.Transaction, name: bytes) -> None:
-        """Delete the record of an opening."""
+    def delete_prefix(self, transaction: lmdb.Transaction, name: bytes) -> None:
+        """Delete the record of a shared prefix."""
         self._delete(transaction, "openings", name)
 
     def find_check(self, transaction: lmdb.Transaction, name: bytes) -> bytes | None:
-        """Find the checksum of an opening's value; b"" of one that is damaged."""
+        """Find the checksum of a shared prefix's value; b"" of one that is damaged."""
         try:
             record = self._find_record(transaction, 0, name)
         except BadRecord:
@@ -61,7 +61,7 @@ class Values:
         return None if record is None else record.check
 
     def find(self, transaction: lmdb.Transaction, run: int, base: Base) -> bytes | None:
-        """Find the value of an exchange of a run, or of an opening.
+        """Find the value of an exchange of a run, or of a shared prefix.
 
         Raises: BadRecord.
         """

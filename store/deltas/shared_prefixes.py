@@ -1,8 +1,8 @@
-"""Shared openings: what conversations of any run begin with, kept once.
+"""Shared prefixes: what conversations of any run begin with, kept once.
 
-An opening is the first exchange of its kind that any run had, as a record of its own: no run stands on the exchanges of
+A shared prefix is the first exchange of its kind that any run had, as a record of its own: no run stands on the exchanges of
 another. It goes with the last run that uses it. It holds what the run said that it came from; where that one is erased
-for good, the others are put on an opening out of one of them first.
+for good, the others are put on a shared prefix out of one of them first.
 """
 
 from collections import OrderedDict
@@ -16,16 +16,16 @@ from ..lmdb.database import Database
 from . import record_codec as bodies
 from .blobs import body_place, is_lifted
 from .chains import Stored
-from .record_codec import OPENING_BYTES
+from .record_codec import PREFIX_NAME_BYTES
 from .records import Values
 
 _KEPT_BYTES = 8 << 20
 _AUTHOR = b"1"
-"""Stands in the row of the run that an opening came from."""
+"""Stands in the row of the run that a shared prefix came from."""
 
 
-class Openings:
-    """The openings that are being used. Belongs to the writer's thread."""
+class SharedPrefixes:
+    """The shared prefixes that are being used. Belongs to the writer's thread."""
 
     def __init__(self, database: Database, values: Values) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class Openings:
         database.forgetting.append(self._kept.clear)
 
     def find(self, name: bytes) -> Stored | None:
-        """Find an opening, be it yet to be written."""
+        """Find a shared prefix, be it yet to be written."""
         kept = self._kept.get(name)
         if kept is not None:
             self._kept.move_to_end(name)
@@ -52,28 +52,28 @@ class Openings:
         self.keep(found)
         return found
 
-    def keep(self, opening: Stored) -> None:
-        """Remember an opening."""
-        assert isinstance(opening.base, bytes)
-        self._kept[opening.base] = opening
+    def keep(self, prefix: Stored) -> None:
+        """Remember a shared prefix."""
+        assert isinstance(prefix.base, bytes)
+        self._kept[prefix.base] = prefix
         while sum(len(one.value) for one in self._kept.values()) > _KEPT_BYTES:
             self._kept.popitem(last=False)
 
     def stand(
-        self, transaction: lmdb.Transaction, run: int, opening: Stored, record: bytes | None
+        self, transaction: lmdb.Transaction, run: int, prefix: Stored, record: bytes | None
     ) -> bool:
-        """Let a run stand on an opening; say whether it can. Inside a write transaction.
+        """Let a run stand on a shared prefix; say whether it can. Inside a write transaction.
 
         record: puts it, if it is not there.
         """
-        name = opening.base
+        name = prefix.base
         assert isinstance(name, bytes)
         author = b""
         check = self._values.find_check(transaction, name)
         if check is None and record is not None:
-            self._values.put_opening(transaction, name, record)
+            self._values.put_prefix(transaction, name, record)
             author = _AUTHOR
-        elif check != bodies.digest(opening.value):  # another process put its own, or removed it
+        elif check != bodies.digest(prefix.value):  # another process put its own, or removed it
             self._kept.pop(name, None)
             return False
         _put_use(self._database, transaction, run, name, author)
@@ -87,16 +87,16 @@ def _body_at(value: bytes) -> int:
 
 
 def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:
-    """Remove the openings of a run that is deleted which no other run uses. Inside a write transaction."""
+    """Remove the shared prefixes of a run that is deleted which no other run uses. Inside a write transaction."""
     values = Values(database)
     for name in _used(database, transaction, run):
         _delete_use(database, transaction, run, name)
         if not any(_users(database, transaction, name)):
-            values.delete_opening(transaction, name)
+            values.delete_prefix(transaction, name)
 
 
 def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[int]) -> None:
-    """Remove the openings, too, that came from runs of which nothing is to stay. Inside a write transaction.
+    """Remove the shared prefixes, too, that came from runs of which nothing is to stay. Inside a write transaction.
 
     Reads all others that use them: what stands on one is put on another, which is made of the first of it.
     """
@@ -119,17 +119,17 @@ def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -
         before = values.find(transaction, 0, name)
     except BadRecord:  # what stood on it is lost with it
         before = None
-    values.delete_opening(transaction, name)
-    opening: bytes | None = None
+    values.delete_prefix(transaction, name)
+    prefix: bytes | None = None
     for run in runs:
         _delete_use(database, transaction, run, name)
         for seq, value in values.standing_on(transaction, run, name, before):
             author = b""
-            if opening is None:
-                opening, author = value, _AUTHOR
-                values.put_opening(transaction, name, bodies.pack(value))
+            if prefix is None:
+                prefix, author = value, _AUTHOR
+                values.put_prefix(transaction, name, bodies.pack(value))
             _put_use(database, transaction, run, name, author)
-            values.put(transaction, run, seq, bodies.pack_on(value, name, opening, 1))
+            values.put(transaction, run, seq, bodies.pack_on(value, name, prefix, 1))
 
 
 def _put_use(
@@ -147,7 +147,7 @@ def _delete_use(database: Database, transaction: lmdb.Transaction, run: int, nam
 
 
 def _used(database: Database, transaction: lmdb.Transaction, run: int) -> list[bytes]:
-    """Give the names of the openings that a run uses."""
+    """Give the names of the shared prefixes that a run uses."""
     return [
         database.vault.shown("uses", place)[8:]
         for place in database.places(transaction, "uses", run)
@@ -155,6 +155,6 @@ def _used(database: Database, transaction: lmdb.Transaction, run: int) -> list[b
 
 
 def _users(database: Database, transaction: lmdb.Transaction, name: bytes) -> Iterator[int]:
-    """Give the runs that use an opening."""
+    """Give the runs that use a shared prefix."""
     for place in database.places_under(transaction, "users", name):
-        yield int.from_bytes(place[OPENING_BYTES:], "big")
+        yield int.from_bytes(place[PREFIX_NAME_BYTES:], "big")

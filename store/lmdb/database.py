@@ -97,7 +97,7 @@ class Database:
         owner: OwnerFile | None,
         again: Callable[[], lmdb.Environment],
     ) -> None:
-        """Hold an environment that was opened; see `opening`.
+        """Hold an environment that was opened; see `open.py`.
 
         owner: the file of this process; None opens it for reading.
         again: opens the environment, once this one is closed.

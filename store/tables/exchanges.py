@@ -14,7 +14,7 @@ from ..deltas import record_codec as bodies
 from ..deltas.blobs import Blocks, Lifted
 from ..deltas.chains import DeltaChains, Place, Stored
 from ..deltas.records import KEY_BYTES, Values
-from ..deltas.shared_prefixes import Openings
+from ..deltas.shared_prefixes import SharedPrefixes
 from ..errors import LogCorrupt
 from ..keys import fingerprint_key, number_key, pair_key
 from ..lmdb.database import Database, Row
@@ -54,8 +54,8 @@ class _Prepared(NamedTuple):
     """The same as it is packed."""
     value: bytes
     """Its record on disk."""
-    opening: bytes | None
-    """That of the opening that it makes."""
+    prefix: bytes | None
+    """That of the shared prefix that it makes."""
     rows: Sequence[Row]
     raw: Row
     final: bool
@@ -74,7 +74,7 @@ class Exchanges:
         self._values = Values(database)
         self._blocks = Blocks(database)
         self._chains = DeltaChains()
-        self._openings = Openings(database, self._values)
+        self._shared_prefixes = SharedPrefixes(database, self._values)
         self._passing: set[tuple[int, int]] = set()
         """Run and seq of what is going to be written again."""
         database.forgetting += [self._chains.clear, self._passing.clear]
@@ -114,11 +114,11 @@ class Exchanges:
         lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
         check = b"" if lifted.names else written[: bodies.SUM_BYTES]
         stored = Stored(exchange.seq, lifted.value, lifted.body_at)
-        find = self._openings.find
+        find = self._shared_prefixes.find
         place = self._chains.place(run, stored, exchange.request, find, final=final)
-        if place.opens:
+        if place.makes_prefix:
             assert place.on is not None
-            self._openings.keep(place.on)
+            self._shared_prefixes.keep(place.on)
         row = self._database.row
         rows = [row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b"")]
         if exchange.spilled:
@@ -131,7 +131,7 @@ class Exchanges:
             encoded,
             lifted,
             _pack(place, check),
-            bodies.pack(lifted.value, check) if place.opens else None,
+            bodies.pack(lifted.value, check) if place.makes_prefix else None,
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
@@ -171,7 +171,7 @@ class Exchanges:
         """Say whether the base is there that an exchange is to stand on."""
         if isinstance(on.base, int):
             return on.written
-        return self._openings.stand(transaction, prepared.run, on, prepared.opening)
+        return self._shared_prefixes.stand(transaction, prepared.run, on, prepared.prefix)
 
     def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
         """Let what stands on an exchange stand alone, before that is written anew."""

@@ -237,6 +237,6 @@ class ChatFold:
 
 
 TEXT_PLACES = Places(model=("model",), temperature=("temperature",), top_p=("p",), seed=("seed",))
-_PLACES = replace(TEXT_PLACES, tools=("tools",), opening=("messages",), roles=frozenset({"system"}))
+_PLACES = replace(TEXT_PLACES, tools=("tools",), leading=("messages",), roles=frozenset({"system"}))
 
 DIALECT = Dialect("cohere", claim, has_shape, read_request, read_answer, ChatFold, places=_PLACES)

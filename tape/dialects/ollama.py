@@ -184,7 +184,7 @@ _PLACES = Places(
     seed=("options.seed",),
     tools=("tools",),
     system=("system",),
-    opening=("messages",),
+    leading=("messages",),
     roles=frozenset({"system"}),
 )
 

@@ -305,7 +305,7 @@ TEXT_PLACES = Places(
     seed=("seed", "random_seed"),
     in_path=DEPLOYMENT,
 )
-PLACES = replace(TEXT_PLACES, tools=("tools", "functions"), opening=("messages",))
+PLACES = replace(TEXT_PLACES, tools=("tools", "functions"), leading=("messages",))
 
 DIALECT = Dialect(
     "openai-chat", claim, has_shape, read_request, read_answer, ChatFold, places=PLACES

@@ -287,7 +287,7 @@ _PLACES = Places(
     seed=("seed",),
     tools=("tools",),
     system=("instructions",),
-    opening=("input",),
+    leading=("input",),
     in_path=DEPLOYMENT,
 )
 

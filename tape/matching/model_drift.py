@@ -233,8 +233,8 @@ def _find_pieces(request: Request) -> _Pieces | None:
         value = _pop(tree, place)
         if value is not _NOTHING:
             found.setdefault(field, {})[place] = value
-    for place in places.opening:
-        messages = _take_opening(_get(tree, place), places.roles)
+    for place in places.leading:
+        messages = _take_leading(_get(tree, place), places.roles)
         if messages:
             found.setdefault("system", {})[place] = messages
     names = {
@@ -263,7 +263,7 @@ def _pop(tree: Any, place: str) -> Any:
     return holder.pop(name, _NOTHING) if isinstance(holder, dict) else _NOTHING
 
 
-def _take_opening(messages: Any, roles: frozenset[str]) -> list[Any]:
+def _take_leading(messages: Any, roles: frozenset[str]) -> list[Any]:
     """Take out the messages that a conversation's system prompt is made of."""
     if not isinstance(messages, list) or is_twice(messages):
         return []

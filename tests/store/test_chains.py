@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
-from playhead.store.deltas.chains import opening_name
+from playhead.store.deltas.chains import shared_prefix_name
 from playhead.store.deltas.record_codec import MAX_HOPS, parse
 from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import FORMAT, number_key, pair_key
@@ -63,7 +63,7 @@ def rows(store: Store, table: str) -> dict[bytes, bytes]:
 
 
 def stored_bytes(store: Store) -> int:
-    """What exchanges and openings take, keys aside."""
+    """What exchanges and shared prefixes take, keys aside."""
     return sum(len(value) for table in ("exchanges", "openings") for value in rows(store, table).values())  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path
         assert list(store.exchanges(run)) == exchanges
 
 
-def test_runs_that_open_alike_share_their_opening(store_dir: Path) -> None:
+def test_runs_that_begin_the_same_way_share_a_prefix(store_dir: Path) -> None:
     """The second ticket takes a tenth of the first."""
     with Store.open(store_dir) as store:
         record(store, "a", conversation("a", 1, system_size=20_000))
@@ -209,7 +209,7 @@ def test_runs_that_open_alike_share_their_opening(store_dir: Path) -> None:
             )
 
 
-def test_an_opening_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None:
+def test_a_shared_prefix_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None:
     """The others are whole meanwhile, and nothing is left in the end."""
     with Store.open(store_dir) as store:
         runs = [record(store, name, conversation(name)) for name in "abc"]
@@ -225,10 +225,10 @@ def test_an_opening_goes_with_the_last_run_that_uses_it(store_dir: Path) -> None
 
 @pytest.mark.parametrize("others", [0, 1, 3])
 @pytest.mark.parametrize("take_out", [erase, archive])
-def test_nothing_of_a_run_that_was_taken_out_is_left_in_an_opening(
+def test_nothing_of_a_removed_run_is_left_in_a_shared_prefix(
     store_dir: Path, take_out: Callable[[Store, RunInfo], None], others: int
 ) -> None:
-    """Erased, or moved to an archive, where it can be erased; what began like it stands on another opening then."""
+    """Erased, or moved to an archive, where it can be erased; what began like it stands on another shared prefix then."""
     with Store.open(store_dir) as store:
         first = record(store, "secret", conversation("secret"))
         runs = [record(store, name, conversation(name)) for name in "abc"[:others]]
@@ -257,14 +257,14 @@ def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path)
         assert list(store.exchanges(run)) == [*exchanges[:2], anew, *exchanges[3:]]
 
 
-def test_a_process_does_without_an_opening_that_another_removed(store_dir: Path) -> None:
+def test_a_process_does_without_a_prefix_that_another_removed(store_dir: Path) -> None:
     """It remembers it, and looks whether it is still there."""
     with Store.open(store_dir) as store:
         one = record(store, "a", conversation("a"))
-        remembered = dict(store._exchanges._openings._kept)
+        remembered = dict(store._exchanges._shared_prefixes._kept)
         assert remembered
         delete(store, one)
-        store._exchanges._openings._kept.update(remembered)
+        store._exchanges._shared_prefixes._kept.update(remembered)
         two = record(store, "b", conversation("b"))
         assert list(store.exchanges(two)) == conversation("b")
 
@@ -304,12 +304,12 @@ def test_a_large_conversation_comes_back_from_any_step(store_dir: Path) -> None:
 
 
 def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> None:
-    """What an opening is called there says nothing of what it holds."""
+    """What a shared prefix is called there says nothing of what it holds."""
     key = StoreKey(b"k" * 32, "a test")
     with Store.open(store_dir, key=key) as store:
         runs = [record(store, name, conversation(name)) for name in "abc"]
         (name,) = {place[:16] for place in rows(store, "openings")}
-        assert name != opening_name(conversation("a")[0].request)
+        assert name != shared_prefix_name(conversation("a")[0].request)
         assert len(rows(store, "users")) == 3
         delete(store, runs[1])
         erase(store, runs[0])
@@ -385,7 +385,7 @@ def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
                 store.find_exchange(run, later)
 
 
-def test_a_damaged_opening_is_named_and_not_used_again(store_dir: Path) -> None:
+def test_a_damaged_shared_prefix_is_named_and_not_used_again(store_dir: Path) -> None:
     """What stands on it says so; what comes after begins another."""
     with Store.open(store_dir) as store:
         one = record(store, "a", conversation("a"))
@@ -394,7 +394,7 @@ def test_a_damaged_opening_is_named_and_not_used_again(store_dir: Path) -> None:
         act(store, lambda txn: txn.put(name, b"\2nonsense, and more of it", db=table))
     with Store.open(store_dir) as store:
         with pytest.raises(
-            LogCorrupt, match=f"opening {name.hex()}, on which it stands, is damaged"
+            LogCorrupt, match=f"shared prefix {name.hex()}, on which it stands, is damaged"
         ):
             store.find_exchange(one, 1)
         two = record(store, "b", conversation("b"))
@@ -422,7 +422,7 @@ def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
 
 
 def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
-    """What is damaged is lost with the opening or without; the rest is whole."""
+    """What is damaged is lost with the shared prefix or without; the rest is whole."""
     with Store.open(store_dir) as store:
         one, two, three = (record(store, name, conversation(name)) for name in "abc")
         key, table = pair_key(two.number, 1), store._database.tables["exchanges"]

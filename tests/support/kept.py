@@ -22,4 +22,4 @@ def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:
             with transaction.cursor(database.tables["openings"]) as cursor:
                 names = [bytes(key) for key, _ in cursor if len(key) == KEY_BYTES]
             for name in names:
-                yield f"opening {name.hex()}", values.find(transaction, 0, name) or b""
+                yield f"shared prefix {name.hex()}", values.find(transaction, 0, name) or b""

@@ -23,7 +23,7 @@ class Places:
     seed: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     system: tuple[str, ...] = ()
-    opening: tuple[str, ...] = ()
+    leading: tuple[str, ...] = ()
     """Lists of messages; the first of them that are of a role in `roles` are part of the system prompt."""
     roles: frozenset[str] = frozenset({"system", "developer"})
     in_path: re.Pattern[str] | None = None
@@ -49,7 +49,7 @@ class Places:
             seed=both(self.seed),
             tools=both(self.tools),
             system=both(self.system),
-            opening=both(self.opening),
+            leading=both(self.leading),
         )
 
 

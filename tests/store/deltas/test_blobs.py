@@ -95,7 +95,7 @@ def test_pictures_go_with_their_run(store_dir: Path) -> None:
         assert rows(store) == {}
 
 
-def test_a_conversation_that_begins_with_a_picture_shares_its_opening(store_dir: Path) -> None:
+def test_a_conversation_that_begins_with_a_picture_shares_its_prefix(store_dir: Path) -> None:
     """Also with a process that did not write it."""
     first = looking(1)
     with Store.open(store_dir) as store:
@@ -269,7 +269,7 @@ def test_a_name_that_is_cut_short_is_refused(shared: Store, size: int) -> None:
     "value", [b"\xc1", b"\xc1\0\0\0\4", b"\xc1\0\0\0\7x", b"\xc1\xff\xff\xff\xffx"]
 )
 def test_a_body_outside_of_its_value_is_refused(value: bytes) -> None:
-    """Of an opening that was damaged."""
+    """Of a shared prefix that was damaged."""
     with pytest.raises(BadRecord):
         body_place(value)
 

@@ -13,7 +13,7 @@ from playhead.store.deltas.chains import (
     DeltaChains,
     Place,
     Stored,
-    opening_name,
+    shared_prefix_name,
 )
 from playhead.store.deltas.record_codec import MAX_HOPS, MAX_SEQ
 from playhead.tape.exchange import Request
@@ -27,7 +27,7 @@ class Book:
 
     def __init__(self, **limits: int) -> None:
         self.chains = DeltaChains(**limits)
-        self.openings: dict[bytes, Stored] = {}
+        self.prefixes: dict[bytes, Stored] = {}
         self.hops: dict[tuple[int, int | bytes], int] = {}
         self.seqs = itertools.count(1)
 
@@ -36,28 +36,28 @@ class Book:
         exchange = step(seq, body)
         value = encode_exchange(exchange)
         stored = Stored(seq, value, len(value) - len(body))
-        place = self.chains.place(run, stored, exchange.request, self.openings.get, final=final)
-        if place.opens:
+        place = self.chains.place(run, stored, exchange.request, self.prefixes.get, final=final)
+        if place.makes_prefix:
             assert place.on is not None
             assert place.on.value == value
-            self.openings[opening_name(exchange.request)] = place.on
+            self.prefixes[shared_prefix_name(exchange.request)] = place.on
         assert place.stored.hops == (place.on.hops + 1 if place.on else 0) <= MAX_HOPS
         return place
 
 
 def base(place: Place) -> int | str | None:
-    """The seq that a place stands on, or `opening`."""
+    """The seq that a place stands on, or `prefix`."""
     if place.on is None:
         return None
-    return place.on.base if isinstance(place.on.base, int) else "opening"
+    return place.on.base if isinstance(place.on.base, int) else "shared prefix"
 
 
 def test_a_conversation_stands_on_its_own_last_step() -> None:
-    """The first step on an opening, which it makes; each other on the one before."""
+    """The first step on a shared prefix, which it makes; each other on the one before."""
     book = Book()
     places = [book.save(body) for body in bodies("a", 6)]
-    assert [base(place) for place in places] == ["opening", 1, 2, 3, 4, 5]
-    assert [place.opens for place in places] == [True, *[False] * 5]
+    assert [base(place) for place in places] == ["shared prefix", 1, 2, 3, 4, 5]
+    assert [place.makes_prefix for place in places] == [True, *[False] * 5]
 
 
 def test_agents_that_take_turns_keep_to_their_own_chains() -> None:
@@ -66,18 +66,18 @@ def test_agents_that_take_turns_keep_to_their_own_chains() -> None:
     conversations = [bodies(name, 10, system_size=30_000) for name in "abcd"]
     found = [base(book.save(body)) for turn in zip(*conversations, strict=True) for body in turn]
     own = [seq - 4 for seq in range(9, 41)]
-    assert found[0] == "opening"
+    assert found[0] == "shared prefix"
     assert found[8:] == own
 
 
-def test_a_second_run_stands_on_the_opening_of_the_first() -> None:
+def test_a_second_run_uses_the_shared_prefix_of_the_first() -> None:
     """And on nothing else of that run."""
     book = Book()
     for body in bodies("a", 3):
         book.save(body, run=1)
     places = [book.save(body, run=2) for body in bodies("b", 3)]
-    assert [base(place) for place in places] == ["opening", 4, 5]
-    assert not any(place.opens for place in places)
+    assert [base(place) for place in places] == ["shared prefix", 4, 5]
+    assert not any(place.makes_prefix for place in places)
 
 
 def test_a_changed_clock_and_a_dropped_half_are_followed() -> None:
@@ -113,11 +113,11 @@ def test_what_is_small_has_few_bases_below_it() -> None:
 
 
 def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
-    """What has passed so far stands on another, and makes no opening."""
+    """What has passed so far stands on another, and makes no shared prefix."""
     book = Book()
     one, two, three = bodies("a", 3)
     assert base(book.save(one, final=False)) is None
-    assert base(book.save(one)) == "opening"
+    assert base(book.save(one)) == "shared prefix"
     assert base(book.save(two, final=False)) == 2
     assert base(book.save(two)) == 2
     assert base(book.save(three)) == 4
@@ -130,7 +130,7 @@ def test_a_value_that_is_written_anew_is_no_base_any_more() -> None:
     book.save(one)
     book.save(two)
     book.seqs = itertools.count(2)
-    assert base(book.save(two)) == "opening"
+    assert base(book.save(two)) == "shared prefix"
     assert base(book.save(three)) == 2
 
 
@@ -172,12 +172,12 @@ def test_what_cannot_be_a_base_stands_alone(what: str) -> None:
     assert chains.size == 0
 
 
-def test_requests_open_alike_by_path_start_and_end() -> None:
+def test_requests_share_a_prefix_by_path_start_and_end() -> None:
     """Not by what stands between, and not by their query."""
 
     def key(body: bytes, what: str = URL) -> bytes:
         request: Request = make_request(what, body)
-        return opening_name(request)
+        return shared_prefix_name(request)
 
     body = words("body", 500).encode()
     assert key(body) == key(body[:48] + b"else" + body[-64:]) == key(body, URL + "?beta=true")

@@ -22,7 +22,7 @@ def test_a_value_comes_back(value: bytes) -> None:
 
 @given(st.binary(max_size=3000), st.binary(min_size=8, max_size=3000), st.integers(0, 3000))
 def test_a_value_comes_back_with_the_one_it_stands_on(new: bytes, base: bytes, at: int) -> None:
-    """A seq of its run, or an opening."""
+    """A seq of its run, or a shared prefix."""
     value = base[:at] + new + base[at:]
     for name in (7, MAX_SEQ, b"opening's name..", 0):
         record = parse(bodies.pack_on(value, name, base, 3))
@@ -95,11 +95,11 @@ def test_garbage_is_a_bad_record(data: bytes) -> None:
         (b"\3\0" + bytes(30), "on 0 others"),
         (b"\3\x28" + bytes(30), "on 40 others"),
         (b"\3\1" + bytes(30), "stands on exchange 0"),
-        (b"\4\1" + bytes(40), "stands on opening 0000"),
+        (b"\4\1" + bytes(40), "stands on shared prefix 0000"),
     ],
     ids=[
         *("empty", "codec", "no frame", "a terabyte", "no size", "cut"),
-        *("cut", "more", "no checksum", "no base", "no hops", "hops", "on a seq", "on an opening"),
+        *("cut", "more", "no checksum", "no base", "no hops", "hops", "on a seq", "on an shared prefix"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_unpacked_says_why(data: bytes, text: str) -> None:

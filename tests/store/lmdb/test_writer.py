@@ -14,7 +14,7 @@ import lmdb
 import pytest
 
 from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable
-from playhead.store.lmdb import open as opening
+from playhead.store.lmdb import open as lmdb_open
 from playhead.store.lmdb import writer
 from playhead.store.lmdb.free_space import Room
 from playhead.tape.records.events import Event, EventKind
@@ -245,7 +245,7 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
     What says how a run stands, and what another process asks, is tried all the same.
     """
     monkeypatch.setattr(writer, "_AGAIN_S", 1000.0)
-    monkeypatch.setattr(opening, "_MAP_BYTES", 512 * 1024)
+    monkeypatch.setattr(lmdb_open, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         acknowledged, failed = await fill(store, run)
@@ -415,7 +415,7 @@ async def test_a_store_that_cannot_be_written_keeps_no_frames(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error that is raised for every request must not grow with them."""
-    monkeypatch.setattr(opening, "_MAP_BYTES", 512 * 1024)
+    monkeypatch.setattr(lmdb_open, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         await fill(store, run)
