@@ -163,7 +163,7 @@ async def _write(store: Store, passed: Iterable[Passed], found: _Stored) -> None
 
 def _read(store: Store, rng: random.Random, found: _Stored) -> None:
     """Read some exchanges at random, each as if it were the first."""
-    cache = store._exchanges._values._cache
+    cache = store._exchanges._records._cache
     places = [(run, seq) for run in store.runs() for seq in store.seqs(run)]
     for run, seq in rng.sample(places, min(_READS, len(places))):
         took = float("inf")

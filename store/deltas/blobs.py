@@ -24,7 +24,7 @@ from blake3 import blake3
 from ...tape.records.codec import BadRecord
 from ..keys import number_key
 from ..lmdb.database import Database, Row
-from . import record_codec as bodies
+from . import record_codec
 
 _LIFTED = b"\xc1"
 """No value of msgpack begins with it."""
@@ -98,7 +98,7 @@ class Blocks:
                 known = raw is not None
                 if raw is not None:
                     key = number_key(run) + name
-                    rows[name] = self._database.row("blocks", key, bodies.pack(raw))
+                    rows[name] = self._database.row("blocks", key, record_codec.pack(raw))
                 else:
                     self._remember(run, name, there=False)
             if known is False:
@@ -156,7 +156,7 @@ class Blocks:
         if data is None:
             raise BadRecord(f"block {name.hex()}, which it holds, is missing")
         try:
-            text = binascii.b2a_base64(bodies.unpack(data), newline=False)
+            text = binascii.b2a_base64(record_codec.unpack(data), newline=False)
         except BadRecord as error:
             raise BadRecord(f"block {name.hex()}, which it holds, is damaged: {error}") from error
         if _name(text) != name:
@@ -233,7 +233,7 @@ def _decode(text: bytes) -> bytes | None:
         sample = binascii.a2b_base64(
             text[middle - _SAMPLE_BYTES // 2 : middle + _SAMPLE_BYTES // 2]
         )
-        if len(bodies.pack(sample)) < _PACKS * len(sample):
+        if len(record_codec.pack(sample)) < _PACKS * len(sample):
             return None
         raw = binascii.a2b_base64(text)
     except binascii.Error:

@@ -4,8 +4,8 @@
    conversation is its last value and its last keyframe (a delta chain); of each run the last MAX_CHAINS conversations.
 2. A delta chain goes on with a body in which what its last step brought stands again. A body that only shares its beginning
    with a delta chain, as that of a second agent does, begins a delta chain of its own.
-3. Each EVERY-th step of a delta chain, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
-   first; where that one lies DEEP, on what a new conversation is stored on. So nothing lies deeper than MAX_HOPS.
+3. Each KEYFRAME_INTERVAL-th step of a delta chain, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
+   first; where that one lies MAX_KEYFRAME_DEPTH, on what a new conversation is stored on. So nothing lies deeper than MAX_DEPTH.
 4. The first step of a conversation is stored on a shared prefix: the first exchange of any run with the same path and the
    same beginning and end. Shared prefixes are records of their own, so that runs can be deleted.
 5. Values of a few KB stand on the keyframe of their delta chain, never on each other: at most two bases lie below them.
@@ -22,13 +22,13 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from ...tape.exchange import Request
-from .record_codec import MAX_HOPS, MAX_SEQ, PREFIX_NAME_BYTES, Base
+from .record_codec import MAX_DEPTH, MAX_SEQ, PREFIX_NAME_BYTES, BaseKey
 from .similarity import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_added
 
 MAX_CHAINS = 16
-EVERY = 32
-DEEP = MAX_HOPS - EVERY + 1
-"""Most hops of a keyframe."""
+KEYFRAME_INTERVAL = 32
+MAX_KEYFRAME_DEPTH = MAX_DEPTH - KEYFRAME_INTERVAL + 1
+"""Most depth of a keyframe."""
 MOST_VALUE_BYTES = 16 << 20
 """Larger values stand alone."""
 MOST_RUN_BYTES = 32 << 20
@@ -46,7 +46,7 @@ _MUCH = 0.5
 """Part of a body that it has to have in common with a delta chain to be no shared prefix."""
 _BRIEF_BYTES = 8 * 1024
 """Smaller values have few bases below them: unpacking these would cost more than all else that is done to serve one."""
-_BRIEF_DEEP = 1
+_MAX_BRIEF_DEPTH = 1
 _LITTLE = 0.1
 """Part of a body that a larger base has to have in common with it."""
 _HEAD_BYTES = 48
@@ -61,12 +61,12 @@ _NOTHING = Span(0, 0)
 class Stored:
     """A value that others may be stored on."""
 
-    base: Base
-    """What they call it."""
+    key: BaseKey
+    """Its seq, or the name of a shared prefix: what a delta against it names."""
     value: bytes
     body_at: int
     """Where the body of its request begins; it goes to the end."""
-    hops: int = 0
+    depth: int = 0
     written: bool = False
     """Of an exchange: whether it is in the store, or in the transaction that is being made."""
 
@@ -76,15 +76,15 @@ class Stored:
         return Body(self.value, self.body_at)
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """Where a value is stored."""
 
     stored: Stored
     """Itself; set `written` when it is."""
-    on: Stored | None
+    base: Stored | None
     """Its base; None where it stands alone."""
     makes_prefix: bool = False
-    """Whether `on` is a shared prefix that is yet to be written, of the same value."""
+    """Whether `base` is a shared prefix that is yet to be written, of the same value."""
 
 
 FindSharedPrefix = Callable[[bytes], Stored | None]
@@ -147,25 +147,25 @@ class DeltaChains:
         find_shared_prefix: FindSharedPrefix,
         *,
         final: bool,
-    ) -> Place:
+    ) -> Placement:
         """Find a base for the value of an exchange.
 
         final: others may be stored on it; not where it is going to be written again.
         """
-        seq = stored.base
+        seq = stored.key
         assert isinstance(seq, int)
         self._forget(run, seq)
         is_conversation = len(request.body) >= _CONVERSATION_BYTES
         most = MOST_VALUE_BYTES if is_conversation else _LIGHT_BYTES
         if len(stored.value) > most or seq > MAX_SEQ:
-            return Place(stored, None)
+            return Placement(stored, None)
         known = self._runs.pop(run, None) or _Run()
         self._runs[run] = known
         chains = known.conversations if is_conversation else known.small
         decide = _place_conversation if is_conversation else _place_small
         place, chain, before = decide(chains, stored, request, find_shared_prefix)
         if not final:
-            return _on(stored, None) if place.makes_prefix else place
+            return _placed_on(stored, None) if place.makes_prefix else place
         if before is not None or len(chains) == MAX_CHAINS:
             self._remove(known, chains, before or chains[0])
         chains.append(chain)
@@ -178,7 +178,7 @@ class DeltaChains:
         """Let nothing stand on a value that is written anew."""
         if (known := self._runs.get(run)) is not None:
             for chains in (known.conversations, known.small):
-                for chain in [one for one in chains if seq in (one.last.base, one.keyframe.base)]:
+                for chain in [one for one in chains if seq in (one.last.key, one.keyframe.key)]:
                     self._remove(known, chains, chain)
 
     def _remove(self, known: _Run, chains: list[_Chain], chain: _Chain) -> None:
@@ -207,7 +207,7 @@ def shared_prefix_name(request: Request) -> bytes:
     return blake3(b"\0".join(parts)).digest(PREFIX_NAME_BYTES)
 
 
-_Decision = tuple[Place, _Chain, _Chain | None]
+_Decision = tuple[Placement, _Chain, _Chain | None]
 """The place of a value, its delta chain, and the delta chain that this one is instead of."""
 
 
@@ -277,7 +277,9 @@ def _place_small(
         if chain.where == where:
             return _extend(chain, stored, _NOTHING, request, find_shared_prefix)
     near = next((chain for chain in reversed(chains) if chain.where[0] == request.host), None)
-    place = _on(stored, _shallow([near.last, near.keyframe], stored) if near is not None else None)
+    place = _placed_on(
+        stored, _shallow([near.last, near.keyframe], stored) if near is not None else None
+    )
     return place, _Chain(where, stored, stored), None
 
 
@@ -289,13 +291,13 @@ def _extend(
     find_shared_prefix: FindSharedPrefix,
 ) -> _Decision:
     """Put a value behind the last one of its delta chain."""
-    if chain.steps < EVERY:
-        place = _on(stored, chain.keyframe if _is_brief(stored) else chain.last)
+    if chain.steps < KEYFRAME_INTERVAL:
+        place = _placed_on(stored, chain.keyframe if _is_brief(stored) else chain.last)
         return place, _Chain(chain.where, stored, chain.keyframe, chain.steps + 1, added), chain
-    on = _shallow([chain.keyframe], stored)
-    if on is None:
-        on = find_shared_prefix(shared_prefix_name(request))
-    return _on(stored, on), _Chain(chain.where, stored, stored, 1, added), chain
+    base = _shallow([chain.keyframe], stored)
+    if base is None:
+        base = find_shared_prefix(shared_prefix_name(request))
+    return _placed_on(stored, base), _Chain(chain.where, stored, stored, 1, added), chain
 
 
 def _start(
@@ -303,7 +305,7 @@ def _start(
     stored: Stored,
     request: Request,
     find_shared_prefix: FindSharedPrefix,
-) -> tuple[Place, Ends]:
+) -> tuple[Placement, Ends]:
     """Find a base for the first value of a conversation, and what it has in common with that."""
     body = stored.body
     choices: list[tuple[Ends, Stored]] = []
@@ -317,28 +319,28 @@ def _start(
             choices.append((common_ends(prefix.body, body), prefix))
         elif not choices or choices[0][0].size < _MUCH * body.size:
             return _make_prefix(stored, name), Ends(0, 0)
-    ends, on = max(choices, key=lambda one: one[0].size, default=(Ends(0, 0), None))
-    if on is not None and ends.size < _LITTLE * body.size and len(on.value) > _LIGHT_BYTES:
-        ends, on = Ends(0, 0), None
-    return _on(stored, on), ends
+    ends, base = max(choices, key=lambda one: one[0].size, default=(Ends(0, 0), None))
+    if base is not None and ends.size < _LITTLE * body.size and len(base.value) > _LIGHT_BYTES:
+        ends, base = Ends(0, 0), None
+    return _placed_on(stored, base), ends
 
 
-def _make_prefix(stored: Stored, name: bytes) -> Place:
+def _make_prefix(stored: Stored, name: bytes) -> Placement:
     """Make a value a shared prefix, and store it on that."""
     prefix = Stored(name, stored.value, stored.body_at)
-    return _on(stored, prefix)._replace(makes_prefix=True)
+    return _placed_on(stored, prefix)._replace(makes_prefix=True)
 
 
 def _shallow(choices: list[Stored], stored: Stored) -> Stored | None:
     """Find the first that a value may be stored on as a keyframe."""
-    deep = _BRIEF_DEEP if _is_brief(stored) else DEEP
-    return next((one for one in choices if one.hops < deep), None)
+    max_depth = _MAX_BRIEF_DEPTH if _is_brief(stored) else MAX_KEYFRAME_DEPTH
+    return next((one for one in choices if one.depth < max_depth), None)
 
 
 def _is_brief(stored: Stored) -> bool:
     return len(stored.value) < _BRIEF_BYTES
 
 
-def _on(stored: Stored, on: Stored | None) -> Place:
-    stored.hops = on.hops + 1 if on is not None else 0
-    return Place(stored, on)
+def _placed_on(stored: Stored, base: Stored | None) -> Placement:
+    stored.depth = base.depth + 1 if base is not None else 0
+    return Placement(stored, base)

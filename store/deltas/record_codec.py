@@ -3,12 +3,12 @@
     0  8 bytes of BLAKE3 over the value, then the value as it is
     1  one zstd frame that states its size and ends with a checksum: what earlier versions wrote
     2  8 bytes of BLAKE3 over the value, then a frame that stands alone
-    3  hops, seq of its base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
-    4  hops, name of its base among the shared prefixes (16 bytes), 8 bytes of BLAKE3, then a frame
+    3  depth, seq of its base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
+    4  depth, name of its base among the shared prefixes (16 bytes), 8 bytes of BLAKE3, then a frame
 
 The frames of 2 to 4 are without their magic number. That of 3 and 4 has the base's value as prefix, so that it holds
-little more than what is new: what `zstd --patch-from` does. `hops` says how many bases lie below, and a base has fewer
-than what stands on it; so no record can lead in a circle, or further than MAX_HOPS.
+little more than what is new: what `zstd --patch-from` does. `depth` says how many bases lie below, and a base has fewer
+than what stands on it; so no record can lead in a circle, or further than MAX_DEPTH.
 """
 
 import struct
@@ -28,11 +28,11 @@ else:
 
 _RAW = b"\0"
 _FRAME = b"\1"
-_ALONE = b"\2"
-_ON_SEQ = b"\3"
+_WHOLE = b"\2"
+_DELTA_ON_EXCHANGE = b"\3"
 _DELTA_ON_PREFIX = b"\4"
 _SMALL_BYTES = 128
-SUM_BYTES = 8
+CHECKSUM_BYTES = 8
 PREFIX_NAME_BYTES = 16
 """Of the name of a shared prefix."""
 _SEQ = struct.Struct(">BI")
@@ -53,12 +53,12 @@ _WRITING: dict[int, int] = {
 }
 MAX_BYTES = 1 << 28
 """Largest value that is unpacked; a frame that states more is refused unread."""
-MAX_HOPS = 39
+MAX_DEPTH = 39
 """Most bases below a record: what a reader has to unpack first."""
 MAX_SEQ = (1 << 32) - 1
 """Largest seq that can be named as a base."""
 
-Base = int | bytes
+BaseKey = int | bytes
 """What a record stands on: a seq of its run, or the name of a shared prefix."""
 
 
@@ -66,8 +66,8 @@ class Packed(NamedTuple):
     """A record, taken apart but not unpacked."""
 
     codec: bytes
-    hops: int
-    base: Base | None
+    depth: int
+    base: BaseKey | None
     check: bytes
     """BLAKE3 of the value, 8 bytes; empty in codec 1, whose frame has its own."""
     content: bytes | memoryview
@@ -76,7 +76,7 @@ class Packed(NamedTuple):
 
 def digest(value: bytes) -> bytes:
     """Give the checksum that stands beside a value."""
-    return blake3(value).digest(SUM_BYTES)
+    return blake3(value).digest(CHECKSUM_BYTES)
 
 
 def pack(value: bytes, check: bytes = b"") -> bytes:
@@ -87,22 +87,24 @@ def pack(value: bytes, check: bytes = b"") -> bytes:
     check = check or digest(value)
     if len(value) < _SMALL_BYTES:
         return b"".join((_RAW, check, value))
-    return b"".join((_ALONE, check, _compress(value, None)))
+    return b"".join((_WHOLE, check, _compress(value, None)))
 
 
-def pack_on(value: bytes, base: Base, base_value: bytes, hops: int, check: bytes = b"") -> bytes:
+def pack_delta(
+    value: bytes, base: BaseKey, base_value: bytes, depth: int, check: bytes = b""
+) -> bytes:
     """Pack a value on a similar one. May be called from any thread.
 
     base: a seq of the same run, at most MAX_SEQ, or the name of a shared prefix.
     base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
-    hops: those of the base and one.
+    depth: those of the base and one.
     check: the value's digest, where that is known.
     """
-    assert 1 <= hops <= MAX_HOPS
+    assert 1 <= depth <= MAX_DEPTH
     if isinstance(base, int):
-        head = _ON_SEQ + _SEQ.pack(hops, base)
+        head = _DELTA_ON_EXCHANGE + _SEQ.pack(depth, base)
     else:
-        head = _DELTA_ON_PREFIX + _PREFIX_HEAD.pack(hops, base)
+        head = _DELTA_ON_PREFIX + _PREFIX_HEAD.pack(depth, base)
     return b"".join((head, check or digest(value), _compress(value, base_value)))
 
 
@@ -112,27 +114,27 @@ def parse(data: bytes | memoryview) -> Packed:
     Raises: BadRecord.
     """
     codec = bytes(data[:1])
-    base: Base | None = None
-    hops, at = 0, 1
+    base: BaseKey | None = None
+    depth, at = 0, 1
     try:
-        if codec == _ON_SEQ:
-            hops, base = _SEQ.unpack_from(data, 1)
+        if codec == _DELTA_ON_EXCHANGE:
+            depth, base = _SEQ.unpack_from(data, 1)
             at += _SEQ.size
         elif codec == _DELTA_ON_PREFIX:
-            hops, base = _PREFIX_HEAD.unpack_from(data, 1)
+            depth, base = _PREFIX_HEAD.unpack_from(data, 1)
             at += _PREFIX_HEAD.size
         elif codec == _FRAME:
             return Packed(codec, 0, None, b"", data[1:])
-        elif codec not in (_RAW, _ALONE):
+        elif codec not in (_RAW, _WHOLE):
             raise BadRecord(f"body codec {codec!r}; this version reads 0 to 4")
     except struct.error as error:
         raise BadRecord(f"a record that ends after {len(data)} bytes") from error
-    check = bytes(data[at : at + SUM_BYTES])
-    if len(check) < SUM_BYTES:
+    check = bytes(data[at : at + CHECKSUM_BYTES])
+    if len(check) < CHECKSUM_BYTES:
         raise BadRecord(f"a record that ends after {len(data)} bytes")
-    if base is not None and not 1 <= hops <= MAX_HOPS:
-        raise BadRecord(f"a record on {hops} others; 1 to {MAX_HOPS} are read")
-    return Packed(codec, hops, base, check, data[at + SUM_BYTES :])
+    if base is not None and not 1 <= depth <= MAX_DEPTH:
+        raise BadRecord(f"a delta of depth {depth}; 1 to {MAX_DEPTH} are read")
+    return Packed(codec, depth, base, check, data[at + CHECKSUM_BYTES :])
 
 
 def unpack(data: bytes | memoryview) -> bytes:
@@ -165,13 +167,15 @@ def check_base(record: Packed, base: Packed | None) -> Packed:
     """
     assert record.base is not None
     if base is None:
-        raise BadRecord(f"{name(record.base)}, on which it stands, is missing")
-    if base.hops >= record.hops:
-        raise BadRecord(f"{name(record.base)}, on which it stands, stands on {base.hops} others")
+        raise BadRecord(f"its delta base, {describe_base(record.base)}, is missing")
+    if base.depth >= record.depth:
+        raise BadRecord(
+            f"its delta base, {describe_base(record.base)}, has depth {base.depth}; expected less than {record.depth}"
+        )
     return base
 
 
-def name(base: Base) -> str:
+def describe_base(base: BaseKey) -> str:
     """Give a base in words."""
     return f"exchange {base}" if isinstance(base, int) else f"shared prefix {base.hex()}"
 
@@ -180,7 +184,9 @@ def _value(record: Packed, base_value: bytes | None) -> bytes:
     if record.codec == _RAW:
         return bytes(record.content)
     if record.base is not None and base_value is None:
-        raise BadRecord(f"a record that stands on {name(record.base)}, where none may")
+        raise BadRecord(
+            f"a delta against {describe_base(record.base)}, where only a whole value may be"
+        )
     frame = record.content if record.codec == _FRAME else b"".join((_MAGIC, record.content))
     try:
         size = zstandard.frame_content_size(frame)

@@ -17,8 +17,8 @@ import lmdb
 from ...tape.records.codec import BadRecord
 from ..keys import pair_key
 from ..lmdb.database import Database
-from . import record_codec as bodies
-from .record_codec import Base, Packed
+from . import record_codec
+from .record_codec import BaseKey, Packed
 
 CACHE_BYTES = 8 << 20
 KEY_BYTES = 16
@@ -29,8 +29,8 @@ _MOST_PARTS = 12
 """Longer records leave little of their last page empty."""
 
 
-class Values:
-    """Records of the tables `exchanges` and `prefixes`. Reads may come from any thread."""
+class Records:
+    """Records of the tables `exchanges` and `openings`. Reads may come from any thread."""
 
     def __init__(self, database: Database, cache_bytes: int = CACHE_BYTES) -> None:
         self._database = database
@@ -60,7 +60,7 @@ class Values:
             return b""
         return None if record is None else record.check
 
-    def find(self, transaction: lmdb.Transaction, run: int, base: Base) -> bytes | None:
+    def find(self, transaction: lmdb.Transaction, run: int, base: BaseKey) -> bytes | None:
         """Find the value of an exchange of a run, or of a shared prefix.
 
         Raises: BadRecord.
@@ -68,7 +68,7 @@ class Values:
         record = self._find_record(transaction, run, base)
         if record is None:
             return None
-        chain: list[tuple[Base, Packed]] = []
+        chain: list[tuple[BaseKey, Packed]] = []
         at = base
         value = self._cache.find((run, at), record.check)
         while value is None:
@@ -76,15 +76,15 @@ class Values:
             if record.base is None:
                 break
             at = record.base
-            record = bodies.check_base(record, self._find_record(transaction, run, at))
+            record = record_codec.check_base(record, self._find_record(transaction, run, at))
             value = self._cache.find((run, at), record.check)
         if chain:
             value = _restore(chain, value)
             self._cache.keep((run, base), chain[0][1].check, value)
         return value
 
-    def standing_on(
-        self, transaction: lmdb.Transaction, run: int, base: Base, base_value: bytes | None
+    def deltas_on(
+        self, transaction: lmdb.Transaction, run: int, base: BaseKey, base_value: bytes | None
     ) -> Iterator[tuple[int, bytes]]:
         """Read what stands on a base directly: seq and value. Looks at every record of the run.
 
@@ -100,14 +100,14 @@ class Values:
             with contextlib.suppress(BadRecord):
                 record = self._find_record(transaction, run, seq)
                 if record is not None and record.base == base:
-                    yield seq, bodies.restore([record], base_value)
+                    yield seq, record_codec.restore([record], base_value)
 
-    def _find_record(self, transaction: lmdb.Transaction, run: int, base: Base) -> Packed | None:
+    def _find_record(self, transaction: lmdb.Transaction, run: int, base: BaseKey) -> Packed | None:
         if isinstance(base, int):
             found = self._get(transaction, "exchanges", pair_key(run, base))
         else:
             found = self._get(transaction, "openings", base)
-        return bodies.parse(found) if found is not None else None
+        return record_codec.parse(found) if found is not None else None
 
     def _get(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         parts: list[bytes] = []
@@ -139,19 +139,19 @@ class Values:
             transaction.delete(place, db=self._database.tables[table])
 
 
-def _restore(chain: list[tuple[Base, Packed]], value: bytes | None) -> bytes:
+def _restore(chain: list[tuple[BaseKey, Packed]], value: bytes | None) -> bytes:
     """Unpack records of which each stands on the next; what is wrong is said of the one that is damaged.
 
     Raises: BadRecord.
     """
     try:
-        return bodies.restore([record for _, record in chain], value)
+        return record_codec.restore([record for _, record in chain], value)
     except BadRecord:
         for base, record in reversed(chain[1:]):
             try:
-                value = bodies.restore([record], value)
+                value = record_codec.restore([record], value)
             except BadRecord as error:
-                text = f"{bodies.name(base)}, on which it stands, is damaged: {error}"
+                text = f"its delta base, {record_codec.describe_base(base)}, is damaged: {error}"
                 raise BadRecord(text) from error
         raise
 
@@ -161,11 +161,11 @@ class _Cache:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._values: OrderedDict[tuple[int, Base], tuple[bytes, bytes]] = OrderedDict()
+        self._values: OrderedDict[tuple[int, BaseKey], tuple[bytes, bytes]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def find(self, key: tuple[int, Base], check: bytes) -> bytes | None:
+    def find(self, key: tuple[int, BaseKey], check: bytes) -> bytes | None:
         with self._lock:
             kept = self._values.get(key)
             if kept is None or kept[0] != check:
@@ -178,7 +178,7 @@ class _Cache:
             self._values.clear()
             self._bytes = 0
 
-    def keep(self, key: tuple[int, Base], check: bytes, value: bytes) -> None:
+    def keep(self, key: tuple[int, BaseKey], check: bytes, value: bytes) -> None:
         if not check or len(value) > self._most_bytes // 2:
             return
         with self._lock:

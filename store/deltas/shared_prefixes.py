@@ -13,11 +13,11 @@ import lmdb
 from ...tape.records.codec import BadRecord, decode_exchange
 from ..keys import number_key
 from ..lmdb.database import Database
-from . import record_codec as bodies
+from . import record_codec
 from .blobs import body_place, is_lifted
 from .chains import Stored
 from .record_codec import PREFIX_NAME_BYTES
-from .records import Values
+from .records import Records
 
 _KEPT_BYTES = 8 << 20
 _AUTHOR = b"1"
@@ -27,9 +27,9 @@ _AUTHOR = b"1"
 class SharedPrefixes:
     """The shared prefixes that are being used. Belongs to the writer's thread."""
 
-    def __init__(self, database: Database, values: Values) -> None:
+    def __init__(self, database: Database, records: Records) -> None:
         self._database = database
-        self._values = values
+        self._records = records
         self._kept: OrderedDict[bytes, Stored] = OrderedDict()
         """By name; used last at the end."""
         database.forgetting.append(self._kept.clear)
@@ -42,7 +42,7 @@ class SharedPrefixes:
             return kept
         try:
             with self._database.reading() as transaction:
-                value = self._values.find(transaction, 0, name)
+                value = self._records.find(transaction, 0, name)
             if value is None:
                 return None
             body_at = _body_at(value)
@@ -54,26 +54,28 @@ class SharedPrefixes:
 
     def keep(self, prefix: Stored) -> None:
         """Remember a shared prefix."""
-        assert isinstance(prefix.base, bytes)
-        self._kept[prefix.base] = prefix
+        assert isinstance(prefix.key, bytes)
+        self._kept[prefix.key] = prefix
         while sum(len(one.value) for one in self._kept.values()) > _KEPT_BYTES:
             self._kept.popitem(last=False)
 
-    def stand(
+    def use(
         self, transaction: lmdb.Transaction, run: int, prefix: Stored, record: bytes | None
     ) -> bool:
         """Let a run stand on a shared prefix; say whether it can. Inside a write transaction.
 
         record: puts it, if it is not there.
         """
-        name = prefix.base
+        name = prefix.key
         assert isinstance(name, bytes)
         author = b""
-        check = self._values.find_check(transaction, name)
+        check = self._records.find_check(transaction, name)
         if check is None and record is not None:
-            self._values.put_prefix(transaction, name, record)
+            self._records.put_prefix(transaction, name, record)
             author = _AUTHOR
-        elif check != bodies.digest(prefix.value):  # another process put its own, or removed it
+        elif check != record_codec.digest(
+            prefix.value
+        ):  # another process put its own, or removed it
             self._kept.pop(name, None)
             return False
         _put_use(self._database, transaction, run, name, author)
@@ -88,11 +90,11 @@ def _body_at(value: bytes) -> int:
 
 def release(database: Database, transaction: lmdb.Transaction, run: int) -> None:
     """Remove the shared prefixes of a run that is deleted which no other run uses. Inside a write transaction."""
-    values = Values(database)
+    records = Records(database)
     for name in _used(database, transaction, run):
         _delete_use(database, transaction, run, name)
         if not any(_users(database, transaction, name)):
-            values.delete_prefix(transaction, name)
+            records.delete_prefix(transaction, name)
 
 
 def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[int]) -> None:
@@ -113,23 +115,23 @@ def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[in
 
 
 def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
-    values = Values(database)
+    records = Records(database)
     runs = list(_users(database, transaction, name))
     try:
-        before = values.find(transaction, 0, name)
+        before = records.find(transaction, 0, name)
     except BadRecord:  # what stood on it is lost with it
         before = None
-    values.delete_prefix(transaction, name)
+    records.delete_prefix(transaction, name)
     prefix: bytes | None = None
     for run in runs:
         _delete_use(database, transaction, run, name)
-        for seq, value in values.standing_on(transaction, run, name, before):
+        for seq, value in records.deltas_on(transaction, run, name, before):
             author = b""
             if prefix is None:
                 prefix, author = value, _AUTHOR
-                values.put_prefix(transaction, name, bodies.pack(value))
+                records.put_prefix(transaction, name, record_codec.pack(value))
             _put_use(database, transaction, run, name, author)
-            values.put(transaction, run, seq, bodies.pack_on(value, name, prefix, 1))
+            records.put(transaction, run, seq, record_codec.pack_delta(value, name, prefix, 1))
 
 
 def _put_use(

@@ -10,10 +10,10 @@ import lmdb
 from ...tape.exchange import Exchange, Seq
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
 from ...tape.records.events import Event, content_hash, vouched
-from ..deltas import record_codec as bodies
+from ..deltas import record_codec
 from ..deltas.blobs import Blocks, Lifted
-from ..deltas.chains import DeltaChains, Place, Stored
-from ..deltas.records import KEY_BYTES, Values
+from ..deltas.chains import DeltaChains, Placement, Stored
+from ..deltas.records import KEY_BYTES, Records
 from ..deltas.shared_prefixes import SharedPrefixes
 from ..errors import LogCorrupt
 from ..keys import fingerprint_key, number_key, pair_key
@@ -47,7 +47,7 @@ class _Prepared(NamedTuple):
     exchange: Exchange
     outcome: Event | None
     """With the hash of what is written."""
-    place: Place
+    place: Placement
     whole: bytes
     """Itself."""
     lifted: Lifted
@@ -71,10 +71,10 @@ class Exchanges:
         self._log = log
         self._origins = origins
         self._messages = messages
-        self._values = Values(database)
+        self._records = Records(database)
         self._blocks = Blocks(database)
         self._chains = DeltaChains()
-        self._shared_prefixes = SharedPrefixes(database, self._values)
+        self._shared_prefixes = SharedPrefixes(database, self._records)
         self._passing: set[tuple[int, int]] = set()
         """Run and seq of what is going to be written again."""
         database.forgetting += [self._chains.clear, self._passing.clear]
@@ -112,13 +112,13 @@ class Exchanges:
                 said = self._messages.take_hash(run, exchange.seq)
             outcome = vouched(outcome, written, said)
         lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
-        check = b"" if lifted.names else written[: bodies.SUM_BYTES]
+        check = b"" if lifted.names else written[: record_codec.CHECKSUM_BYTES]
         stored = Stored(exchange.seq, lifted.value, lifted.body_at)
         find = self._shared_prefixes.find
         place = self._chains.place(run, stored, exchange.request, find, final=final)
         if place.makes_prefix:
-            assert place.on is not None
-            self._shared_prefixes.keep(place.on)
+            assert place.base is not None
+            self._shared_prefixes.keep(place.base)
         row = self._database.row
         rows = [row("fingerprints", fingerprint_key(run, exchange.fingerprint, exchange.seq), b"")]
         if exchange.spilled:
@@ -131,7 +131,7 @@ class Exchanges:
             encoded,
             lifted,
             _pack(place, check),
-            bodies.pack(lifted.value, check) if place.makes_prefix else None,
+            record_codec.pack(lifted.value, check) if place.makes_prefix else None,
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
@@ -155,32 +155,34 @@ class Exchanges:
     def _put(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
         run, place = prepared.run, prepared.place
         key = run, prepared.exchange.seq
-        if key not in self._passing and self._values.holds(transaction, *key):
-            self._free(transaction, *key)
+        if key not in self._passing and self._records.holds(transaction, *key):
+            self._detach_deltas(transaction, *key)
         self._passing.discard(key)
         if not prepared.final:
             self._passing.add(key)
         value = prepared.value
-        if place.on is not None and not self._stands(transaction, prepared, place.on):
-            value = bodies.pack(place.stored.value)
+        if place.base is not None and not self._is_base_stored(transaction, prepared, place.base):
+            value = record_codec.pack(place.stored.value)
         whole = self._blocks.put(transaction, run, prepared.lifted)
-        self._values.put(transaction, *key, value if whole else bodies.pack(prepared.whole))
+        self._records.put(transaction, *key, value if whole else record_codec.pack(prepared.whole))
         place.stored.written = whole  # what lies there otherwise is nobody's base
 
-    def _stands(self, transaction: lmdb.Transaction, prepared: _Prepared, on: Stored) -> bool:
+    def _is_base_stored(
+        self, transaction: lmdb.Transaction, prepared: _Prepared, base: Stored
+    ) -> bool:
         """Say whether the base is there that an exchange is to stand on."""
-        if isinstance(on.base, int):
-            return on.written
-        return self._shared_prefixes.stand(transaction, prepared.run, on, prepared.prefix)
+        if isinstance(base.key, int):
+            return base.written
+        return self._shared_prefixes.use(transaction, prepared.run, base, prepared.prefix)
 
-    def _free(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
+    def _detach_deltas(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
         """Let what stands on an exchange stand alone, before that is written anew."""
         try:
-            before = self._values.find(transaction, run, seq)
+            before = self._records.find(transaction, run, seq)
         except BadRecord:  # what stood on it is lost with it
             return
-        for other, value in self._values.standing_on(transaction, run, seq, before):
-            self._values.put(transaction, run, other, bodies.pack(value))
+        for other, value in self._records.deltas_on(transaction, run, seq, before):
+            self._records.put(transaction, run, other, record_codec.pack(value))
 
     def find(self, info: RunInfo, seq: int) -> Exchange | None:
         """Find an exchange by its seq.
@@ -189,7 +191,7 @@ class Exchanges:
         """
         try:
             with self._database.reading() as transaction:
-                value = self._values.find(transaction, info.number, seq)
+                value = self._records.find(transaction, info.number, seq)
                 if value is not None:
                     value = self._blocks.whole(transaction, info.number, value)
             return decode_exchange(value) if value is not None else None
@@ -199,7 +201,7 @@ class Exchanges:
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it."""
         with self._database.reading() as transaction:
-            return self._values.holds(transaction, info.number, seq)
+            return self._records.holds(transaction, info.number, seq)
 
     def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
@@ -220,8 +222,8 @@ class Exchanges:
         return [Seq(int.from_bytes(number, "big")) for number in numbers]
 
 
-def _pack(place: Place, check: bytes) -> bytes:
-    stored, on, _ = place
-    if on is None:
-        return bodies.pack(stored.value, check)
-    return bodies.pack_on(stored.value, on.base, on.value, stored.hops, check)
+def _pack(place: Placement, check: bytes) -> bytes:
+    stored, base, _ = place
+    if base is None:
+        return record_codec.pack(stored.value, check)
+    return record_codec.pack_delta(stored.value, base.key, base.value, stored.depth, check)

@@ -7,7 +7,7 @@ from blake3 import blake3
 from ...tape.exchange import Message
 from ...tape.records.codec import BadRecord, decode_message, encode_message
 from ...tape.records.events import HASH_BYTES
-from ..deltas import record_codec as bodies
+from ..deltas import record_codec
 from ..errors import LogCorrupt
 from ..keys import message_key
 from ..lmdb.database import Database
@@ -41,7 +41,7 @@ class Messages:
             encoded = encode_message(redact(message))
             self._hashes.setdefault((run, seq), blake3()).update(encoded)
             row = self._database.row(
-                "messages", message_key(run, seq, number), bodies.pack(encoded)
+                "messages", message_key(run, seq, number), record_codec.pack(encoded)
             )
             return lambda txn: self._database.put_row(txn, row)
 
@@ -71,7 +71,7 @@ class Messages:
                     value = self._database.read(transaction, "messages", key)
                     if value is None:
                         return
-                    found = decode_message(bodies.unpack(value))
+                    found = decode_message(record_codec.unpack(value))
                 except BadRecord as error:
                     where = f"run {info.id}, exchange {seq}, message {after}"
                     raise LogCorrupt(f"{where}: {error}") from error

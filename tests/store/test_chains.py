@@ -23,7 +23,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
 from playhead.store.deltas.chains import shared_prefix_name
-from playhead.store.deltas.record_codec import MAX_HOPS, parse
+from playhead.store.deltas.record_codec import MAX_DEPTH, parse
 from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import FORMAT, number_key, pair_key
 from playhead.tape.exchange import Exchange, RunId
@@ -167,7 +167,7 @@ class ChainMachine(RuleBasedStateMachine):
         assert {key[:8] for key in uses} <= kept
         for key, value in rows(self.store, "exchanges").items():
             if len(key) == 16:
-                assert parse(value).hops <= MAX_HOPS
+                assert parse(value).depth <= MAX_DEPTH
 
 
 ChainMachine.TestCase.settings = settings(
@@ -236,7 +236,7 @@ def test_nothing_of_a_removed_run_is_left_in_a_shared_prefix(
         assert len({key[:16] for key in rows(store, "openings")}) == min(others, 1)
         for name in {key for key in rows(store, "openings") if len(key) == 16}:
             with store._database.reading() as transaction:
-                value = store._exchanges._values.find(transaction, 0, name) or b""
+                value = store._exchanges._records.find(transaction, 0, name) or b""
             assert words("secret asks 0", 300).encode() not in value
             assert words("a asks 0", 300).encode() in value
         for run in runs:
@@ -381,7 +381,9 @@ def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
             with pytest.raises(LogCorrupt, match=f"run a, exchange {seq}: "):
                 store.find_exchange(run, seq)
         for later in range(seq + 1, 6):
-            with pytest.raises(LogCorrupt, match=rf"exchange {later}: exchange {seq}, on which it"):
+            with pytest.raises(
+                LogCorrupt, match=rf"exchange {later}: its delta base, exchange {seq}, is"
+            ):
                 store.find_exchange(run, later)
 
 
@@ -394,7 +396,7 @@ def test_a_damaged_shared_prefix_is_named_and_not_used_again(store_dir: Path) ->
         act(store, lambda txn: txn.put(name, b"\2nonsense, and more of it", db=table))
     with Store.open(store_dir) as store:
         with pytest.raises(
-            LogCorrupt, match=f"shared prefix {name.hex()}, on which it stands, is damaged"
+            LogCorrupt, match=f"its delta base, shared prefix {name.hex()}, is damaged"
         ):
             store.find_exchange(one, 1)
         two = record(store, "b", conversation("b"))
@@ -411,13 +413,11 @@ def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
             for seq, base in ((4, 5), (5, 4)):
                 key = pair_key(run.number, seq)
                 value = bytes(transaction.get(key, db=table) or b"")
-                head = struct.pack(">BBI", 3, MAX_HOPS, base)
+                head = struct.pack(">BBI", 3, MAX_DEPTH, base)
                 transaction.put(key, head + value[6:], db=table)
 
         act(store, tie)
-        with pytest.raises(
-            LogCorrupt, match="exchange 5: exchange 4, on which it stands, stands on"
-        ):
+        with pytest.raises(LogCorrupt, match="exchange 5: its delta base, exchange 4, has depth"):
             store.find_exchange(run, 5)
 
 
@@ -478,7 +478,7 @@ def test_what_was_read_is_kept_within_bounds(store_dir: Path) -> None:
     """And a value that was written anew is not taken for what it was."""
     with Store.open(store_dir) as store:
         run = do(lambda: store.create_run("a", mode="record", at_ns=1))
-        cache = store._exchanges._values._cache
+        cache = store._exchanges._records._cache
         cache._most_bytes = 50_000
         for exchange in conversation("a", 20):
             store.save_unwaited(run.number, partial(make_record, exchange))

@@ -17,9 +17,9 @@ def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:
         for run in store.runs():
             for exchange in store.exchanges(run):
                 yield f"{run.id} {exchange.seq}", encode_exchange(exchange)
-        database, values = store._database, store._exchanges._values
+        database, records = store._database, store._exchanges._records
         with database.reading() as transaction:
             with transaction.cursor(database.tables["openings"]) as cursor:
                 names = [bytes(key) for key, _ in cursor if len(key) == KEY_BYTES]
             for name in names:
-                yield f"shared prefix {name.hex()}", values.find(transaction, 0, name) or b""
+                yield f"shared prefix {name.hex()}", records.find(transaction, 0, name) or b""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.store import LogCorrupt, RunInfo, Store
-from playhead.store.deltas import record_codec as bodies
+from playhead.store.deltas import record_codec
 from playhead.store.deltas.blobs import MOST_BYTES, Blocks, body_place, is_lifted
 from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import number_key
@@ -103,7 +103,7 @@ def test_a_conversation_that_begins_with_a_picture_shares_its_prefix(store_dir: 
     with Store.open(store_dir) as store:
         run = record(store, "b", first)
         with store._database.reading() as transaction:
-            record_ = store._exchanges._values._find_record(transaction, run.number, 1)
+            record_ = store._exchanges._records._find_record(transaction, run.number, 1)
         assert record_ is not None
         assert isinstance(record_.base, bytes)
         assert list(store.exchanges(run)) == first
@@ -280,10 +280,10 @@ def test_a_block_of_another_kind_is_refused(shared: Store) -> None:
     value = b"\xc1\0\0\0\5" + MARK + b"n" * 16
 
     def plant(transaction: lmdb.Transaction) -> None:
-        record_ = bodies.pack_on(b"x" * 500, 3, b"x" * 600, 1)
+        record_ = record_codec.pack_delta(b"x" * 500, 3, b"x" * 600, 1)
         key = number_key(3) + b"n" * 16
         transaction.put(key, record_, db=shared._database.tables["blocks"])
-        with pytest.raises(BadRecord, match="is damaged: a record that stands on exchange 3"):
+        with pytest.raises(BadRecord, match="is damaged: a delta against exchange 3"):
             blocks.whole(transaction, 3, value)
 
     shared.writer.call(plant)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store.deltas.chains import (
-    DEEP,
-    EVERY,
+    KEYFRAME_INTERVAL,
     MAX_CHAINS,
+    MAX_KEYFRAME_DEPTH,
     DeltaChains,
-    Place,
+    Placement,
     Stored,
     shared_prefix_name,
 )
-from playhead.store.deltas.record_codec import MAX_HOPS, MAX_SEQ
+from playhead.store.deltas.record_codec import MAX_DEPTH, MAX_SEQ
 from playhead.tape.exchange import Request
 from playhead.tape.records.codec import encode_exchange
 from playhead.tests.support.conversations import URL, bodies, step, words
@@ -28,31 +28,31 @@ class Book:
     def __init__(self, **limits: int) -> None:
         self.chains = DeltaChains(**limits)
         self.prefixes: dict[bytes, Stored] = {}
-        self.hops: dict[tuple[int, int | bytes], int] = {}
+        self.depth: dict[tuple[int, int | bytes], int] = {}
         self.seqs = itertools.count(1)
 
-    def save(self, body: bytes, *, run: int = 1, final: bool = True) -> Place:
+    def save(self, body: bytes, *, run: int = 1, final: bool = True) -> Placement:
         seq = next(self.seqs)
         exchange = step(seq, body)
         value = encode_exchange(exchange)
         stored = Stored(seq, value, len(value) - len(body))
         place = self.chains.place(run, stored, exchange.request, self.prefixes.get, final=final)
         if place.makes_prefix:
-            assert place.on is not None
-            assert place.on.value == value
-            self.prefixes[shared_prefix_name(exchange.request)] = place.on
-        assert place.stored.hops == (place.on.hops + 1 if place.on else 0) <= MAX_HOPS
+            assert place.base is not None
+            assert place.base.value == value
+            self.prefixes[shared_prefix_name(exchange.request)] = place.base
+        assert place.stored.depth == (place.base.depth + 1 if place.base else 0) <= MAX_DEPTH
         return place
 
 
-def base(place: Place) -> int | str | None:
+def base(place: Placement) -> int | str | None:
     """The seq that a place stands on, or `prefix`."""
-    if place.on is None:
+    if place.base is None:
         return None
-    return place.on.base if isinstance(place.on.base, int) else "shared prefix"
+    return place.base.key if isinstance(place.base.key, int) else "shared prefix"
 
 
-def test_a_conversation_stands_on_its_own_last_step() -> None:
+def test_a_conversation_is_stored_on_its_own_last_step() -> None:
     """The first step on a shared prefix, which it makes; each other on the one before."""
     book = Book()
     places = [book.save(body) for body in bodies("a", 6)]
@@ -90,29 +90,32 @@ def test_a_changed_clock_and_a_dropped_half_are_followed() -> None:
         first = number // 3  # the oldest are dropped
         text = f"at {number:04} {system} {' '.join(said[first:number])} end {number * 77:04}"
         found.append(base(book.save(text.encode())))
-    assert found[1:EVERY] == list(range(1, EVERY))
+    assert found[1:KEYFRAME_INTERVAL] == list(range(1, KEYFRAME_INTERVAL))
 
 
-def test_keyframes_bound_the_hops() -> None:
+def test_keyframes_bound_the_depth() -> None:
     """Each so many steps one that stands on the keyframe before, and afresh where that lies deep."""
     book = Book()
-    places = [book.save(body) for body in bodies("a", EVERY * (DEEP + 2), said=20)]
-    keyframes = [place for place in places if place.stored.base in range(1, 9999, EVERY)]
-    assert [place.stored.hops for place in keyframes] == [*range(1, DEEP + 1), 1, 2]
-    assert max(place.stored.hops for place in places) == MAX_HOPS
+    places = [
+        book.save(body)
+        for body in bodies("a", KEYFRAME_INTERVAL * (MAX_KEYFRAME_DEPTH + 2), said=20)
+    ]
+    keyframes = [place for place in places if place.stored.key in range(1, 9999, KEYFRAME_INTERVAL)]
+    assert [place.stored.depth for place in keyframes] == [*range(1, MAX_KEYFRAME_DEPTH + 1), 1, 2]
+    assert max(place.stored.depth for place in places) == MAX_DEPTH
 
 
-def test_what_is_small_has_few_bases_below_it() -> None:
+def test_small_values_have_a_small_depth() -> None:
     """Reads, polls, and conversations that stay short: they are to be served at once."""
     book = Book()
     for number in range(200):
         poll = book.save(b"poll %d" % number)
         conversation = book.save(words(f"call {number % 7}", 3000).encode())
-        assert poll.stored.hops <= 2
-        assert conversation.stored.hops <= 2
+        assert poll.stored.depth <= 2
+        assert conversation.stored.depth <= 2
 
 
-def test_nothing_stands_on_what_is_going_to_be_written_again() -> None:
+def test_what_will_be_written_again_is_no_delta_base() -> None:
     """What has passed so far stands on another, and makes no shared prefix."""
     book = Book()
     one, two, three = bodies("a", 3)
@@ -168,7 +171,7 @@ def test_what_cannot_be_a_base_stands_alone(what: str) -> None:
     seq = 1 if "MB" in what else MAX_SEQ + 1
     stored = Stored(seq, value, len(value) - len(request.body))
     place = chains.place(1, stored, request, lambda _: None, final=True)
-    assert place.on is None
+    assert place.base is None
     assert chains.size == 0
 
 
@@ -192,14 +195,14 @@ def test_requests_share_a_prefix_by_path_start_and_end() -> None:
         max_size=60,
     )
 )
-def test_any_order_of_steps_has_bounded_hops(steps: list[tuple[str, int, bool, int]]) -> None:
+def test_any_order_of_steps_has_bounded_depth(steps: list[tuple[str, int, bool, int]]) -> None:
     """And no base that is not final, or of another run."""
     book = Book(most_bytes=60_000, most_run_bytes=30_000)
     final: dict[int, set[int]] = {}
     for name, run, done, size in steps:
         place = book.save(words(name, size).encode(), run=run, final=done)
-        if place.on is not None and isinstance(place.on.base, int):
-            assert place.on.base in final[run]
+        if place.base is not None and isinstance(place.base.key, int):
+            assert place.base.key in final[run]
         if done:
-            assert isinstance(place.stored.base, int)
-            final.setdefault(run, set()).add(place.stored.base)
+            assert isinstance(place.stored.key, int)
+            final.setdefault(run, set()).add(place.stored.key)

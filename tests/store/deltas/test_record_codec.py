@@ -8,7 +8,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.deltas import record_codec as bodies
+from playhead.store.deltas import record_codec
 from playhead.store.deltas.record_codec import MAX_SEQ, parse, restore
 from playhead.tape.records.codec import BadRecord
 
@@ -16,8 +16,8 @@ from playhead.tape.records.codec import BadRecord
 @given(st.binary(max_size=300) | st.binary(min_size=1, max_size=40).map(lambda piece: piece * 100))
 def test_a_value_comes_back(value: bytes) -> None:
     """Small or large, packed or not."""
-    assert bodies.unpack(bodies.pack(value)) == value
-    assert bodies.unpack(memoryview(bodies.pack(value))) == value
+    assert record_codec.unpack(record_codec.pack(value)) == value
+    assert record_codec.unpack(memoryview(record_codec.pack(value))) == value
 
 
 @given(st.binary(max_size=3000), st.binary(min_size=8, max_size=3000), st.integers(0, 3000))
@@ -25,10 +25,10 @@ def test_a_value_comes_back_with_the_one_it_stands_on(new: bytes, base: bytes, a
     """A seq of its run, or a shared prefix."""
     value = base[:at] + new + base[at:]
     for name in (7, MAX_SEQ, b"opening's name..", 0):
-        record = parse(bodies.pack_on(value, name, base, 3))
-        assert (record.base, record.hops) == (name, 3)
+        record = parse(record_codec.pack_delta(value, name, base, 3))
+        assert (record.base, record.depth) == (name, 3)
         assert restore([record], base) == value
-        with pytest.raises(BadRecord, match="where none may"):
+        with pytest.raises(BadRecord, match="only a whole value"):
             restore([record])
 
 
@@ -37,16 +37,16 @@ def test_a_value_takes_little_on_a_similar_one() -> None:
     base = random.Random(1).randbytes(300_000)
     for size in (1000, 60_000, 300_000):
         value = base[: size // 2] + b"something new" + base[size // 2 : size]
-        assert len(bodies.pack_on(value, 1, base[:size], 1)) < 200
-    assert len(bodies.pack(b"conversation " * 100_000)) < 300
-    assert bodies.pack(b"short").endswith(b"short")
+        assert len(record_codec.pack_delta(value, 1, base[:size], 1)) < 200
+    assert len(record_codec.pack(b"conversation " * 100_000)) < 300
+    assert record_codec.pack(b"short").endswith(b"short")
 
 
 def test_an_edit_in_the_first_part_of_a_large_value_is_not_missed() -> None:
     """Beyond what the tables of the level remember of a base."""
     base = random.Random(2).randbytes(5_000_000)
     value = b"-".join(base[at : at + 10_000] for at in range(0, len(base), 10_000))
-    assert len(bodies.pack_on(value, 1, base, 1)) < len(base) // 100
+    assert len(record_codec.pack_delta(value, 1, base, 1)) < len(base) // 100
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
@@ -56,9 +56,9 @@ def test_a_flipped_byte_never_comes_back_as_something_else(place: int, change: i
     value = base[:100] + b"new" + base[100:]
     old = b"\1" + zstandard.ZstdCompressor(write_checksum=True).compress(value)
     for packed in (
-        bodies.pack(b"short"),
-        bodies.pack(value),
-        bodies.pack_on(value, 1, base, 2),
+        record_codec.pack(b"short"),
+        record_codec.pack(value),
+        record_codec.pack_delta(value, 1, base, 2),
         old,
     ):
         flipped = bytearray(packed)
@@ -88,21 +88,21 @@ def test_garbage_is_a_bad_record(data: bytes) -> None:
         # One that does not say.
         (b"\1" + zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 99), "a frame of"),
         (b"\1" + zstandard.ZstdCompressor().compress(b"x" * 999)[:-3], "broken frame"),
-        (bodies.pack(b"x" * 999)[:-3], "broken frame"),
-        (bodies.pack(b"x" * 999) + b"x", "broken frame"),
-        (bodies.pack(b"x" * 999)[:5], "ends after 5 bytes"),
+        (record_codec.pack(b"x" * 999)[:-3], "broken frame"),
+        (record_codec.pack(b"x" * 999) + b"x", "broken frame"),
+        (record_codec.pack(b"x" * 999)[:5], "ends after 5 bytes"),
         (b"\3\1\0", "ends after 3 bytes"),
-        (b"\3\0" + bytes(30), "on 0 others"),
-        (b"\3\x28" + bytes(30), "on 40 others"),
-        (b"\3\1" + bytes(30), "stands on exchange 0"),
-        (b"\4\1" + bytes(40), "stands on shared prefix 0000"),
+        (b"\3\0" + bytes(30), "depth 0"),
+        (b"\3\x28" + bytes(30), "depth 40"),
+        (b"\3\1" + bytes(30), "against exchange 0"),
+        (b"\4\1" + bytes(40), "against shared prefix 0000"),
     ],
     ids=[
         *("empty", "codec", "no frame", "a terabyte", "no size", "cut"),
-        *("cut", "more", "no checksum", "no base", "no hops", "hops", "on a seq", "on an shared prefix"),
+        *("cut", "more", "no checksum", "no base", "no depth", "depth", "on a seq", "on a prefix"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_unpacked_says_why(data: bytes, text: str) -> None:
     """And is a BadRecord, whatever it is."""
     with pytest.raises(BadRecord, match=text):
-        bodies.unpack(data)
+        record_codec.unpack(data)

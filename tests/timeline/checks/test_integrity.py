@@ -134,7 +134,7 @@ OTHER = make_exchange(1, body=b"another").fingerprint
         (
             _swap("exchanges", pair_key(A, 1), pair_key(A, 2)),
             1,
-            "in its place stands exchange 2|on which it stands",
+            "in its place stands exchange 2|its delta base",
         ),
         (_swap("exchanges", pair_key(A, 2), pair_key(2, 2)), 0, ""),
         (_flip("exchanges", pair_key(A, 3)), 3, "exchange 3"),
