@@ -1,14 +1,14 @@
 """Large base64 in what was said: screenshots, documents. Each is kept once for a run, decoded.
 
-A conversation repeats its pictures with every step, and nothing packs them: standing on an earlier exchange saves what
+A conversation repeats its screenshots with every step, and nothing packs them: standing on an earlier exchange saves what
 is repeated, but what a keyframe repeats is kept again, and reading one unpacks the megabytes of all below it. So a value
-is *lifted* before it is packed: in the place of each stretch of base64 stands its name.
+is *extracted* before it is packed: in the place of each stretch of base64 stands its name.
 
-    0xC1  where the request's body begins (4 bytes)  the value, with each stretch as: _MARK, 16 bytes of BLAKE3 of its text
+    0xC1  where the request's body begins (4 bytes)  the value, with each stretch as: _MARKER, 16 bytes of BLAKE3 of its text
 
-What is not lifted begins with another byte. A value that holds the mark by itself is never lifted, and no byte comes
-twice in the mark: so lifted ones are read back in one way only. Only what decodes and encodes to the very same text is
-lifted, and of that what does not pack: the base64 of a text, or hex, may grow from step to step, and takes less where it is.
+What is not extracted begins with another byte. A value that holds the mark by itself is never extracted, and no byte comes
+twice in the mark: so extracted ones are read back in one way only. Only what decodes and encodes to the very same text is
+extracted, and of that what does not pack: the base64 of a text, or hex, may grow from step to step, and takes less where it is.
 """
 
 import binascii
@@ -26,11 +26,11 @@ from ..keys import number_key
 from ..lmdb.database import Database, Row
 from . import record_codec
 
-_LIFTED = b"\xc1"
+_EXTRACTED = b"\xc1"
 """No value of msgpack begins with it."""
 _PLACE = struct.Struct(">I")
-_HEAD_BYTES = len(_LIFTED) + _PLACE.size
-_MARK = b"\xc1\xfdblock\0"
+_HEAD_BYTES = len(_EXTRACTED) + _PLACE.size
+_MARKER = b"\xc1\xfdblock\0"
 _NAME_BYTES = 16
 _LEAST_BYTES = 8 * 1024
 """Shorter stretches stay where they are."""
@@ -38,31 +38,31 @@ _STEP_BYTES = _LEAST_BYTES // 2
 _WINDOW_BYTES = 64
 """Looked at once a step: a stretch that is long enough covers one."""
 _SAMPLE_BYTES = 4096
-_PACKS = 0.9
-"""A sample that packs to less than this part of it is no picture."""
+_COMPRESSES = 0.9
+"""A sample that packs to less than this part of it is no screenshot."""
 _PREFIX_BYTES = 128
 """Longest `data:image/png;base64,` before a stretch."""
 _LETTERS = f"{string.ascii_letters}{string.digits}+/".encode()
 MOST_BYTES = 1 << 26
-"""Larger values are not lifted, and what was lifted becomes no larger."""
+"""Larger values are not extracted, and what was extracted becomes no larger."""
 _KNOWN = 4096
 """Blocks that are remembered to be in the store."""
 
 
-class Lifted(NamedTuple):
+class Extracted(NamedTuple):
     """A value as it is packed."""
 
     value: bytes
     body_at: int
     """Where the request's body begins in it."""
     names: list[bytes]
-    """Of the blocks that it needs."""
+    """Of the blobs that it needs."""
     rows: list[tuple[bytes, Row]]
     """Names and rows of those that may not be in the store yet."""
 
 
-class Blocks:
-    """The table `blocks`. Lifting and putting belong to the writer's thread; reads may come from any."""
+class Blobs:
+    """The table `blocks`. Extracting and putting belong to the writer's thread; reads may come from any."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -75,14 +75,14 @@ class Blocks:
         for key in [key for key in self._known if key[0] == run]:
             del self._known[key]
 
-    def lift(self, run: int, value: bytes, body_at: int) -> Lifted:
+    def extract(self, run: int, value: bytes, body_at: int) -> Extracted:
         """Put names in the place of large base64.
 
         body_at: where the request's body begins.
         """
         spans = list(_find(value)) if len(value) <= MOST_BYTES else []
-        if not spans or _MARK in value:
-            return Lifted(value, body_at, [], [])
+        if not spans or _MARKER in value:
+            return Extracted(value, body_at, [], [])
         names: list[bytes] = []
         rows: dict[bytes, Row] = {}
         parts: list[bytes] = []
@@ -103,24 +103,24 @@ class Blocks:
                     self._remember(run, name, there=False)
             if known is False:
                 continue
-            parts += (value[at:start], _MARK, name)
+            parts += (value[at:start], _MARKER, name)
             names.append(name)
             if start < body_at:
-                body -= len(text) - len(_MARK) - _NAME_BYTES
+                body -= len(text) - len(_MARKER) - _NAME_BYTES
             at = end
         if not names:
-            return Lifted(value, body_at, [], [])
+            return Extracted(value, body_at, [], [])
         body += _HEAD_BYTES
-        lifted = b"".join((_LIFTED, _PLACE.pack(body), *parts, value[at:]))
-        return Lifted(lifted, body, names, list(rows.items()))
+        extracted = b"".join((_EXTRACTED, _PLACE.pack(body), *parts, value[at:]))
+        return Extracted(extracted, body, names, list(rows.items()))
 
-    def put(self, transaction: lmdb.Transaction, run: int, lifted: Lifted) -> bool:
-        """Put the blocks that a value needs; say whether all are there. Inside a write transaction."""
-        for name, row in lifted.rows:
+    def put(self, transaction: lmdb.Transaction, run: int, extracted: Extracted) -> bool:
+        """Put the blobs that a value needs; say whether all are there. Inside a write transaction."""
+        for name, row in extracted.rows:
             self._database.put_row(transaction, row, overwrite=False)
             self._remember(run, name, there=True)
         # Another process may have taken out what this one remembers.
-        missing = [name for name in lifted.names if not self._holds(transaction, run, name)]
+        missing = [name for name in extracted.names if not self._holds(transaction, run, name)]
         for name in missing:
             self._known.pop((run, name), None)
         return not missing
@@ -135,12 +135,12 @@ class Blocks:
         with self._database.cursor(transaction, "blocks") as cursor:
             return cursor.set_key(place)
 
-    def whole(self, transaction: lmdb.Transaction, run: int, value: bytes) -> bytes:
-        """Give a value as it was before it was lifted.
+    def restore(self, transaction: lmdb.Transaction, run: int, value: bytes) -> bytes:
+        """Give a value as it was before it was extracted.
 
         Raises: BadRecord.
         """
-        if not is_lifted(value):
+        if not has_blobs(value):
             return value
         found: dict[bytes, bytes] = {}
 
@@ -154,29 +154,29 @@ class Blocks:
     def _read(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bytes:
         data = self._database.read(transaction, "blocks", number_key(run) + name)
         if data is None:
-            raise BadRecord(f"block {name.hex()}, which it holds, is missing")
+            raise BadRecord(f"blob {name.hex()}, which it holds, is missing")
         try:
             text = binascii.b2a_base64(record_codec.unpack(data), newline=False)
         except BadRecord as error:
-            raise BadRecord(f"block {name.hex()}, which it holds, is damaged: {error}") from error
+            raise BadRecord(f"blob {name.hex()}, which it holds, is damaged: {error}") from error
         if _name(text) != name:
-            raise BadRecord(f"block {name.hex()}, which it holds, is another")
+            raise BadRecord(f"blob {name.hex()}, which it holds, is another")
         return text
 
 
-def is_lifted(value: bytes) -> bool:
-    """Say whether blocks belong into a value."""
-    return value.startswith(_LIFTED)
+def has_blobs(value: bytes) -> bool:
+    """Say whether blobs belong into a value."""
+    return value.startswith(_EXTRACTED)
 
 
 def body_place(value: bytes) -> int:
-    """Give where the request's body begins in a value that was lifted.
+    """Give where the request's body begins in a value that was extracted.
 
     Raises: BadRecord.
     """
     if len(value) < _HEAD_BYTES:
         raise BadRecord(f"a value that ends after {len(value)} bytes")
-    place: int = _PLACE.unpack_from(value, len(_LIFTED))[0]
+    place: int = _PLACE.unpack_from(value, len(_EXTRACTED))[0]
     if not _HEAD_BYTES <= place <= len(value):
         raise BadRecord(f"a body at {place} in a value of {len(value)} bytes")
     return place
@@ -185,15 +185,15 @@ def body_place(value: bytes) -> int:
 def _fill(value: bytes, text: Callable[[bytes], bytes]) -> bytes:
     parts: list[bytes] = []
     at, size = _HEAD_BYTES, len(value)
-    while (place := value.find(_MARK, at)) >= 0:
-        start = place + len(_MARK)
+    while (place := value.find(_MARKER, at)) >= 0:
+        start = place + len(_MARKER)
         name = value[start : start + _NAME_BYTES]
         if len(name) < _NAME_BYTES:
-            raise BadRecord(f"a value that ends after {len(value)} bytes, in the name of a block")
+            raise BadRecord(f"a value that ends after {len(value)} bytes, in the name of a blob")
         parts += (value[at:place], text(name))
         size += len(parts[-1])
         if size > MOST_BYTES + len(value):
-            raise BadRecord(f"blocks of more than {MOST_BYTES} bytes in one value")
+            raise BadRecord(f"blobs of more than {MOST_BYTES} bytes in one value")
         at = start + _NAME_BYTES
     return b"".join((*parts, value[at:]))
 
@@ -233,7 +233,7 @@ def _decode(text: bytes) -> bytes | None:
         sample = binascii.a2b_base64(
             text[middle - _SAMPLE_BYTES // 2 : middle + _SAMPLE_BYTES // 2]
         )
-        if len(record_codec.pack(sample)) < _PACKS * len(sample):
+        if len(record_codec.pack(sample)) < _COMPRESSES * len(sample):
             return None
         raw = binascii.a2b_base64(text)
     except binascii.Error:

@@ -14,7 +14,7 @@ from ...tape.records.codec import BadRecord, decode_exchange
 from ..keys import number_key
 from ..lmdb.database import Database
 from . import record_codec
-from .blobs import body_place, is_lifted
+from .blobs import body_place, has_blobs
 from .chains import Stored
 from .record_codec import PREFIX_NAME_BYTES
 from .records import Records
@@ -83,7 +83,7 @@ class SharedPrefixes:
 
 
 def _body_at(value: bytes) -> int:
-    if is_lifted(value):  # the blocks are those of the run that it came from
+    if has_blobs(value):  # the blobs are those of the run that it came from
         return body_place(value)
     return len(value) - len(decode_exchange(value).request.body)
 

@@ -11,7 +11,7 @@ from ...tape.exchange import Exchange, Seq
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
 from ...tape.records.events import Event, content_hash, vouched
 from ..deltas import record_codec
-from ..deltas.blobs import Blocks, Lifted
+from ..deltas.blobs import Blobs, Extracted
 from ..deltas.chains import DeltaChains, Placement, Stored
 from ..deltas.records import KEY_BYTES, Records
 from ..deltas.shared_prefixes import SharedPrefixes
@@ -50,7 +50,7 @@ class _Prepared(NamedTuple):
     place: Placement
     whole: bytes
     """Itself."""
-    lifted: Lifted
+    extracted: Extracted
     """The same as it is packed."""
     value: bytes
     """Its record on disk."""
@@ -72,7 +72,7 @@ class Exchanges:
         self._origins = origins
         self._messages = messages
         self._records = Records(database)
-        self._blocks = Blocks(database)
+        self._blobs = Blobs(database)
         self._chains = DeltaChains()
         self._shared_prefixes = SharedPrefixes(database, self._records)
         self._passing: set[tuple[int, int]] = set()
@@ -82,7 +82,7 @@ class Exchanges:
     def forget(self, run: int) -> None:
         """Drop what is remembered of a run that has ended. Writer's thread."""
         self._chains.drop(run)
-        self._blocks.forget(run)
+        self._blobs.forget(run)
         self._passing -= {key for key in self._passing if key[0] == run}
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
@@ -111,9 +111,9 @@ class Exchanges:
             if exchange.conversation is not None:
                 said = self._messages.take_hash(run, exchange.seq)
             outcome = vouched(outcome, written, said)
-        lifted = self._blocks.lift(run, encoded, len(encoded) - len(exchange.request.body))
-        check = b"" if lifted.names else written[: record_codec.CHECKSUM_BYTES]
-        stored = Stored(exchange.seq, lifted.value, lifted.body_at)
+        extracted = self._blobs.extract(run, encoded, len(encoded) - len(exchange.request.body))
+        check = b"" if extracted.names else written[: record_codec.CHECKSUM_BYTES]
+        stored = Stored(exchange.seq, extracted.value, extracted.body_at)
         find = self._shared_prefixes.find
         place = self._chains.place(run, stored, exchange.request, find, final=final)
         if place.makes_prefix:
@@ -129,9 +129,9 @@ class Exchanges:
             outcome,
             place,
             encoded,
-            lifted,
+            extracted,
             _pack(place, check),
-            record_codec.pack(lifted.value, check) if place.makes_prefix else None,
+            record_codec.pack(extracted.value, check) if place.makes_prefix else None,
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
@@ -163,7 +163,7 @@ class Exchanges:
         value = prepared.value
         if place.base is not None and not self._is_base_stored(transaction, prepared, place.base):
             value = record_codec.pack(place.stored.value)
-        whole = self._blocks.put(transaction, run, prepared.lifted)
+        whole = self._blobs.put(transaction, run, prepared.extracted)
         self._records.put(transaction, *key, value if whole else record_codec.pack(prepared.whole))
         place.stored.written = whole  # what lies there otherwise is nobody's base
 
@@ -193,7 +193,7 @@ class Exchanges:
             with self._database.reading() as transaction:
                 value = self._records.find(transaction, info.number, seq)
                 if value is not None:
-                    value = self._blocks.whole(transaction, info.number, value)
+                    value = self._blobs.restore(transaction, info.number, value)
             return decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error

@@ -31,7 +31,7 @@ from playhead.tests.support import old_store
 from playhead.tests.support.conversations import bodies, step, words
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run
 
-PICTURES = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
+SCREENSHOTS = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
 """Large enough to be kept once, by themselves."""
 GOLDEN = Path(__file__).with_name("format-1.mdb.gz")
 
@@ -122,17 +122,17 @@ class ChainMachine(RuleBasedStateMachine):
         who=st.sampled_from("abc"),
         steps=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=12),
         size=st.sampled_from([5, 300, 5000]),
-        pictures=st.lists(st.sampled_from(PICTURES), max_size=3),
+        screenshots=st.lists(st.sampled_from(SCREENSHOTS), max_size=3),
     )
     def speak(
-        self, run: int, who: str, steps: list[tuple[int, bool]], size: int, pictures: list[bytes]
+        self, run: int, who: str, steps: list[tuple[int, bool]], size: int, screenshots: list[bytes]
     ) -> None:
         """Save steps of a conversation in any order; some of them are going to be written again, or were."""
         if run not in self.held:
             return
         said = list(bodies(who, 12, said=size))
         for seq, final in steps:
-            shown = b"".join(b'"%b",' % picture for picture in pictures[: seq % 4])
+            shown = b"".join(b'"%b",' % screenshot for screenshot in screenshots[: seq % 4])
             exchange = step(seq, said[seq - 1].replace(b"[", b"[" + shown, 1))
             save = self.store.save_unwaited
             save(self.infos[run].number, partial(make_record, exchange, final=final))

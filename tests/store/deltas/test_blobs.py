@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from playhead.store import LogCorrupt, RunInfo, Store
 from playhead.store.deltas import record_codec
-from playhead.store.deltas.blobs import MOST_BYTES, Blocks, body_place, is_lifted
+from playhead.store.deltas.blobs import MOST_BYTES, Blobs, body_place, has_blobs
 from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import number_key
 from playhead.tape.exchange import Exchange
@@ -27,7 +27,7 @@ MARK = b"\xc1\xfdblock\0"
 KEY = StoreKey(bytes(range(32)), "one.key")
 
 
-def picture(number: int, size: int = 30_000) -> bytes:
+def screenshot(number: int, size: int = 30_000) -> bytes:
     """A screenshot as base64."""
     return base64.b64encode(Random(number).randbytes(size))
 
@@ -40,10 +40,10 @@ def rows(store: Store) -> dict[bytes, bytes]:
 
 
 def looking(steps: int) -> list[Exchange]:
-    """A conversation with a picture a step, of which the last four are shown again."""
+    """A conversation with a screenshot a step, of which the last four are shown again."""
     exchanges = []
     for seq, body in enumerate(conversation("a", steps), 1):
-        shown = b"".join(b'"%b",' % picture(n) for n in range(max(1, seq - 3), seq + 1))
+        shown = b"".join(b'"%b",' % screenshot(n) for n in range(max(1, seq - 3), seq + 1))
         exchanges.append(step(seq, body.replace(b"[", b"[" + shown, 1)))
     return exchanges
 
@@ -60,11 +60,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
-# ---- what is lifted --------------------------------------------------------------------------------
+# ---- what is extracted --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
-def test_a_picture_takes_three_quarters_of_its_base64_and_only_once(
+def test_a_screenshot_takes_three_quarters_of_its_base64_and_only_once(
     store_dir: Path, key: StoreKey | None
 ) -> None:
     """However often it is shown, past keyframes, and what it is shown with is back."""
@@ -83,7 +83,7 @@ def test_a_picture_takes_three_quarters_of_its_base64_and_only_once(
         assert list(store.exchanges(store.get_run("a"))) == exchanges
 
 
-def test_pictures_go_with_their_run(store_dir: Path) -> None:
+def test_blobs_go_with_their_run(store_dir: Path) -> None:
     """Another that shows the same has its own, and still opens like it."""
     with Store.open(store_dir) as store:
         runs = [record(store, name, looking(3)) for name in "ab"]
@@ -95,7 +95,7 @@ def test_pictures_go_with_their_run(store_dir: Path) -> None:
         assert rows(store) == {}
 
 
-def test_a_conversation_that_begins_with_a_picture_shares_its_prefix(store_dir: Path) -> None:
+def test_a_conversation_that_begins_with_a_screenshot_shares_its_prefix(store_dir: Path) -> None:
     """Also with a process that did not write it."""
     first = looking(1)
     with Store.open(store_dir) as store:
@@ -128,66 +128,66 @@ PARTS = st.one_of(
             b" ",
         ]
     ),
-    st.integers(0, 3).map(lambda n: picture(n, 6100 + n)),
-    st.integers(0, 3).map(lambda n: picture(n, 6100)[: 8192 - 4 + n]),
+    st.integers(0, 3).map(lambda n: screenshot(n, 6100 + n)),
+    st.integers(0, 3).map(lambda n: screenshot(n, 6100)[: 8192 - 4 + n]),
     st.just(b"A" * 9000),
-    st.just(picture(1, 9000)[:5000] + b"-" + picture(1, 9000)[5001:]),
-    st.just(picture(1, 9000)[:-2] + b"B="),
+    st.just(screenshot(1, 9000)[:5000] + b"-" + screenshot(1, 9000)[5001:]),
+    st.just(screenshot(1, 9000)[:-2] + b"B="),
     st.binary(max_size=30),
 )
 
 
 @given(st.lists(PARTS, max_size=8), st.lists(PARTS, max_size=8))
 @settings(max_examples=60)
-def test_whatever_is_lifted_comes_back(
+def test_whatever_is_extracted_is_restored(
     shared: Store, before: list[bytes], body: list[bytes]
 ) -> None:
     """Base64 that is none, that is cut, escaped or padded otherwise, and the mark itself."""
     head = b"".join((b"\x94", *before, b"\xc6\0\0\0\0"))
     value = head + b"".join(body)
-    blocks = Blocks(shared._database)
-    lifted = blocks.lift(7, value, len(head))
-    assert is_lifted(lifted.value) == bool(lifted.names)
-    assert len(lifted.value) <= len(value)
+    blobs = Blobs(shared._database)
+    extracted = blobs.extract(7, value, len(head))
+    assert has_blobs(extracted.value) == bool(extracted.names)
+    assert len(extracted.value) <= len(value)
 
     def keep(transaction: lmdb.Transaction) -> bytes:
-        assert blocks.put(transaction, 7, lifted)
-        rest = lifted.value[lifted.body_at :]
-        if lifted.names:
-            end = lifted.value[: lifted.body_at]
-            assert blocks.whole(transaction, 7, end) == head
-            assert blocks.whole(transaction, 7, end[:5] + rest) == b"".join(body)
-        return blocks.whole(transaction, 7, lifted.value)
+        assert blobs.put(transaction, 7, extracted)
+        rest = extracted.value[extracted.body_at :]
+        if extracted.names:
+            end = extracted.value[: extracted.body_at]
+            assert blobs.restore(transaction, 7, end) == head
+            assert blobs.restore(transaction, 7, end[:5] + rest) == b"".join(body)
+        return blobs.restore(transaction, 7, extracted.value)
 
     assert shared.writer.call(keep) == value
 
 
-def test_a_picture_is_found_in_whatever_it_stands(shared: Store) -> None:
+def test_base64_is_found_in_whatever_holds_it(shared: Store) -> None:
     """A data URL, JSON inside JSON, at the very end of a string of text."""
-    blocks = Blocks(shared._database)
+    blobs = Blobs(shared._database)
     for form in (
         b'{"data":"%b"}',
         b'{"url":"data:image/png;base64,%b"}',
         b'{"text":"{\\"data\\": \\"%b\\"}"}',
     ):
-        value = b"\x94" + form % picture(5, 12_000)
-        assert blocks.lift(8, value, 1).names, form
-        assert len(blocks.lift(8, value, 1).value) < 100
+        value = b"\x94" + form % screenshot(5, 12_000)
+        assert blobs.extract(8, value, 1).names, form
+        assert len(blobs.extract(8, value, 1).value) < 100
 
 
 def test_what_packs_stays_where_it_stands(shared: Store) -> None:
     """The base64 of a text, and hex: an edited one would be kept as a whole, and stands on the one before instead."""
-    blocks = Blocks(shared._database)
+    blobs = Blobs(shared._database)
     text = base64.b64encode(b"".join(b"line %d of a log\n" % n for n in range(2000)))
     for data in (text, Random(1).randbytes(20_000).hex().encode(), b"A" * 20_000):
         for _ in range(2):
-            assert blocks.lift(8, b'\x94"%b"' % data, 1).names == []
+            assert blobs.extract(8, b'\x94"%b"' % data, 1).names == []
 
 
 # ---- what is damaged -------------------------------------------------------------------------------
 
 
-def test_a_picture_that_is_missing_or_another_is_named(store_dir: Path) -> None:
+def test_a_blob_that_is_missing_or_another_is_named(store_dir: Path) -> None:
     """And what does not show it is read."""
     exchanges = looking(6)
     with Store.open(store_dir) as store:
@@ -213,13 +213,13 @@ def test_a_picture_that_is_missing_or_another_is_named(store_dir: Path) -> None:
             assert len({told.split(": ", 1)[1] for told in wrong}) == 1
             return wrong[0]
 
-        name = f"block {first[8:].hex()}, which it holds, is"
+        name = f"blob {first[8:].hex()}, which it holds, is"
         assert f"{name} missing" in harm(None)
         assert f"{name} another" in harm(found[second])
         assert f"{name} damaged" in harm(found[first][:-20])
 
 
-def test_a_process_writes_whole_what_another_took_the_pictures_of(store_dir: Path) -> None:
+def test_a_process_writes_whole_what_another_removed_the_blobs_of(store_dir: Path) -> None:
     """It remembers that they are there, and looks whether they still are; nothing stands on that exchange."""
     exchanges = looking(5)
     with Store.open(store_dir) as store:
@@ -241,14 +241,14 @@ def test_a_process_writes_whole_what_another_took_the_pictures_of(store_dir: Pat
 
 def test_a_value_that_swells_is_refused_early(shared: Store) -> None:
     """A name takes 24 bytes, and what it names may be large."""
-    blocks = Blocks(shared._database)
-    lifted = blocks.lift(9, b'\x94"%b"' % picture(9, 1 << 20), 1)
-    bomb = lifted.value[:5] + lifted.value[6:-1] * 1_000_000
+    blobs = Blobs(shared._database)
+    extracted = blobs.extract(9, b'\x94"%b"' % screenshot(9, 1 << 20), 1)
+    bomb = extracted.value[:5] + extracted.value[6:-1] * 1_000_000
 
     def look(transaction: lmdb.Transaction) -> None:
-        assert blocks.put(transaction, 9, lifted)
-        with pytest.raises(BadRecord, match=f"blocks of more than {MOST_BYTES} bytes"):
-            blocks.whole(transaction, 9, bomb)
+        assert blobs.put(transaction, 9, extracted)
+        with pytest.raises(BadRecord, match=f"blobs of more than {MOST_BYTES} bytes"):
+            blobs.restore(transaction, 9, bomb)
 
     shared.writer.call(look)
 
@@ -256,13 +256,13 @@ def test_a_value_that_swells_is_refused_early(shared: Store) -> None:
 @pytest.mark.parametrize("size", [0, 1, 15])
 def test_a_name_that_is_cut_short_is_refused(shared: Store, size: int) -> None:
     """At the end of a value."""
-    blocks = Blocks(shared._database)
+    blobs = Blobs(shared._database)
     value = b"\xc1\0\0\0\5" + MARK + b"n" * size
     with (
         shared._database.reading() as transaction,
-        pytest.raises(BadRecord, match="in the name of a block"),
+        pytest.raises(BadRecord, match="in the name of a blob"),
     ):
-        blocks.whole(transaction, 1, value)
+        blobs.restore(transaction, 1, value)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_body_outside_of_its_value_is_refused(value: bytes) -> None:
 
 def test_a_block_of_another_kind_is_refused(shared: Store) -> None:
     """One that stands on something cannot be read as one."""
-    blocks = Blocks(shared._database)
+    blobs = Blobs(shared._database)
     value = b"\xc1\0\0\0\5" + MARK + b"n" * 16
 
     def plant(transaction: lmdb.Transaction) -> None:
@@ -284,6 +284,6 @@ def test_a_block_of_another_kind_is_refused(shared: Store) -> None:
         key = number_key(3) + b"n" * 16
         transaction.put(key, record_, db=shared._database.tables["blocks"])
         with pytest.raises(BadRecord, match="is damaged: a delta against exchange 3"):
-            blocks.whole(transaction, 3, value)
+            blobs.restore(transaction, 3, value)
 
     shared.writer.call(plant)
