@@ -117,7 +117,7 @@ def _window(text: str, start: int) -> str:
 
 
 def common_prefix(one: Any, other: Any) -> int:
-    """Count what two texts or bodies begin with alike, by halving: slices are compared in C."""
+    """Count what two texts or bodies have in common at their start, by halving: slices are compared in C."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
         return high

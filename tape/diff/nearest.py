@@ -146,7 +146,7 @@ def nearest(
     """
     tiers: list[list[tuple[int, int, int, Seq, Request]]] = [[], [], [], []]
     tier_of = _tier_finder(asked)
-    alike = _alikeness(asked.body)
+    similar = _similarity_to(asked.body)
     own = len(asked.body)
     order = 0
     for seq, request in candidates:
@@ -154,7 +154,7 @@ def nearest(
         if tier is None:
             continue
         order -= 1
-        item = (alike(request.body), -abs(len(request.body) - own), order, seq, request)
+        item = (similar(request.body), -abs(len(request.body) - own), order, seq, request)
         kept = tiers[tier]
         if len(kept) < _NEAR:
             heapq.heappush(kept, item)
@@ -197,7 +197,7 @@ class Endpoints:
         self._host.setdefault(host, []).append(known)
         self._deed.setdefault((method, host, shape), []).append(known)
 
-    def alike(self, asked: Request, limit: int) -> list[Seq]:
+    def similar(self, asked: Request, limit: int) -> list[Seq]:
         """Give those of the same method, host and shape of path, the likeliest first."""
         host, path = _split(asked.url.partition("?")[0])
         return _likely(
@@ -233,8 +233,8 @@ def _likely(tier: list[Known], size: int, limit: int) -> list[Seq]:
     """Give half by their place on the tape, half by their length."""
     if len(tier) <= limit:
         return [one.seq for one in tier]
-    alike = heapq.nsmallest(limit // 2, tier, key=lambda one: (abs(one.size - size), one.seq))
-    return [one.seq for one in (*tier[: limit // 2], *alike)]
+    similar = heapq.nsmallest(limit // 2, tier, key=lambda one: (abs(one.size - size), one.seq))
+    return [one.seq for one in (*tier[: limit // 2], *similar)]
 
 
 def _split(url: str) -> tuple[str, str]:
@@ -270,13 +270,13 @@ def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
     return tier_of
 
 
-def _alikeness(asked: bytes) -> Callable[[bytes], int]:
+def _similarity_to(asked: bytes) -> Callable[[bytes], int]:
     """Give a function that counts how much of its beginning and end a body shares, in powers of four."""
     sizes = [4**power * 16 for power in range(10) if 4**power * 16 < len(asked)] + [len(asked)]
     starts = [asked[:size] for size in sizes]
     ends = [asked[-size:] for size in sizes] if asked else [b""]
 
-    def alike(body: bytes) -> int:
+    def similar(body: bytes) -> int:
         count = 0
         for start in starts:
             if not body.startswith(start):
@@ -288,4 +288,4 @@ def _alikeness(asked: bytes) -> Callable[[bytes], int]:
             count += 1
         return count
 
-    return alike
+    return similar

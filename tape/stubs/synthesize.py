@@ -251,7 +251,7 @@ class _Imitation:
             return self._asked.get(("body", "id"), value)
         source = self._source(value, path)
         if source is not None:
-            new = _alike(self._asked[source], value) if source in self._asked else value
+            new = _in_the_form_of(self._asked[source], value) if source in self._asked else value
             if is_valid(new, schema):
                 return new
         if isinstance(value, dict):
@@ -520,7 +520,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _alike(new: Any, like: Any) -> Any:
+def _in_the_form_of(new: Any, like: Any) -> Any:
     """Give a value of the request as the answer writes it: a form has digits where JSON has a number."""
     if isinstance(like, int) and not isinstance(like, bool) and isinstance(new, str):
         return int(new) if new.isascii() and new.isdigit() and len(new) <= 18 else like

@@ -170,13 +170,13 @@ def learn(
     found = align(items[0], items[1], near, (tapes[0].key, tapes[1].key))
     one, other = ({item.seq: item.fingerprint for item in tape} for tape in items)
     changed = {pair for pair in found.pairs if one[pair[0]] != other[pair[1]]}
-    strayed = {pair for pair in found.pairs if not _talk_alike(tapes, pair, rules)}
+    strayed = {pair for pair in found.pairs if not _have_same_messages(tapes, pair, rules)}
     seen: list[_Observation] = []
     for pair in found.pairs:
         if pair in changed:
             seen += _observe(tapes, pair, rules)
         if pair in strayed:
-            seen += islice(_observe_talk(tapes, pair, rules), _STRAYED)
+            seen += islice(_observe_messages(tapes, pair, rules), _STRAYED)
     _mark_flows(tapes, seen)
     places = _judge(tapes, seen)
     proposed = _rules_of(places)
@@ -184,7 +184,7 @@ def learn(
     differed = changed | strayed
     matching = sum(
         tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)
-        and (pair not in strayed or _talk_alike(tapes, pair, after))
+        and (pair not in strayed or _have_same_messages(tapes, pair, after))
         for pair in differed
     )
     same = len(found.pairs) - len(differed)
@@ -228,7 +228,7 @@ class _Tape:
         self.rules = rules
         self.redactor = redactor
         self.classes = classes
-        self.talks: set[Seq] = set()
+        self.websockets: set[Seq] = set()
         """Those that became a WebSocket; known once `items` has been read."""
         self.exchange = lru_cache(_HELD)(self._exchange)
         self.scrubbed = lru_cache(_HELD)(self._scrubbed)
@@ -244,7 +244,7 @@ class _Tape:
                 continue
             request = exchange.request
             if exchange.conversation is not None:
-                self.talks.add(exchange.seq)
+                self.websockets.add(exchange.seq)
             yield Item(
                 exchange.seq,
                 self._fingerprint(exchange, self.rules),
@@ -335,19 +335,19 @@ def _observe(
         )
 
 
-def _talk_alike(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
+def _have_same_messages(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
     """Say whether the client said the same in both conversations, where there are two."""
     return next(_strays(tapes, pair, rules), None) is None
 
 
 def _strays(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> Iterator[Pair]:
-    if pair[0] not in tapes[0].talks or pair[1] not in tapes[1].talks:
+    if pair[0] not in tapes[0].websockets or pair[1] not in tapes[1].websockets:
         return iter(())
     masks = rules.of(tapes[0].exchange(pair[0]).request).masks.json
     return find_strays(tapes[0].messages(pair[0]), tapes[1].messages(pair[1]), masks)
 
 
-def _observe_talk(
+def _observe_messages(
     tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules
 ) -> Iterator[_Observation]:
     one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
@@ -459,7 +459,7 @@ def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
         here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
         for word in map(bytes.decode, here):
             found[word] = min(when, found.get(word, when))
-        if len(found) == len(words) and not tape.talks:
+        if len(found) == len(words) and not tape.websockets:
             break
     return found
 
@@ -530,7 +530,7 @@ def _indexes(place: str) -> tuple[_Step, ...]:
 def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place]:
     """Give the places of one group: one where all items differ alike, else one for each that is volatile."""
     whole = _place(group)
-    if whole.value_class is not ValueClass.CONTENT and _all_alike(tapes, group, whole):
+    if whole.value_class is not ValueClass.CONTENT and _all_have_class(tapes, group, whole):
         return [whole]
     by_place: dict[str, list[_Observation]] = {}
     for one in group:
@@ -575,7 +575,7 @@ def _place(group: list[_Observation]) -> Place:
     )
 
 
-def _all_alike(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Place) -> bool:
+def _all_have_class(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Place) -> bool:
     """Say whether a place with `[*]` leads to nothing but values of its class, also where none differed."""
     steps = _steps(whole.place) if whole.place.startswith("body $") else None
     if steps is None or None not in steps or whole.value_class is ValueClass.COUNTER:

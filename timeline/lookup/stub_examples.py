@@ -27,7 +27,7 @@ def find_models(
     found: what the cursor says of it.
     """
     models: list[Model] = []
-    for seq in sorted(set(near.alike(request, _READ))):
+    for seq in sorted(set(near.similar(request, _READ))):
         exchange = store.find_exchange(tape, seq)
         if exchange is not None and is_model(reclassify(exchange, classes), request):
             models.append(Model(seq, exchange))
