@@ -3,7 +3,7 @@
     uv run python benchmarks/run.py [PART...] [--rounds N] [--quick] [--markdown] ...
 
 Parts, all where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest,
-redact, sealing, store, archive, carry, delete, soak.
+redact, encryption, store, archive, carry, delete, soak.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -28,13 +28,13 @@ import bodies
 import carrying
 import chunks
 import deleting
+import encryption
 import matching
 import measure
 import nagle
 import nearest
 import pace
 import redact
-import sealing
 import soak
 import storing
 from measure import Plan
@@ -54,7 +54,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "match": matching.matching,
     "nearest": nearest.nearest,
     "redact": redact.redact,
-    "sealing": sealing.sealing,
+    "encryption": encryption.encryption,
     "store": storing.storing,
     "archive": archiving.archiving,
     "carry": carrying.carrying,
@@ -74,7 +74,7 @@ _ROUNDS = {
     "match": 5,
     "nearest": 20,
     "redact": 15,
-    "sealing": 15,
+    "encryption": 15,
     "store": 1,
     "archive": 1,
     "carry": 1,

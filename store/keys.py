@@ -27,7 +27,7 @@ index: its own number, or the one that a later index was given.
 
 FORMAT = 4
 """Highest format that is read, and what is written. 1 had no shared prefixes, and no exchange stood on another; 2 is 1, encrypted;
-3 sealed short values as it does large ones, and kept base64 where it stands."""
+3 encrypted short values as it does large ones, and kept base64 where it stands."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -60,7 +60,7 @@ LEFT_ROW = b"rekey-left"
 ERASED_ROW = b"erased"
 """Of `meta`: a run was erased, and its bytes may still be in the files."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
-"""Tables whose values hold nothing of what was said; those of all others are sealed in an encrypted store."""
+"""Tables whose values hold nothing of what was said; those of all others are encrypted in an encrypted store."""
 BLOCK_AT = {"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8}
 """Where the 16 bytes of a hash begin in the keys of a table."""
 TEXT_FROM = {"names": 0, "origins": 8}

@@ -45,7 +45,7 @@ class Store:
         """Use `Store.open` instead."""
         self.path = database.path
         self._database = database
-        self._bodies = BodyFiles(database.path, database.vault, database.owner_file)
+        self._bodies = BodyFiles(database.path, database.cipher, database.owner_file)
         self._log = log = EventLog(database)
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
@@ -252,8 +252,8 @@ class Store:
 
     @property
     def encrypted(self) -> bool:
-        """Whether what it holds lies sealed on disk."""
-        return bool(self._database.vault.check)
+        """Whether its values are encrypted on disk."""
+        return bool(self._database.cipher.check)
 
     @property
     def writer(self) -> Writer:

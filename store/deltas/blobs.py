@@ -131,7 +131,7 @@ class Blobs:
             self._known.popitem(last=False)
 
     def _holds(self, transaction: lmdb.Transaction, run: int, name: bytes) -> bool:
-        place = self._database.vault.place("blocks", number_key(run) + name)
+        place = self._database.cipher.stored_key("blocks", number_key(run) + name)
         with self._database.cursor(transaction, "blocks") as cursor:
             return cursor.set_key(place)
 

@@ -151,7 +151,7 @@ def _delete_use(database: Database, transaction: lmdb.Transaction, run: int, nam
 def _used(database: Database, transaction: lmdb.Transaction, run: int) -> list[bytes]:
     """Give the names of the shared prefixes that a run uses."""
     return [
-        database.vault.shown("uses", place)[8:]
+        database.cipher.plain_key("uses", place)[8:]
         for place in database.places(transaction, "uses", run)
     ]
 

@@ -1,6 +1,6 @@
-"""The vault of an encrypted store: everything is sealed under a key.
+"""The cipher of an encrypted store: everything is encrypted under a key.
 
-A sealed value is a mark and what AES-256-GCM makes of it, or AES-256-GCM-SIV where it is short (RFC 8452):
+An encrypted value is a marker byte and what AES-256-GCM makes of it, or AES-256-GCM-SIV where it is short (RFC 8452):
 
     0xE5  8 bytes of key id  12 random bytes  ciphertext and 16 bytes of tag
     0xE6  ciphertext and 16 bytes of tag
@@ -27,23 +27,23 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV
 
 from ...tape.records.codec import BadRecord
 from ..keys import BLOCK_AT, PLAIN_VALUES, TEXT_FROM
-from .encrypted_files import SealedBytes, SealedFile
+from .encrypted_files import EncryptedFile, EncryptedReader
 from .key import ID_BYTES, StoreKey
-from .plain import Vault
-from .plain_files import Bytes, File
+from .plain import StoreCipher
+from .plain_files import ReadableFile, WritableFile
 
-_MARK = b"\xe5"
-_SHORT_MARK = b"\xe6"
+_MARKER = b"\xe5"
+_SHORT_MARKER = b"\xe6"
 _SHORT_BYTES = 2048
-"""Up to here values are sealed in their short form."""
+"""Up to here values are encrypted in their short form."""
 _NONCE_BYTES = 12
-_HEAD_BYTES = len(_MARK) + ID_BYTES + _NONCE_BYTES
+_HEAD_BYTES = len(_MARKER) + ID_BYTES + _NONCE_BYTES
 _BLOCK_BYTES = 16
 _LENGTH_BYTES = 2
 
 
-class Sealed(Vault):
-    """The vault of an encrypted store."""
+class AesCipher(StoreCipher):
+    """The cipher of an encrypted store."""
 
     def __init__(self, key: StoreKey) -> None:
         self.check = key.check
@@ -57,7 +57,7 @@ class Sealed(Vault):
         self._local = threading.local()
 
     @override
-    def place(self, table: str, key: bytes) -> bytes:
+    def stored_key(self, table: str, key: bytes) -> bytes:
         at = BLOCK_AT.get(table)
         if at is not None:
             return key[:at] + self._hide(key[at : at + _BLOCK_BYTES]) + key[at + _BLOCK_BYTES :]
@@ -67,35 +67,35 @@ class Sealed(Vault):
         return key
 
     @override
-    def shown(self, table: str, place: bytes) -> bytes:
+    def plain_key(self, table: str, place: bytes) -> bytes:
         at = BLOCK_AT.get(table)
         if at is None:
             return place
         return place[:at] + self._show(place[at : at + _BLOCK_BYTES]) + place[at + _BLOCK_BYTES :]
 
     @override
-    def seal(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
-        place = self.place(table, key)
+    def encrypt(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        place = self.stored_key(table, key)
         if table in PLAIN_VALUES:
             return place, value
         if table in TEXT_FROM:
             value = len(key).to_bytes(_LENGTH_BYTES, "big") + key + value
         bound = _bound(table, place)
         if len(value) <= _SHORT_BYTES:
-            return place, _SHORT_MARK + self._short.encrypt(self._nonce(bound), value, bound)
+            return place, _SHORT_MARKER + self._short.encrypt(self._nonce(bound), value, bound)
         nonce = os.urandom(_NONCE_BYTES)
-        return place, b"".join((_MARK, self.id, nonce, self._values.encrypt(nonce, value, bound)))
+        return place, b"".join((_MARKER, self.id, nonce, self._values.encrypt(nonce, value, bound)))
 
     @override
-    def open(self, table: str, place: bytes, data: bytes) -> bytes:
-        value = self._open(table, place, data)
+    def decrypt(self, table: str, place: bytes, data: bytes) -> bytes:
+        value = self._decrypt(table, place, data)
         return value if table not in TEXT_FROM else value[_text_end(value) :]
 
     @override
-    def open_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
-        value = self._open(table, place, data)
+    def decrypt_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
+        value = self._decrypt(table, place, data)
         if table not in TEXT_FROM:
-            return self.shown(table, place), value
+            return self.plain_key(table, place), value
         end = _text_end(value)
         return value[_LENGTH_BYTES:end], value[end:]
 
@@ -104,12 +104,12 @@ class Sealed(Vault):
         return blake3(digest, key=self._names).hexdigest()
 
     @override
-    def begin_file(self, descriptor: int) -> File:
-        return SealedFile(descriptor, self.id, self._file_cipher)
+    def begin_file(self, descriptor: int) -> WritableFile:
+        return EncryptedFile(descriptor, self.id, self._file_cipher)
 
     @override
-    def open_file(self, path: Path) -> Bytes:
-        return SealedBytes(path, self.id, self._file_cipher)
+    def open_file(self, path: Path) -> ReadableFile:
+        return EncryptedReader(path, self.id, self._file_cipher)
 
     def _file_cipher(self, salt: bytes) -> AESGCM:
         """Give the cipher of one file.
@@ -118,22 +118,24 @@ class Sealed(Vault):
         """
         return AESGCM(blake3(salt, key=self._files).digest())
 
-    def _open(self, table: str, place: bytes, data: bytes) -> bytes:
+    def _decrypt(self, table: str, place: bytes, data: bytes) -> bytes:
         if table in PLAIN_VALUES:
             return data
         bound = _bound(table, place)
         try:
-            if data[:1] == _SHORT_MARK:
+            if data[:1] == _SHORT_MARKER:
                 return self._short.decrypt(self._nonce(bound), data[1:], bound)
-            if data[:1] != _MARK or len(data) < _HEAD_BYTES:
-                raise BadRecord("it is not sealed, in a store that is encrypted")
+            if data[:1] != _MARKER or len(data) < _HEAD_BYTES:
+                raise BadRecord("it is not encrypted, but the store is")
             key_id, nonce = data[1 : 1 + ID_BYTES], data[1 + ID_BYTES : _HEAD_BYTES]
             if key_id != self.id:
-                raise BadRecord(f"it is sealed with key {key_id.hex()}, expected {self.id.hex()}")
+                raise BadRecord(
+                    f"it is encrypted with key {key_id.hex()}, expected {self.id.hex()}"
+                )
             return self._values.decrypt(nonce, data[_HEAD_BYTES:], bound)
         except InvalidTag as error:
             raise BadRecord(
-                "its seal is broken: it was changed, or stood in another place"
+                "it fails authentication: it was changed, or moved from another row"
             ) from error
 
     def _nonce(self, bound: bytes) -> bytes:

@@ -1,4 +1,4 @@
-r"""Files of bytes of any length: as they are, or sealed in frames.
+r"""Files of bytes of any length: as they are, or encrypted in frames.
 
     b"PLAYHEAD BODY\1"  8 bytes of key id  16 bytes of salt
     frames: 64 KiB each but the last, encrypted, and 16 bytes of tag
@@ -26,14 +26,14 @@ _TAG_BYTES = 16
 _MAGIC = b"PLAYHEAD BODY\1"
 _SALT_BYTES = 16
 
-Ciphers = Callable[[bytes], AESGCM]
+FileCipher = Callable[[bytes], AESGCM]
 """Gives the cipher of a file for its salt."""
 
 
-class SealedFile:
+class EncryptedFile:
     """A file on its way into frames."""
 
-    def __init__(self, descriptor: int, key_id: bytes, cipher: Ciphers) -> None:
+    def __init__(self, descriptor: int, key_id: bytes, cipher: FileCipher) -> None:
         """Begin an empty one, which owns the descriptor from now on."""
         salt = os.urandom(_SALT_BYTES)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
@@ -52,7 +52,7 @@ class SealedFile:
         with self._lock:
             self._rest += data
             while len(self._rest) > FRAME_BYTES:
-                self._seal(bytes(self._rest[:FRAME_BYTES]), last=False)
+                self._encrypt(bytes(self._rest[:FRAME_BYTES]), last=False)
                 del self._rest[:FRAME_BYTES]
 
     def read(self, start: int, size: int) -> bytes:
@@ -73,7 +73,7 @@ class SealedFile:
         """Make what was put durable; nothing follows."""
         with self._lock:
             if not self._ended:  # else making it durable had failed
-                self._seal(bytes(self._rest), last=True)
+                self._encrypt(bytes(self._rest), last=True)
                 self._ended = True
             os.fsync(self._file.fileno())
 
@@ -81,7 +81,7 @@ class SealedFile:
         """Let go of the file."""
         self._file.close()
 
-    def _seal(self, data: bytes, *, last: bool) -> None:
+    def _encrypt(self, data: bytes, *, last: bool) -> None:
         write_all(self._file, self._cipher.encrypt(_nonce(self._frames, last), data, self._head))
         self._frames += 1
 
@@ -98,10 +98,10 @@ class SealedFile:
             raise OSError(errno.EIO, "what was written cannot be read back") from error
 
 
-class SealedBytes:
+class EncryptedReader:
     """A file of frames that is read from its start."""
 
-    def __init__(self, path: Path, key_id: bytes, cipher: Ciphers) -> None:
+    def __init__(self, path: Path, key_id: bytes, cipher: FileCipher) -> None:
         """Open one.
 
         Raises: OSError; BadRecord.
@@ -139,33 +139,33 @@ class SealedBytes:
         self._file.close()
 
     def _frame(self) -> bytes:
-        sealed, self._next = self._next, self._file.read(FRAME_BYTES + _TAG_BYTES)
+        encrypted, self._next = self._next, self._file.read(FRAME_BYTES + _TAG_BYTES)
         self._ended = not self._next
         try:
-            data = self._open(sealed, last=self._ended)
+            data = self._decrypt(encrypted, last=self._ended)
         except InvalidTag:
-            raise BadRecord(self._wrong(sealed)) from None
+            raise BadRecord(self._wrong(encrypted)) from None
         self._number += 1
         return data
 
-    def _open(self, sealed: bytes, *, last: bool) -> bytes:
-        return self._cipher.decrypt(_nonce(self._number, last), sealed, self._head)
+    def _decrypt(self, encrypted: bytes, *, last: bool) -> bytes:
+        return self._cipher.decrypt(_nonce(self._number, last), encrypted, self._head)
 
-    def _wrong(self, sealed: bytes) -> str:
+    def _wrong(self, encrypted: bytes) -> str:
         where = f"{self._file.name}, frame {self._number}"
         with contextlib.suppress(InvalidTag):
-            self._open(sealed, last=False)
+            self._decrypt(encrypted, last=False)
             return f"{where}: the file was cut short"
-        return f"{where}: its seal is broken, it was changed or cut short"
+        return f"{where}: it fails authentication: it was changed or cut short"
 
     def _read_head(self, key_id: bytes) -> bytes:
         head = self._file.read(len(_MAGIC) + len(key_id) + _SALT_BYTES)
         found = head[len(_MAGIC) : -_SALT_BYTES]
         if not head.startswith(_MAGIC) or len(found) != len(key_id):
-            raise BadRecord(f"{self._file.name} is not a sealed file")
+            raise BadRecord(f"{self._file.name} is not an encrypted file")
         if found != key_id:
             raise BadRecord(
-                f"{self._file.name} is sealed with key {found.hex()}, expected {key_id.hex()}"
+                f"{self._file.name} is encrypted with key {found.hex()}, expected {key_id.hex()}"
             )
         return head
 

@@ -49,7 +49,7 @@ class StoreKey:
 
     @property
     def id(self) -> bytes:
-        """What names this key in everything that was sealed with it."""
+        """What names this key in everything that was encrypted with it."""
         return self.check[:ID_BYTES]
 
 

@@ -1,13 +1,13 @@
-"""How rows and body files lie on disk: as they are, unless there is a key (`sealed`). May be used from any thread."""
+"""How rows and body files lie on disk: as they are, unless there is a key (`encrypted`). May be used from any thread."""
 
 from pathlib import Path
 
 from .key import ID_BYTES
-from .plain_files import Bytes, File, PlainFile
+from .plain_files import PlainFile, ReadableFile, WritableFile
 
 
-class Vault:
-    """The vault that does nothing: no key, no cost."""
+class StoreCipher:
+    """The cipher that does nothing: no key, no cost."""
 
     check = b""
     """What `meta` holds of the key; nothing without one."""
@@ -17,26 +17,26 @@ class Vault:
         """Name of the folder of body files."""
         return body_folder(self.check)
 
-    def place(self, table: str, key: bytes) -> bytes:
+    def stored_key(self, table: str, key: bytes) -> bytes:
         """Give the key that a row has in LMDB."""
         return key
 
-    def shown(self, table: str, place: bytes) -> bytes:
+    def plain_key(self, table: str, place: bytes) -> bytes:
         """Give the key of a row by its place, in a table whose keys hold no text."""
         return place
 
-    def seal(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+    def encrypt(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         """Give place and value of a row as LMDB holds them."""
         return key, value
 
-    def open(self, table: str, place: bytes, data: bytes) -> bytes:
+    def decrypt(self, table: str, place: bytes, data: bytes) -> bytes:
         """Give the value of a row.
 
         Raises: BadRecord.
         """
         return data
 
-    def open_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
+    def decrypt_row(self, table: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
         """Give key and value of a row.
 
         Raises: BadRecord.
@@ -47,11 +47,11 @@ class Vault:
         """Give the name of the file that holds a body."""
         return digest.hex()
 
-    def begin_file(self, descriptor: int) -> File:
+    def begin_file(self, descriptor: int) -> WritableFile:
         """Begin an empty body file, which owns the descriptor from now on."""
         return PlainFile(descriptor)
 
-    def open_file(self, path: Path) -> Bytes:
+    def open_file(self, path: Path) -> ReadableFile:
         """Open a body file that was finished; use it as a context manager.
 
         Raises: OSError; BadRecord.

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
 
-class File(Protocol):
+class WritableFile(Protocol):
     """A file that is written, and may be read meanwhile. `read` and `put` may be called from several threads."""
 
     def put(self, data: bytes) -> None:
@@ -21,7 +21,7 @@ class File(Protocol):
         """Let go of the file."""
 
 
-class Bytes(Protocol):
+class ReadableFile(Protocol):
     """A file that is read from its start."""
 
     def read(self, size: int, /) -> bytes:

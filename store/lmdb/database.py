@@ -1,6 +1,6 @@
 """One LMDB environment of a store: its tables, its rows, its read transactions and its one writer.
 
-What a row holds goes through the store's vault on its way, here and nowhere else; `meta` alone lies as it is. A read
+What a row holds goes through the store's cipher on its way, here and nowhere else; `meta` alone lies as it is. A read
 transaction lives for one call. Readers in any process see committed records only.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, cast
 import lmdb
 
 from ...tape.records.codec import BadRecord
-from ..encryption.plain import Vault
+from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import number_key
 from .free_space import Room
@@ -93,7 +93,7 @@ class Database:
         path: Path,
         environment: lmdb.Environment,
         lock: StoreLock,
-        vault: Vault,
+        cipher: StoreCipher,
         owner: OwnerFile | None,
         again: Callable[[], lmdb.Environment],
     ) -> None:
@@ -108,7 +108,7 @@ class Database:
         self.uses: set[object] = set()
         """Who reads now, or does something else with the environment. Not the writer."""
         self._reopening = False
-        self.vault = vault
+        self.cipher = cipher
         self._lock = lock
         self.tables: dict[str, Any] = {}
         self.forgetting: list[Callable[[], None]] = []
@@ -202,7 +202,7 @@ class Database:
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:
         """Make a row, outside a transaction where there is much in it."""
-        return Row(self.tables[table], *self.vault.seal(table, key, value))
+        return Row(self.tables[table], *self.cipher.encrypt(table, key, value))
 
     def append_row(self, transaction: lmdb.Transaction, row: Row) -> None:
         """Put a row that comes behind all others of its table."""
@@ -227,25 +227,25 @@ class Database:
     def read(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         """Read the value of a row, or None where there is no such row.
 
-        Raises: BadRecord, where its seal is broken.
+        Raises: BadRecord, if it fails authentication.
         """
-        place = self.vault.place(table, key)
+        place = self.cipher.stored_key(table, key)
         data = self.get(transaction, table, place)
-        return None if data is None else self.vault.open(table, place, data)
+        return None if data is None else self.cipher.decrypt(table, place, data)
 
     def read_from(self, transaction: lmdb.Transaction, table: str, key: bytes) -> Iterator[bytes]:
         """Read the value of a row, if it is there, and of those behind it whose keys begin with its key.
 
-        Raises: BadRecord, where the seal of one is broken.
+        Raises: BadRecord, if one fails authentication.
         """
-        place = self.vault.place(table, key)
+        place = self.cipher.stored_key(table, key)
         with self.cursor(transaction, table) as cursor:
             if not cursor.set_key(place):
                 return
             for at, data in cursor.iternext():
                 if not bytes(at).startswith(place):
                     return
-                yield self.vault.open(table, bytes(at), bytes(data))
+                yield self.cipher.decrypt(table, bytes(at), bytes(data))
 
     def find(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bytes | None:
         """Find the value of a row that nobody can name better than by its table.
@@ -259,12 +259,12 @@ class Database:
 
     def holds(self, transaction: lmdb.Transaction, table: str, key: bytes) -> bool:
         """Say whether there is a row, without reading it."""
-        place = self.vault.place(table, key)
+        place = self.cipher.stored_key(table, key)
         return self.get(transaction, table, place) is not None
 
     def delete(self, transaction: lmdb.Transaction, table: str, key: bytes) -> None:
         """Delete a row, if it is there."""
-        transaction.delete(self.vault.place(table, key), db=self.tables[table])
+        transaction.delete(self.cipher.stored_key(table, key), db=self.tables[table])
 
     def last(self, transaction: lmdb.Transaction, table: str, run: int) -> int:
         """Give the highest number that a run has in a table of (run, number); 0 where it has none."""
@@ -288,7 +288,7 @@ class Database:
         self, transaction: lmdb.Transaction, table: str, key: bytes
     ) -> Iterator[bytes]:
         """Walk the places of the rows whose keys begin with a whole key."""
-        return self._walk(transaction, table, self.vault.place(table, key))
+        return self._walk(transaction, table, self.cipher.stored_key(table, key))
 
     def _walk(
         self, transaction: lmdb.Transaction, table: str, prefix: bytes, first: bytes | None = None

@@ -13,9 +13,9 @@ from typing import Any
 
 import lmdb
 
-from ..encryption.choose import open_vault
+from ..encryption.choose import choose_cipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
-from ..encryption.plain import Vault
+from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .database import Database, unreadable
@@ -53,7 +53,7 @@ def open_database(
         lock.close()
         raise
     owner = None if readonly else take_file(path)
-    database = Database(path, environment, lock, open_vault(key), owner, again)
+    database = Database(path, environment, lock, choose_cipher(key), owner, again)
     try:
         _check_size(database)
         _check_format(database, key)
@@ -132,7 +132,7 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
         if found < FORMAT and database.writable:
             # What is in it is read as it is; earlier versions could not read what is written now.
             meta = database.environment.open_db(b"meta", create=False)
-            database.writer.call(lambda txn: write_head(txn, meta, database.vault))
+            database.writer.call(lambda txn: write_head(txn, meta, database.cipher))
     for name in TABLES:
         # A store that an earlier version made lacks the tables that came later.
         with contextlib.suppress(lmdb.NotFoundError):
@@ -172,15 +172,15 @@ def read_format(path: Path, environment: lmdb.Environment) -> int | None:
 def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
-    write_head(transaction, database.tables["meta"], database.vault)
+    write_head(transaction, database.tables["meta"], database.cipher)
     transaction.put(FILES_ROW, b"1", db=database.tables["meta"])
 
 
-def write_head(transaction: lmdb.Transaction, meta: Any, vault: Vault) -> None:
+def write_head(transaction: lmdb.Transaction, meta: Any, cipher: StoreCipher) -> None:
     """Write into `meta` which format a store has, and which key."""
     transaction.put(b"format", str(FORMAT).encode(), db=meta)
-    if vault.check:
-        transaction.put(CHECK_ROW, vault.check, db=meta)
+    if cipher.check:
+        transaction.put(CHECK_ROW, cipher.check, db=meta)
 
 
 def _check_key(database: Database, key: StoreKey | None) -> None:
@@ -189,7 +189,7 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
     with database.environment.begin(db=meta) as transaction:
         left = transaction.get(LEFT_ROW) is not None
         erased = transaction.get(ERASED_ROW) is not None
-    if check != database.vault.check:
+    if check != database.cipher.check:
         raise wrong_key(database.path, check, key)
     if left:
         logger.warning(

@@ -1,6 +1,6 @@
 """Put a store under another key, or take its key away, in place.
 
-1. The store is held alone. Its rows and body files are opened and sealed anew beside it: rows into `rekey.lmdb`, files
+1. The store is held alone. Its rows and body files are decrypted and encrypted again beside it: rows into `rekey.lmdb`, files
    into the folder of the new key. The store itself is not touched, so until the swap a kill loses nothing, and whoever
    begins again goes on where it ended, unless the store was written to meanwhile.
 2. The new database takes the place of the old one in one step. It is made from nothing, so no page of it holds what an
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import lmdb
 
 from ...tape.records.codec import BadRecord
-from ..encryption.choose import open_vault
+from ..encryption.choose import choose_cipher
 from ..encryption.key import StoreKey
-from ..encryption.plain import Vault
+from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import CHECK_ROW, LEFT_ROW, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone
@@ -40,7 +40,7 @@ from .leftovers import REKEY, remove_leftovers
 _AT_ROW = b"rekey-at"
 """Of `meta` in the new database: what it is made of, and how many rows it has."""
 _FILE_ROW = b"rekey-file"
-"""The name of the last file that was sealed anew. Not how many: files come and go without a commit."""
+"""The name of the last file that was encrypted again. Not how many: files come and go without a commit."""
 _OWN_ROWS = (CHECK_ROW, LEFT_ROW, b"format")
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
@@ -90,19 +90,19 @@ def rekey(
 def _rekey(
     path: Path, before: StoreKey | None, after: StoreKey | None, progress: Progress
 ) -> Rekeyed:
-    check, wanted = _read_check(path), open_vault(after)
+    check, wanted = _read_check(path), choose_cipher(after)
     if check == wanted.check:
         _clean(path, wanted)
         return Rekeyed(0, 0, already=True)
-    if check != open_vault(before).check:
+    if check != choose_cipher(before).check:
         raise wrong_key(path, check, before or after)
-    done = _copy(path, open_vault(before), wanted, progress)
+    done = _copy(path, choose_cipher(before), wanted, progress)
     swap_in(path / REKEY, path / "log.lmdb")
     _clean(path, wanted)
     return done
 
 
-def _copy(path: Path, before: Vault, after: Vault, progress: Progress) -> Rekeyed:
+def _copy(path: Path, before: StoreCipher, after: StoreCipher, progress: Progress) -> Rekeyed:
     with open_environment(path / "log.lmdb", readonly=True) as source:
         data = (path / "log.lmdb" / "data.mdb").stat()
         # Any commit to the store in between changes this.
@@ -141,7 +141,9 @@ def _read_check(path: Path) -> bytes:
 class _Copy:
     """The store once more, under the other key."""
 
-    def __init__(self, path: Path, before: Vault, after: Vault, progress: Progress) -> None:
+    def __init__(
+        self, path: Path, before: StoreCipher, after: StoreCipher, progress: Progress
+    ) -> None:
         self._path = path
         self._before, self._after = before, after
         self._old_files, self._new_files = BodyFiles(path, before), BodyFiles(path, after)
@@ -205,19 +207,19 @@ class _Copy:
         size = 0
         for count, (place, data) in enumerate(rows, start=1):
             own = name == "meta" and place in _OWN_ROWS
-            yield None if own else self._sealed(name, place, data)
+            yield None if own else self._reencrypted(name, place, data)
             size += len(data)
             if count == _BATCH_ROWS or size > _BATCH_BYTES:
                 return
 
-    def _sealed(self, name: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
+    def _reencrypted(self, name: str, place: bytes, data: bytes) -> tuple[bytes, bytes]:
         try:
-            key, value = self._before.open_row(name, place, data)
+            key, value = self._before.decrypt_row(name, place, data)
         except BadRecord as error:
             numbers = " ".join(str(int.from_bytes(place[at : at + 8], "big")) for at in (0, 8))
             where = f"table {name}" + ("" if name in TEXT_FROM else f", row {numbers}")
             raise _damaged(f"{where}: {error}") from error
-        return self._after.seal(name, key, value)
+        return self._after.encrypt(name, key, value)
 
     def _copy_file(self, path: Path) -> None:
         made = Partial(self._new_files)
@@ -243,9 +245,9 @@ def _damaged(text: str) -> LogCorrupt:
     return LogCorrupt(text, "nothing was changed; put back a copy of the store that is sound")
 
 
-def _clean(path: Path, vault: Vault) -> None:
+def _clean(path: Path, cipher: StoreCipher) -> None:
     """Remove what lay under another key, and say that it is done."""
-    remove_leftovers(path, vault.check)
+    remove_leftovers(path, cipher.check)
     sync_folder(path)
     with open_environment(path / "log.lmdb", readonly=False) as environment:
         meta = environment.open_db(b"meta", create=False)

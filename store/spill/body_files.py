@@ -4,7 +4,7 @@
     bodies/partial-OWNER-N  one that is on its way; those of processes that died go when the store is opened
     bodies/gone-OWNER-HASH  one that is being removed; those of processes that died are put back then
 
-In an encrypted store the folder is `bodies-KEYID`, the files are sealed (`frames`), and HASH is a keyed one. Equal
+In an encrypted store the folder is `bodies-KEYID`, the files are encrypted (`encryption/encrypted_files.py`), and HASH is a keyed one. Equal
 bodies are one file.
 """
 
@@ -20,8 +20,8 @@ import psutil
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
-from ..encryption.plain import Vault
-from ..encryption.plain_files import Bytes, File
+from ..encryption.plain import StoreCipher
+from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
 from ..lmdb.liveness import is_held
 
@@ -36,27 +36,27 @@ _numbers = itertools.count(1)
 class BodyFiles:
     """The folder of body files of a store."""
 
-    def __init__(self, store: Path, vault: Vault, owner: str = "") -> None:
+    def __init__(self, store: Path, cipher: StoreCipher, owner: str = "") -> None:
         """Keep them in the store of a folder.
 
         owner: name of the file of this process, where it has one.
         """
-        self.folder = store / vault.folder
-        self.vault = vault
+        self.folder = store / cipher.folder
+        self.cipher = cipher
         self.owner = owner or str(os.getpid())
         self._store = store
 
     def path(self, digest: bytes) -> Path:
         """Give the place of a kept body."""
-        name = self.vault.body_name(digest)
+        name = self.cipher.body_name(digest)
         return self.folder / name[:2] / name
 
-    def open(self, digest: bytes) -> Bytes:
+    def open(self, digest: bytes) -> ReadableFile:
         """Open a kept body; use it as a context manager.
 
         Raises: OSError; BadRecord.
         """
-        return self.vault.open_file(self.path(digest))
+        return self.cipher.open_file(self.path(digest))
 
     def kept(self) -> list[Path]:
         """List all kept files, by name; whatever else somebody put there is none of ours."""
@@ -143,7 +143,7 @@ class BodyFiles:
 
         before_s: what was put there since then stays.
         """
-        names = {self.vault.body_name(digest) for digest in needed}
+        names = {self.cipher.body_name(digest) for digest in needed}
         freed = 0
         for path in self.kept():
             with contextlib.suppress(FileNotFoundError):
@@ -210,7 +210,7 @@ class Partial:
             if not named:
                 # It has none from now on: should we die, the file goes with us.
                 self._path.unlink()
-            self._file: File | None = files.vault.begin_file(descriptor)
+            self._file: WritableFile | None = files.cipher.begin_file(descriptor)
         except OSError as error:
             raise unwritable(folder, error) from error
 

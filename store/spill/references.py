@@ -61,11 +61,11 @@ class FileUses:
             return set(self._digests(transaction))
 
     def _digests(self, transaction: lmdb.Transaction) -> Iterator[bytes]:
-        vault = self._database.vault
+        cipher = self._database.cipher
         with self._database.cursor(transaction, "files") as cursor:
             for key, data in cursor:
                 try:
-                    value = vault.open("files", bytes(key), bytes(data))
+                    value = cipher.decrypt("files", bytes(key), bytes(data))
                 except BadRecord as error:
                     raise LogCorrupt(f"a row of the table files: {error}") from error
                 for at in range(0, len(value), DIGEST_BYTES):

@@ -187,7 +187,7 @@ class EventLog:
 
     def _opened(self, cursor: lmdb.Cursor) -> bytes:
         key, data = cursor.item()
-        return self._database.vault.open("events", bytes(key), bytes(data))
+        return self._database.cipher.decrypt("events", bytes(key), bytes(data))
 
     def read(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None

@@ -38,7 +38,7 @@ class Indexes:
             self._database.cursor(transaction, "fingerprints") as cursor,
         ):
             first = fingerprint_key(info.index_number, fingerprint, after + 1)
-            place = self._database.vault.place("fingerprints", first)
+            place = self._database.cipher.stored_key("fingerprints", first)
             if not cursor.set_range(place):
                 return None
             found = cursor.key()
@@ -72,7 +72,7 @@ class Indexes:
     ) -> Iterator[tuple[Seq, Fingerprint]]:
         database = self._database
         for place in database.places(transaction, "fingerprints", info.index_number):
-            key = database.vault.shown("fingerprints", place)
+            key = database.cipher.plain_key("fingerprints", place)
             yield Seq(int.from_bytes(key[_SEQ_AT:], "big")), Fingerprint(key[8:_SEQ_AT])
 
     def replace_index(self, info: RunInfo, index: Index) -> RunInfo:

@@ -313,7 +313,7 @@ class RunList:
     def _decode(self, key: bytes, data: bytes) -> RunInfo:
         number = int.from_bytes(key, "big")
         try:
-            return RunInfo.decode(number, self._database.vault.open("runs", key, data))
+            return RunInfo.decode(number, self._database.cipher.decrypt("runs", key, data))
         except BadRecord as error:
             raise LogCorrupt(f"run {number}: {error}") from error
 

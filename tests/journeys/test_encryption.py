@@ -10,11 +10,11 @@ from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import Config, Encrypt
 from playhead.proxy.cli import cli
 from playhead.store import Store, make_key_file
+from playhead.tests.support.ciphers import find_raw
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
-from playhead.tests.support.vaults import find_raw
 
 WORD = b"walrus-confidential-0815"
 LARGE = WORD * (HELD_BYTES // len(WORD) + 20_000)

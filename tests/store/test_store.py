@@ -281,21 +281,21 @@ class StoreMachine(RuleBasedStateMachine):
                 assert store.next_use(info, Fingerprint(fingerprint), after) == expected
 
 
-class SealedStoreMachine(StoreMachine):
+class EncryptedStoreMachine(StoreMachine):
     """The same in an encrypted store."""
 
     key = StoreKey(bytes(range(32)), "a test")
 
 
 TestStoreMachine = StoreMachine.TestCase
-TestSealedStoreMachine = SealedStoreMachine.TestCase
+TestEncryptedStoreMachine = EncryptedStoreMachine.TestCase
 TestStoreMachine.settings = settings(
     max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 12,
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-TestSealedStoreMachine.settings = settings(
+TestEncryptedStoreMachine.settings = settings(
     TestStoreMachine.settings,
     max_examples=200 if os.environ.get("PLAYHEAD_FULL") else 5,
 )

@@ -10,11 +10,11 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
-from playhead.store.encryption.choose import open_vault
-from playhead.store.encryption.plain import Vault
+from playhead.store.encryption.choose import choose_cipher
+from playhead.store.encryption.plain import StoreCipher
 from playhead.store.keys import TABLES, pair_key
 from playhead.tape.records.codec import BadRecord
-from playhead.tests.support.vaults import WORD, find_raw, plant, read_all, telling
+from playhead.tests.support.ciphers import WORD, find_raw, plant, read_all, telling
 
 KEY = StoreKey(bytes(range(32)), "one.key")
 OTHER = StoreKey(bytes(32), "other.key")
@@ -23,7 +23,7 @@ SIZES = (20, 2048, 2049)
 
 
 @pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encrypted store with planted text. Not to be written to."""
     folder = tmp_path_factory.mktemp("sealed") / "store"
     with Store.open(folder, key=KEY) as store:
@@ -32,9 +32,9 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copy(sealed: Path, tmp_path: Path) -> Path:
+def copy(encrypted: Path, tmp_path: Path) -> Path:
     """A copy to be changed."""
-    return Path(shutil.copytree(sealed, tmp_path / "copy"))
+    return Path(shutil.copytree(encrypted, tmp_path / "copy"))
 
 
 class Rows:
@@ -60,29 +60,29 @@ class Rows:
 # ---- what can be seen ------------------------------------------------------------------------------
 
 
-def test_planted_text_is_nowhere_in_the_files(sealed: Path, tmp_path: Path) -> None:
+def test_planted_text_is_nowhere_in_the_files(encrypted: Path, tmp_path: Path) -> None:
     """Exchanges, events, messages, bodies, names, hosts, and hashes by which they could be guessed."""
-    with Store.open(sealed, readonly=True, key=KEY) as store:
+    with Store.open(encrypted, readonly=True, key=KEY) as store:
         needles = telling(store)
-    assert not list(find_raw(sealed, needles))
+    assert not list(find_raw(encrypted, needles))
     with Store.open(tmp_path / "plain") as store:
         plant(store)
     found = {needle for _, needle in find_raw(tmp_path / "plain", needles)}
     assert found >= set(needles) - {WORD.hex().encode()} - {needles[2]}, "the look itself is blind"
 
 
-def test_an_encrypted_store_reads_as_a_plain_one(sealed: Path, tmp_path: Path) -> None:
+def test_an_encrypted_store_reads_as_a_plain_one(encrypted: Path, tmp_path: Path) -> None:
     """Whatever is asked of it."""
     with (
         Store.open(tmp_path / "plain") as plain,
-        Store.open(sealed, readonly=True, key=KEY) as store,
+        Store.open(encrypted, readonly=True, key=KEY) as store,
     ):
         plant(plain)
         assert read_all(store) == read_all(plain)
         assert [run.id for run in store.runs()] == [run.id for run in plain.runs()]
 
 
-def test_what_is_on_its_way_into_a_body_file_is_sealed_too(store_dir: Path) -> None:
+def test_a_body_file_is_encrypted_from_its_first_byte(store_dir: Path) -> None:
     """Also what no name leads to, and it can be read back meanwhile."""
 
     async def write(store: Store) -> None:
@@ -102,22 +102,24 @@ def test_what_is_on_its_way_into_a_body_file_is_sealed_too(store_dir: Path) -> N
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_same_value_is_sealed_otherwise_in_every_place(size: int) -> None:
+def test_the_same_value_is_encrypted_differently_for_every_key(size: int) -> None:
     """Nobody sees that two rows hold the same."""
-    vault = open_vault(KEY)
+    cipher = choose_cipher(KEY)
     places = [(table, pair_key(1, seq)) for table in ("exchanges", "events") for seq in (1, 2)]
-    sealed = [vault.seal(*place, bytes(size))[1] for place in places]
-    starts = {value[1:13] if size <= 2048 else value[9:21] for value in sealed}
-    assert len(starts) == len(set(sealed)) == len(places)
-    assert [vault.open(*place, data) for place, data in zip(places, sealed, strict=True)] == (
-        [bytes(size)] * len(places)
-    )
+    encrypted = [cipher.encrypt(*place, bytes(size))[1] for place in places]
+    starts = {value[1:13] if size <= 2048 else value[9:21] for value in encrypted}
+    assert len(starts) == len(set(encrypted)) == len(places)
+    assert [
+        cipher.decrypt(*place, data) for place, data in zip(places, encrypted, strict=True)
+    ] == ([bytes(size)] * len(places))
 
 
 def test_values_that_share_a_place_share_nothing_else() -> None:
     """A row that is written anew: what a nonce that comes again gives away where it must not."""
-    vault = open_vault(KEY)
-    one, two = (vault.seal("exchanges", pair_key(1, 1), bytes([n]) * 500)[1][1:] for n in (1, 2))
+    cipher = choose_cipher(KEY)
+    one, two = (
+        cipher.encrypt("exchanges", pair_key(1, 1), bytes([n]) * 500)[1][1:] for n in (1, 2)
+    )
     mixed = bytes(a ^ b for a, b in zip(one, two, strict=True))
     assert len(set(mixed)) > 100
 
@@ -127,14 +129,14 @@ def test_short_values_of_an_earlier_format_are_read(store_dir: Path) -> None:
     place, nonce = pair_key(1, 1), bytes(range(12))
     cipher = AESGCM(KEY.derive("values"))
     data = b"\xe5" + KEY.id + nonce + cipher.encrypt(nonce, b"told", b"exchanges\0" + place)
-    assert open_vault(KEY).open("exchanges", place, data) == b"told"
+    assert choose_cipher(KEY).decrypt("exchanges", place, data) == b"told"
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_short_value_takes_seventeen_bytes_more(size: int) -> None:
     """A mark and a tag; the nonce follows from its place."""
-    sealed = open_vault(KEY).seal("exchanges", pair_key(1, 1), bytes(size))[1]
-    assert len(sealed) - size == (17 if size <= 2048 else 37)
+    encrypted = choose_cipher(KEY).encrypt("exchanges", pair_key(1, 1), bytes(size))[1]
+    assert len(encrypted) - size == (17 if size <= 2048 else 37)
 
 
 # ---- the wrong key ---------------------------------------------------------------------------------
@@ -189,12 +191,12 @@ def refusal(folder: Path, seq: int = 1) -> str:
 
 
 def test_a_value_in_anothers_place_is_refused(copy: Path) -> None:
-    """Each is sealed for its row."""
+    """Each is encrypted for its row."""
     with Rows(copy, "exchanges") as found:
         one, two, _ = found
         found[one], found[two] = found[two], found[one]
-    assert "exchange 1: its seal is broken" in refusal(copy)
-    assert "exchange 2: its seal is broken" in refusal(copy, 2)
+    assert "exchange 1: it fails authentication" in refusal(copy)
+    assert "exchange 2: it fails authentication" in refusal(copy, 2)
 
 
 def test_a_value_out_of_another_table_is_refused(copy: Path) -> None:
@@ -203,18 +205,18 @@ def test_a_value_out_of_another_table_is_refused(copy: Path) -> None:
         event = events[pair_key(1, 1)]
     with Rows(copy, "exchanges") as found:
         found[pair_key(1, 1)] = event
-    assert "its seal is broken" in refusal(copy)
+    assert "it fails authentication" in refusal(copy)
 
 
 @pytest.mark.parametrize("at", [0, 3, 12, 30, -1], ids=["mark", "key", "nonce", "text", "tag"])
 def test_a_flipped_bit_of_a_large_value_is_found(at: int) -> None:
     """Wherever it is."""
-    vault = open_vault(KEY)
-    place, data = vault.seal("exchanges", pair_key(1, 1), bytes(5000))
+    cipher = choose_cipher(KEY)
+    place, data = cipher.encrypt("exchanges", pair_key(1, 1), bytes(5000))
     data = data[:at] + bytes([data[at] ^ 1]) + data[at:][1:]
-    told = {0: "not sealed", 3: "is sealed with key"}.get(at, "its seal is broken")
+    told = {0: "not encrypted", 3: "is encrypted with key"}.get(at, "it fails authentication")
     with pytest.raises(BadRecord, match=told):
-        vault.open("exchanges", place, data)
+        cipher.decrypt("exchanges", place, data)
 
 
 @pytest.mark.parametrize("at", [0, 3, 30, -1], ids=["mark", "start", "text", "tag"])
@@ -226,7 +228,7 @@ def test_a_flipped_bit_is_found(copy: Path, at: int) -> None:
         found[pair_key(1, 1)] = bytes(value)
     told = refusal(copy)
     assert "run zebra" not in told or "exchange 1" in told
-    assert {0: "not sealed"}.get(at, "its seal is broken") in told
+    assert {0: "not encrypted"}.get(at, "it fails authentication") in told
     with Store.open(copy, readonly=True, key=KEY) as store:
         assert store.find_exchange(store.runs()[0], 2) is not None
 
@@ -235,7 +237,7 @@ def test_a_plain_value_in_an_encrypted_store_is_refused(copy: Path) -> None:
     """Nobody can write into it what he has no key for."""
     with Rows(copy, "exchanges") as found:
         found[pair_key(1, 1)] = b"\0" * 60
-    assert "it is not sealed, in a store that is encrypted" in refusal(copy)
+    assert "it is not encrypted, but the store is" in refusal(copy)
 
 
 def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
@@ -245,7 +247,7 @@ def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
     with Store.open(copy, readonly=True, key=KEY) as store:
         run = store.runs()[0]
         assert store.find_broken_link(run) == 3
-        with pytest.raises(LogCorrupt, match="event 3: its seal is broken"):
+        with pytest.raises(LogCorrupt, match="event 3: it fails authentication"):
             store.events(run)
 
 
@@ -279,21 +281,23 @@ def test_any_other_row_that_was_changed_is_named(copy: Path, table: str) -> None
 
 def harmed(folder: Path) -> Iterator[tuple[str, Path, bytes]]:
     """Ways to harm the largest file."""
-    path = max((folder / open_vault(KEY).folder).glob("??/*"), key=lambda one: one.stat().st_size)
+    path = max(
+        (folder / choose_cipher(KEY).folder).glob("??/*"), key=lambda one: one.stat().st_size
+    )
     data = path.read_bytes()
     frame = 64 * 1024 + 16
     head = len(data) - (len(data) - 38) // frame * frame - (len(data) - 38) % frame
     assert head == 38
     first, second = data[head : head + frame], data[head + frame : head + 2 * frame]
     yield "the file was cut short", path, data[: head + 2 * frame]
-    yield "its seal is broken", path, data[:-1]
-    yield "its seal is broken", path, data[: head + 100] + b"x" + data[head + 101 :]
-    yield "its seal is broken", path, data[:head] + second + first + data[head + 2 * frame :]
-    yield "its seal is broken", path, data + first
-    yield "its seal is broken", path, data[: head - 1] + b"x" + data[head:]
-    yield "is sealed with key", path, data[:16] + b"xxxx" + data[20:]
-    yield "is not a sealed file", path, b"plain" * 1000
-    yield "is not a sealed file", path, b""
+    yield "it fails authentication", path, data[:-1]
+    yield "it fails authentication", path, data[: head + 100] + b"x" + data[head + 101 :]
+    yield "it fails authentication", path, data[:head] + second + first + data[head + 2 * frame :]
+    yield "it fails authentication", path, data + first
+    yield "it fails authentication", path, data[: head - 1] + b"x" + data[head:]
+    yield "is encrypted with key", path, data[:16] + b"xxxx" + data[20:]
+    yield "is not an encrypted file", path, b"plain" * 1000
+    yield "is not an encrypted file", path, b""
 
 
 @pytest.mark.parametrize("number", range(9))
@@ -327,9 +331,9 @@ def test_a_body_of_any_length_comes_back(store_dir: Path, size: int) -> None:
 
 
 def test_without_a_key_nothing_is_changed() -> None:
-    """The vault that does nothing gives back the very same bytes."""
-    vault = open_vault(None)
+    """The cipher that does nothing gives back the very same bytes."""
+    cipher = choose_cipher(None)
     value = b"x" * 100
-    assert type(vault) is Vault
-    assert vault.seal("exchanges", b"k", value)[1] is value
-    assert vault.open("exchanges", b"k", value) is value
+    assert type(cipher) is StoreCipher
+    assert cipher.encrypt("exchanges", b"k", value)[1] is value
+    assert cipher.decrypt("exchanges", b"k", value) is value

@@ -1,4 +1,4 @@
-"""Another key for a store: all is sealed anew, a kill loses nothing, and nothing is left of what was."""
+"""Another key for a store: all is encrypted again, a kill loses nothing, and nothing is left of what was."""
 
 import contextlib
 import os
@@ -25,15 +25,15 @@ from playhead.store import (
     StoreUnwritable,
     make_key_file,
 )
-from playhead.store.encryption.plain import Vault
+from playhead.store.encryption.plain import StoreCipher
 from playhead.store.keys import TABLES
 from playhead.store.maintenance import rekey as module
 from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tests.store.encryption.test_encrypted import Rows
+from playhead.tests.support.ciphers import find_raw, plant, read_all, telling
 from playhead.tests.support.recordings import ask, record_run
-from playhead.tests.support.vaults import find_raw, plant, read_all, telling
 from playhead.timeline.checks.integrity import verify_run
 
 KILLS = 60 if os.environ.get("PLAYHEAD_FULL") else 4
@@ -130,7 +130,7 @@ def test_nothing_is_left_of_what_lay_open(store_dir: Path) -> None:
 
 
 def test_nothing_is_left_that_the_old_key_opens(store_dir: Path) -> None:
-    """Its id stands in everything that was sealed with it."""
+    """Its id stands in everything that was encrypted with it."""
     planted(store_dir, ONE)
     assert list(find_raw(store_dir, [ONE.id]))
     rekey(store_dir, ONE, TWO)
@@ -211,7 +211,7 @@ def test_what_cannot_be_opened_stops_it(store_dir: Path, what: str) -> None:
     else:
         file = next(store_dir.glob("bodies-*/??/*"))
         file.write_bytes(file.read_bytes()[:-1] + b"?")
-    with pytest.raises(LogCorrupt, match="seal is broken") as caught:
+    with pytest.raises(LogCorrupt, match="it fails authentication") as caught:
         rekey(store_dir, ONE, TWO)
     assert ("exchanges, row 1 1" if what == "row" else file.name) in str(caught.value)
     with Store.open(store_dir, key=ONE) as store:
@@ -267,7 +267,7 @@ def test_a_file_that_goes_between_two_attempts_takes_no_other_with_it(
 ) -> None:
     """A `gc` removes files without a commit: what is left to do is known by name, not by number."""
     planted(store_dir, None)
-    files = BodyFiles(store_dir, Vault())
+    files = BodyFiles(store_dir, StoreCipher())
     files.keep_file(blake3(b"nobody's").digest(), [b"nobody's"])
     unneeded = files.path(blake3(b"nobody's").digest())
     with Store.open(store_dir) as store:

@@ -9,8 +9,8 @@ import pytest
 from blake3 import blake3
 
 from playhead.store import Store, StoreKey, StoreUnwritable
-from playhead.store.encryption.choose import open_vault
-from playhead.store.encryption.plain import Vault
+from playhead.store.encryption.choose import choose_cipher
+from playhead.store.encryption.plain import StoreCipher
 from playhead.store.errors import LogCorrupt
 from playhead.store.lmdb.liveness import take_file
 from playhead.store.spill.body_files import BodyFiles, Partial
@@ -47,15 +47,15 @@ async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
         second = await _spilled(store, PIECES, listed=False)
         files = [path for path in (store_dir / "bodies").rglob("*") if path.is_file()]
     assert first == second
-    assert files == [BodyFiles(store_dir, Vault()).path(first.digest)]
+    assert files == [BodyFiles(store_dir, StoreCipher()).path(first.digest)]
     assert files[0].stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("key", [None, StoreKey(bytes(32), "key")], ids=["plain", "sealed"])
+@pytest.mark.parametrize("key", [None, StoreKey(bytes(32), "key")], ids=["plain", "encrypted"])
 def test_a_body_is_young_when_it_is_kept(store_dir: Path, key: StoreKey | None) -> None:
     """It may have been written hours before: an upload whose answer took long. A `gc` goes by the age."""
     store_dir.mkdir()
-    partial = Partial(BodyFiles(store_dir, open_vault(key)))
+    partial = Partial(BodyFiles(store_dir, choose_cipher(key)))
     partial.write([b"said"])
     os.utime(partial._path, (1, 1))
     digest, _ = partial.keep()
@@ -66,7 +66,7 @@ def test_a_body_is_young_when_it_is_kept(store_dir: Path, key: StoreKey | None) 
 def test_a_body_that_is_finished_twice_ends_once(store_dir: Path) -> None:
     """Where the first time it could not be made durable."""
     store_dir.mkdir()
-    files = BodyFiles(store_dir, open_vault(StoreKey(bytes(32), "key")))
+    files = BodyFiles(store_dir, choose_cipher(StoreKey(bytes(32), "key")))
     partial = Partial(files)
     partial.write([b"said " * 20_000])
     assert partial._file is not None
@@ -81,7 +81,7 @@ def test_what_a_killed_gc_had_set_aside_is_there_again(store_dir: Path) -> None:
     """It was about to see whether somebody had put it there again."""
     with Store.open(store_dir) as store:
         spilled = asyncio.run(_spilled(store, PIECES, listed=False))
-    file = BodyFiles(store_dir, Vault()).path(spilled.digest)
+    file = BodyFiles(store_dir, StoreCipher()).path(spilled.digest)
     file.rename(store_dir / "bodies" / f"gone-{2**22 + 1}-{file.name}")
     with Store.open(store_dir) as store:
         assert b"".join(data for _, data in store.read_body(spilled)) == b"".join(PIECES)
@@ -99,7 +99,7 @@ def test_what_is_no_body_is_left_alone(store_dir: Path, tmp_path: Path) -> None:
         spilled = asyncio.run(_spilled(store, PIECES, listed=False))
         bodies = store_dir / "bodies"
         (bodies / "ab").symlink_to(elsewhere)
-        other = BodyFiles(store_dir, Vault()).path(spilled.digest).parent
+        other = BodyFiles(store_dir, StoreCipher()).path(spilled.digest).parent
         (other / "notes.txt").write_bytes(b"kept")
         (other / (other.name + "0" * 62)).symlink_to(elsewhere / "notes.txt")
         freed = store.remove_unneeded_files(time.time() + 10)
@@ -113,7 +113,7 @@ async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
     """The last piece is not given, and the error names what is wrong."""
     with Store.open(store_dir) as store:
         spilled = await _spilled(store, PIECES)
-        path = BodyFiles(store_dir, Vault()).path(spilled.digest)
+        path = BodyFiles(store_dir, StoreCipher()).path(spilled.digest)
         data = path.read_bytes()
         if harm == "flip":
             path.write_bytes(b"\xff" + data[1:])
