@@ -33,7 +33,7 @@ from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
 from .tables.messages import Messages
-from .tables.owner_requests import Mail
+from .tables.owner_requests import OwnerRequests
 from .tables.run_info import RunInfo, RunStatus
 from .tables.run_list import RunList
 
@@ -56,7 +56,7 @@ class Store:
         runs.ended.append(exchanges.forget)
         self._files = FileUses(database)
         index = Indexes(database, runs)
-        mail = Mail(database)
+        owner_requests = OwnerRequests(database)
 
         self.create_run = runs.create
         self.find_run = runs.find
@@ -73,8 +73,8 @@ class Store:
 
         self.archive = ArchivedRuns(database, runs)
 
-        self.ask = mail.ask
-        self.asked = mail.asked
+        self.ask_owner = owner_requests.ask
+        self.owner_was_asked = owner_requests.asked
 
         self.append = log.append
         self.append_made = log.append_made

@@ -133,7 +133,7 @@ async def test_a_request_to_an_owner_keeps_its_table(store_dir: Path) -> None:
     """Another version of Playhead asks the owner of a run by the same row."""
     with Store.open(store_dir) as store:
         info = await store.create_run("a", mode="record", at_ns=1)
-        store.ask(info, "stop")
+        store.ask_owner(info, "stop")
         database = store._database
         with (
             database.reading() as transaction,

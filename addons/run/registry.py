@@ -527,7 +527,7 @@ class Sessions:
             with contextlib.suppress(StoreUnwritable):  # and again
                 await self._tell_gap(session)
         for session in self.open:
-            if session.run is not None and self._store.asked(session.run, SEAL):
+            if session.run is not None and self._store.owner_was_asked(session.run, SEAL):
                 self.end(session, "asked for by playhead seal")
             elif self._has_run_out(session):
                 self.end(session, "its process group has ended")

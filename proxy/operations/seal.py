@@ -25,7 +25,7 @@ def seal_run(config: Config, name: str) -> str:
         if not store.owner_alive(info):
             sealed = store.seal_blocking(info, reason="playhead seal", at_ns=time.time_ns())
             return f"run {sealed.id}: sealed, {sealed.exchanges} exchanges"
-        store.ask(info, SEAL)
+        store.ask_owner(info, SEAL)
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
             now = store.reload(info)

@@ -7,7 +7,7 @@ from ..lmdb.database import Database
 from .run_info import RunInfo
 
 
-class Mail:
+class OwnerRequests:
     """The table `mail`."""
 
     def __init__(self, database: Database) -> None:

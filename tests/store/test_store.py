@@ -414,10 +414,10 @@ async def test_asking_the_owner_of_a_run(store_dir: Path) -> None:
     """A message is there until somebody looks, for that run alone."""
     with Store.open(store_dir) as store:
         first, second = await open_run(store, "a"), await open_run(store, "b")
-        await asyncio.to_thread(store.ask, first, "seal")
-        assert store.asked(first, "seal")
-        assert not store.asked(second, "seal")
-        assert not store.asked(first, "something else")
+        await asyncio.to_thread(store.ask_owner, first, "seal")
+        assert store.owner_was_asked(first, "seal")
+        assert not store.owner_was_asked(second, "seal")
+        assert not store.owner_was_asked(first, "something else")
         assert store.owner_alive(first)
 
 
@@ -689,7 +689,7 @@ async def test_reading_a_closed_store_is_told_in_a_sentence(store_dir: Path) -> 
         lambda: store.find_fingerprint(run, b"x" * 16),
         lambda: store.next_use(run, Fingerprint(b"x" * 16), 0),
         lambda: store.find_alpn(run, "h", 1, ()),
-        lambda: store.asked(run, "seal"),
+        lambda: store.owner_was_asked(run, "seal"),
     ):
         with pytest.raises(StoreError, match="cannot be read") as caught:
             read()
