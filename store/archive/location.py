@@ -139,7 +139,7 @@ class Place:
                 f"{what} of the archive {self.name} cannot be {verb}: {_line(error)}",
                 "is it there, and are the credentials in the environment those for it?"
                 if self._folder is None
-                else "is the folder there, with room, and yours?",
+                else "does the folder exist, is it yours, and is there free space?",
             ) from error
 
 

@@ -39,7 +39,7 @@ _SEQ = struct.Struct(">BI")
 _PREFIX_HEAD = struct.Struct(f">B{PREFIX_NAME_BYTES}s")
 _LEVEL = 3
 _QUICK_LEVEL = 2
-"""From _SHORT_BYTES to _LARGE_BYTES: a sixth of the time, for a fiftieth of the room."""
+"""From _SHORT_BYTES to _LARGE_BYTES: a sixth of the time, for a fiftieth of the space."""
 _LARGE_BYTES = 256 * 1024
 """From here on the tables of the level do not remember all of a base: an edit in its first part would be missed."""
 _SHORT_BYTES = 64 * 1024

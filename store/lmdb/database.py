@@ -16,7 +16,7 @@ from ...tape.records.codec import BadRecord
 from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import number_key
-from .free_space import Room
+from .free_space import FreeSpace
 from .liveness import OwnerFile
 from .lock import StoreLock
 from .writer import Writer
@@ -116,8 +116,8 @@ class Database:
         self._owner = owner
         self._writer: Writer | None = None
         if owner is not None:
-            room = Room(path, environment, self.tables)
-            self._writer = Writer(environment, room, self._forget, self._reopen)
+            free_space = FreeSpace(path, environment, self.tables)
+            self._writer = Writer(environment, free_space, self._forget, self._reopen)
 
     @property
     def writable(self) -> bool:

@@ -1,7 +1,7 @@
-"""How much room a store has: on its disk, and in its own file.
+"""Free space of a store: on its disk, and inside its own file.
 
 Recording stops before the disk is full, so that what is written about stopping still fits, and a ballast file can be
-taken away, so that there is room to delete: LMDB needs pages for that too.
+removed to free space for deleting: LMDB needs pages for that too.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ MARGIN_BYTES = 1 << 20
 """So much more has to be there before it begins again; in proportion on a small disk."""
 BALLAST = "ballast"
 _SPARE = 4
-"""A ballast is made where there is room for so many."""
+"""A ballast is written if there is free space for so many."""
 _BLOCK_BYTES = 512
 
 
-class Room:
-    """Measures the room of one store."""
+class FreeSpace:
+    """Measures the free space of one store."""
 
     def __init__(self, path: Path, environment: lmdb.Environment, tables: dict[str, Any]) -> None:
         """Measure for an environment; `tables` are those that are open by the time it is asked."""
@@ -36,7 +36,7 @@ class Room:
         """Measure for the environment that took the place of the one before."""
         self._environment = environment
 
-    def lacking(self, *, again: bool = False) -> int | None:
+    def find_shortage(self, *, again: bool = False) -> int | None:
         """Give how many bytes there are, where those are too few to go on; None where they are enough.
 
         again: recording has stopped: enough is a margin more.
@@ -67,7 +67,7 @@ class Room:
 
 
 def put_ballast(path: Path, size: int) -> None:
-    """Have a ballast of so many bytes stand in a store's folder, if there is room for it; 0 removes it."""
+    """Have a ballast of so many bytes stand in a store's folder, if there is free space for it; 0 removes it."""
     file = path / BALLAST
     with contextlib.suppress(OSError):
         there = file.stat().st_size if file.exists() else 0
@@ -81,7 +81,7 @@ def put_ballast(path: Path, size: int) -> None:
 
 @contextlib.contextmanager
 def without_ballast(path: Path) -> Iterator[None]:
-    """Take the ballast of a store away, and put it back in the end if there is room."""
+    """Take the ballast of a store away, and put it back in the end if there is free space."""
     file = path / BALLAST
     try:
         size = file.stat().st_size

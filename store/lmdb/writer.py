@@ -8,7 +8,7 @@ What nobody waits for (a read's intent, a playback's verdicts) begins no commit 
 next one that is waited for, or when somebody flushes, or when there is much of it. A commit costs about as
 much as forwarding a small request, so this is a third of the cost of recording one.
 
-Where the disk is full, or nearly, operations are refused until there is room again, which is looked for once a second:
+Where the disk is full, or nearly, operations are refused until there is free space again, which is looked for once a second:
 `failed` says why meanwhile, and `lost` counts by run what was not written.
 """
 
@@ -25,7 +25,7 @@ import lmdb
 
 from ..errors import StoreError, StoreUnwritable
 from ..keys import PROBE_ROW
-from .free_space import Room
+from .free_space import FreeSpace
 
 logger = logging.getLogger(__name__)
 
@@ -39,14 +39,14 @@ Maker = Callable[[], Operation]
 """Work to be done before the transaction begins, so that other processes do not wait for it."""
 
 
-_MUCH = 256
+_MAX_UNAWAITED = 256
 """Operations nobody waits for that begin a commit all the same."""
 
 
-_LOOK_S = 0.25
-"""Between two looks at how much room there is, while there is enough."""
-_AGAIN_S = 1.0
-"""The same while there is not."""
+_CHECK_EVERY_S = 0.25
+"""Seconds between two checks of the free space, while there is enough."""
+_RETRY_EVERY_S = 1.0
+"""The same while there is too little."""
 
 
 class _Entry(NamedTuple):
@@ -67,13 +67,13 @@ class Writer:
     def __init__(
         self,
         environment: lmdb.Environment,
-        room: Room,
+        free_space: FreeSpace,
         after_failure: Callable[[], None],
         reopen: Callable[[], lmdb.Environment | None],
     ) -> None:
         """Start the thread.
 
-        room: is asked before a batch.
+        free_space: is checked before a batch.
         after_failure: called on the writer's thread when a batch did not reach the disk, to drop
             whatever was remembered of it.
         reopen: opens the environment anew, which LMDB has given up, if it can be done now.
@@ -85,8 +85,8 @@ class Writer:
         """How often writing had to stop."""
         self.lost: Counter[int] = Counter()
         """Operations that were not written, by run, until they are taken out with `take_lost`."""
-        self._room = room
-        self._looked = 0.0
+        self._free_space = free_space
+        self._checked_at = 0.0
         self._environment = environment
         self._path = environment.path()
         self._reopen = reopen
@@ -135,7 +135,7 @@ class Writer:
         """Hand over an operation; the future is done after its commit. Call on a running loop.
 
         run: that it belongs to.
-        vital: try it also where there is little room: it is small, and says how a run stands.
+        vital: try it also when little space is free: it is small, and says how a run stands.
         Raises: StoreUnwritable, at once or in the future.
         """
         loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ class Writer:
     def call(self, operation: Operation, timeout_s: float = 60.0) -> Any:
         """Hand over an operation and block until its commit. Never call on an event loop.
 
-        It is tried also where there is little room: who deletes makes some.
+        It is tried also when little space is free: who deletes makes some.
         Raises: StoreUnwritable, also when it is not done in time; whatever the operation raises.
         """
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -186,7 +186,7 @@ class Writer:
             if self._closing:
                 raise StoreUnwritable("the store is closed", "open it again to write to it")
             self._entries.append(entry)
-            wanted = (wake and entry.waiter is not None) or len(self._entries) >= _MUCH
+            wanted = (wake and entry.waiter is not None) or len(self._entries) >= _MAX_UNAWAITED
             if wanted and not self._wanted:
                 self._wanted = True
                 self._condition.notify()
@@ -195,7 +195,9 @@ class Writer:
         while True:
             with self._condition:
                 while not self._wanted and not self._closing:
-                    if not self._condition.wait(_AGAIN_S if self.failed is not None else None):
+                    if not self._condition.wait(
+                        _RETRY_EVERY_S if self.failed is not None else None
+                    ):
                         break
                 batch, self._entries = self._entries, []
                 self._wanted = False
@@ -207,15 +209,15 @@ class Writer:
                 self._commit(batch)
 
     def _try_again(self) -> None:
-        """Write something small, if there is room, to see whether more can be written."""
-        if time.monotonic() - self._looked < _AGAIN_S:
+        """Write something small, if there is free space, to see whether more can be written."""
+        if time.monotonic() - self._checked_at < _RETRY_EVERY_S:
             return
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         if self._given_up:
             self._open_again()
             return
         try:
-            if self._room.lacking(again=True) is not None:
+            if self._free_space.find_shortage(again=True) is not None:
                 return
             self._environment.reader_check()
             with self._environment.begin(write=True) as transaction:
@@ -242,19 +244,19 @@ class Writer:
             return
         if environment is not None:
             self._environment = environment
-            self._room.use(environment)
+            self._free_space.use(environment)
             self._given_up = False
-            self._looked = 0.0
+            self._checked_at = 0.0
 
-    def _look(self) -> None:
-        """See whether there is room to go on."""
-        if self.failed is not None or time.monotonic() - self._looked < _LOOK_S:
+    def _check_free_space(self) -> None:
+        """Check whether there is enough free space to go on."""
+        if self.failed is not None or time.monotonic() - self._checked_at < _CHECK_EVERY_S:
             return
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         try:
-            left = self._room.lacking()
+            left = self._free_space.find_shortage()
         except (lmdb.Error, OSError) as error:
-            logger.debug("nobody knows how much room there is: %s", error)
+            logger.debug("the free space cannot be determined: %s", error)
             return
         if left is not None:
             self._fail(f"its disk is full but for {left >> 10} KiB")
@@ -281,7 +283,7 @@ class Writer:
         _tell(entries, [(None, failure)] * len(entries))
 
     def _commit(self, batch: list[_Entry]) -> None:
-        self._look()
+        self._check_free_space()
         if self.failed is not None:
             self._refuse([entry for entry in batch if not entry.vital], self.failed)
             batch = [entry for entry in batch if entry.vital]
@@ -303,7 +305,7 @@ class Writer:
                         results.append((None, error))
         except (lmdb.Error, OSError, MemoryError) as error:
             self._after_failure()
-            self._looked = time.monotonic()
+            self._checked_at = time.monotonic()
             self._refuse(batch, self._fail(str(error)))
         else:
             _tell(batch, results)

@@ -56,7 +56,7 @@ def compact(
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(
             f"cannot compact the store at {path}: {error}",
-            "there must be room for all that it holds once more; nothing is lost",
+            "it needs free space for a second copy of the store; nothing is lost",
         ) from error
     finally:
         shutil.rmtree(target, ignore_errors=True)

@@ -83,7 +83,7 @@ def rekey(
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(
             f"cannot rekey the store at {path}: {error}",
-            "there must be room for all of it once more; nothing is lost, run the same command again",
+            "it needs free space for a second copy of the store; nothing is lost, run the same command again",
         ) from error
 
 

@@ -85,7 +85,7 @@ class RunList:
             )
             return info
 
-        # What a playback writes is small: it may begin where a recording would find no room.
+        # What a playback writes is small: it may begin where a recording would find no free space.
         return self._database.writer.submit(lambda: operation, vital=parent is not None)
 
     def allot(self, transaction: lmdb.Transaction) -> int:

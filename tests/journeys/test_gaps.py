@@ -12,7 +12,7 @@ from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import Config, Mode, OnFull
 from playhead.store import Store
 from playhead.store.lmdb import writer
-from playhead.store.lmdb.free_space import Room
+from playhead.store.lmdb.free_space import FreeSpace
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin
@@ -36,17 +36,19 @@ class Disk:
 
     full = False
 
-    def lacking(self, *, again: bool = False) -> int | None:
-        """As `Room.lacking`."""
+    def find_shortage(self, *, again: bool = False) -> int | None:
+        """As `FreeSpace.find_shortage`."""
         return 4096 if self.full else None
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     made = Disk()
-    monkeypatch.setattr(Room, "lacking", lambda _, *, again=False: made.lacking(again=again))
-    monkeypatch.setattr(writer, "_LOOK_S", 0.0)
-    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    monkeypatch.setattr(
+        FreeSpace, "find_shortage", lambda _, *, again=False: made.find_shortage(again=again)
+    )
+    monkeypatch.setattr(writer, "_CHECK_EVERY_S", 0.0)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.02)
     return made
 
 

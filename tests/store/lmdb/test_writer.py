@@ -16,7 +16,7 @@ import pytest
 from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable
 from playhead.store.lmdb import open as lmdb_open
 from playhead.store.lmdb import writer
-from playhead.store.lmdb.free_space import Room
+from playhead.store.lmdb.free_space import FreeSpace
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until
@@ -244,7 +244,7 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
 
     What says how a run stands, and what another process asks, is tried all the same.
     """
-    monkeypatch.setattr(writer, "_AGAIN_S", 1000.0)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 1000.0)
     monkeypatch.setattr(lmdb_open, "_MAP_BYTES", 512 * 1024)
     with Store.open(store_dir) as store:
         run = await open_run(store)
@@ -275,9 +275,9 @@ async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
 ) -> None:
     """A limit on the size of files stands in for the disk: a write ends with an error in the middle.
 
-    Once there is room writing goes on by itself.
+    Once there is free space writing goes on by itself.
     """
-    monkeypatch.setattr(writer, "_AGAIN_S", 0.05)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.05)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Store.open(store_dir) as store:
         run = await open_run(store)
@@ -315,7 +315,7 @@ async def test_what_lmdb_has_given_up_is_opened_again(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By itself, once nobody reads; what was acknowledged is there, and both go on."""
-    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.02)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         await store.append_durably(run.number, noted("before"))
@@ -342,7 +342,7 @@ async def test_what_cannot_be_opened_again_is_tried_again(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until the disk can be read: by then the environment that LMDB gave up is closed."""
-    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.02)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         database = store._database
@@ -367,15 +367,15 @@ async def test_what_cannot_be_opened_again_is_tried_again(
 async def test_recording_stops_before_the_disk_is_full(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With little room left only what says how a run stands is written; deleting is tried too."""
-    monkeypatch.setattr(writer, "_LOOK_S", 0.0)
-    monkeypatch.setattr(writer, "_AGAIN_S", 0.02)
+    """With little free space left only what says how a run stands is written; deleting is tried too."""
+    monkeypatch.setattr(writer, "_CHECK_EVERY_S", 0.0)
+    monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.02)
     with Store.open(store_dir) as store:
         run = await open_run(store)
         old = await open_run(store, "old")
         await store.seal(old, reason="x", at_ns=1)
         with monkeypatch.context() as patch:
-            patch.setattr(Room, "lacking", lambda *_, **__: 1 << 20)
+            patch.setattr(FreeSpace, "find_shortage", lambda *_, **__: 1 << 20)
             with pytest.raises(StoreUnwritable, match="full but for 1024 KiB"):
                 await store.append_durably(run.number, noted("refused"))
             with pytest.raises(StoreUnwritable):
@@ -392,15 +392,15 @@ async def test_recording_stops_before_the_disk_is_full(
         assert store.find_broken_link(run) is None
 
 
-def test_unused_pages_of_the_file_are_room(store_dir: Path) -> None:
+def test_unused_pages_of_the_file_count_as_free_space(store_dir: Path) -> None:
     """On a disk that is full a store from which much was deleted can still be written."""
     with Store.open(store_dir) as store:
         meta = store._database.tables["meta"]
-        room = store.writer._room
+        free_space = store.writer._free_space
         store.writer.call(lambda txn: txn.put(b"large", bytes(6 << 20), db=meta))
-        assert room._unused() < 1 << 20
+        assert free_space._unused() < 1 << 20
         store.writer.call(lambda txn: txn.delete(b"large", db=meta))
-        assert 6 << 20 <= room._unused() < 7 << 20
+        assert 6 << 20 <= free_space._unused() < 7 << 20
 
 
 @pytest.mark.parametrize("power", [False, True])
