@@ -18,7 +18,7 @@ from .encryption.key import StoreKey
 from .errors import RunOpen
 from .keys import ERASED_ROW
 from .lmdb.database import Database, unreadable
-from .lmdb.liveness import sweep
+from .lmdb.liveness import remove_dead_files
 from .lmdb.lock import StoreLock
 from .lmdb.open import open_database
 from .lmdb.writer import Writer
@@ -129,7 +129,7 @@ class Store:
                 store.check_readers()
                 store.writer.call(store._clean_up)
                 store._bodies.clear_partial()
-                sweep(path)
+                remove_dead_files(path)
             except (lmdb.Error, OSError) as error:
                 store.close()
                 raise unreadable(path, error) from error

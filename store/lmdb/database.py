@@ -17,7 +17,7 @@ from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import number_key
 from .free_space import FreeSpace
-from .liveness import OwnerFile
+from .liveness import LivenessFile
 from .lock import StoreLock
 from .writer import Writer
 
@@ -94,7 +94,7 @@ class Database:
         environment: lmdb.Environment,
         lock: StoreLock,
         cipher: StoreCipher,
-        owner: OwnerFile | None,
+        owner: LivenessFile | None,
         again: Callable[[], lmdb.Environment],
     ) -> None:
         """Hold an environment that was opened; see `open.py`.

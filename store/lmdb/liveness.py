@@ -13,7 +13,7 @@ from pathlib import Path
 FOLDER = "owners"
 
 
-class OwnerFile:
+class LivenessFile:
     """The file of this process; close it once nothing more is written."""
 
     def __init__(self, name: str, descriptor: int | None, file: Path) -> None:
@@ -30,7 +30,7 @@ class OwnerFile:
             os.close(descriptor)
 
 
-def take_file(path: Path) -> OwnerFile:
+def create_liveness_file(path: Path) -> LivenessFile:
     """Make and lock a file in the store of a folder; one without a name where none can be made."""
     folder = path / FOLDER
     try:
@@ -42,13 +42,13 @@ def take_file(path: Path) -> OwnerFile:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), file.stat()):
-                    return OwnerFile(name, descriptor, file)
+                    return LivenessFile(name, descriptor, file)
             os.close(descriptor)  # swept away between the two
     except OSError:
-        return OwnerFile("", None, folder)
+        return LivenessFile("", None, folder)
 
 
-def is_held(path: Path, name: str) -> bool:
+def is_locked(path: Path, name: str) -> bool:
     """Say whether the process whose file has this name is there."""
     try:
         descriptor = os.open(path / FOLDER / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -65,7 +65,7 @@ def is_held(path: Path, name: str) -> bool:
     return False
 
 
-def sweep(path: Path) -> None:
+def remove_dead_files(path: Path) -> None:
     """Remove the files of processes that have died."""
     for file in (path / FOLDER).glob("p*"):
         with contextlib.suppress(OSError):

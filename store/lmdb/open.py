@@ -19,7 +19,7 @@ from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .database import Database, unreadable
-from .liveness import take_file
+from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def open_database(
     except BaseException:
         lock.close()
         raise
-    owner = None if readonly else take_file(path)
+    owner = None if readonly else create_liveness_file(path)
     database = Database(path, environment, lock, choose_cipher(key), owner, again)
     try:
         _check_size(database)

@@ -23,7 +23,7 @@ from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..encryption.plain import StoreCipher
 from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
-from ..lmdb.liveness import is_held
+from ..lmdb.liveness import is_locked
 
 PIECE_BATCH = 1024
 """Pieces of a list that are written or read at a time."""
@@ -183,7 +183,7 @@ class BodyFiles:
     def _is_alive(self, owner: str) -> bool:
         if owner.isdigit():  # of one that has no file
             return int(owner) == os.getpid() or psutil.pid_exists(int(owner))
-        return is_held(self._store, owner)
+        return is_locked(self._store, owner)
 
 
 class Partial:

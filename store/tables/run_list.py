@@ -18,7 +18,7 @@ from ...tape.records.events import Event, EventKind
 from ..errors import LogCorrupt, StoreError, UnknownRun
 from ..keys import MAX_NAME_BYTES, number_key
 from ..lmdb.database import Database
-from ..lmdb.liveness import is_held
+from ..lmdb.liveness import is_locked
 from .events import EventLog
 from .run_info import Owner, RunInfo, RunStatus
 
@@ -342,7 +342,7 @@ def is_alive(path: Path, owner: Owner | None) -> bool:
     if owner is None:
         return False
     if owner.file:
-        return is_held(path, owner.file)
+        return is_locked(path, owner.file)
     with contextlib.suppress(psutil.Error):
         return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
     return False

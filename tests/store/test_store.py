@@ -36,7 +36,7 @@ from playhead.store import (
     UnknownRun,
 )
 from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
-from playhead.store.lmdb.liveness import take_file
+from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.tape.exchange import Exchange, Fingerprint
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash, vouched
@@ -84,7 +84,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
-        self.owner = take_file(self.folder)
+        self.owner = create_liveness_file(self.folder)
         self.store = self.open()
         self.model: dict[str, ModelRun] = {}
 

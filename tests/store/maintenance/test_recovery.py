@@ -22,7 +22,7 @@ from playhead.proxy.cli import main
 from playhead.proxy.operations.retention import collect
 from playhead.store import Owner, RunInfo, RunStatus, Store
 from playhead.store.keys import pair_key
-from playhead.store.lmdb.liveness import take_file
+from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
@@ -286,7 +286,7 @@ async def test_runs_of_living_processes_are_left_alone(store_dir: Path, nobody: 
     """Only what nobody writes any more is closed."""
     with opened_by(nobody, store_dir) as store:
         await write_run(store, "dead")
-    alive = take_file(store_dir)
+    alive = create_liveness_file(store_dir)
     # Its process id means nothing here, as that of a process in another container.
     with opened_by(replace(nobody, file=alive.name), store_dir) as store:
         await write_run(store, "mine")
@@ -334,7 +334,7 @@ async def test_a_store_of_an_earlier_version_keeps_its_owners(store_dir: Path) -
         assert store.get_run("r").status is RunStatus.OPEN
 
 
-def test_files_of_dead_owners_are_swept(store_dir: Path) -> None:
+def test_liveness_files_of_dead_processes_are_removed(store_dir: Path) -> None:
     """A kill leaves one; the next opening removes it, and none of the living."""
     folder = store_dir / "owners"
     with children(("endless", store_dir, "r")) as (child,):

@@ -12,7 +12,7 @@ from playhead.store import Store, StoreKey, StoreUnwritable
 from playhead.store.encryption.choose import choose_cipher
 from playhead.store.encryption.plain import StoreCipher
 from playhead.store.errors import LogCorrupt
-from playhead.store.lmdb.liveness import take_file
+from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tape.exchange import Chunk, Spilled
 
@@ -155,7 +155,7 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         spool = store.spool()
         spool.write(b"x")
-    alive = take_file(store_dir)
+    alive = create_liveness_file(store_dir)
     theirs = store_dir / "bodies" / f"partial-{alive.name}-1"
     theirs.write_bytes(b"half")
     ended = await asyncio.create_subprocess_exec("true")
