@@ -9,7 +9,7 @@ from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritabl
 from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
-from .maintenance.ingest import Intake
+from .maintenance.ingest import Ingest
 from .spill.spool import Spool
 from .store import Store
 from .tables.exchanges import Record
@@ -17,7 +17,7 @@ from .tables.run_info import Archived, Owner, RunInfo, RunStatus
 
 __all__ = [
     "Archived",
-    "Intake",
+    "Ingest",
     "LogCorrupt",
     "Owner",
     "Record",

@@ -22,7 +22,7 @@ from .lmdb.liveness import remove_dead_files
 from .lmdb.lock import StoreLock
 from .lmdb.open import open_database
 from .lmdb.writer import Writer
-from .maintenance.ingest import Intake, drop_unpublished
+from .maintenance.ingest import Ingest, drop_unpublished
 from .maintenance.recovery import recover
 from .maintenance.removal import remove_rows
 from .spill.body_files import BodyFiles
@@ -142,9 +142,9 @@ class Store:
         recover(transaction, self._runs, self._log)
         drop_unpublished(self._database, transaction)
 
-    def take_in(self) -> Intake:
-        """Begin to take in runs from elsewhere; see `Intake`."""
-        return Intake(self._database, self._runs, self._log, self._exchanges, self._messages)
+    def ingest(self) -> Ingest:
+        """Begin to ingest runs from elsewhere; see `Ingest`."""
+        return Ingest(self._database, self._runs, self._log, self._exchanges, self._messages)
 
     def delete_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, all at once; give how many rows that were. Blocks.

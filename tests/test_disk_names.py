@@ -116,8 +116,8 @@ async def test_tables_and_rows_of_meta_keep_their_names(store_dir: Path) -> None
 
 async def test_runs_being_imported_are_marked_under_the_same_key(store_dir: Path) -> None:
     """A store that was left in the middle of an import is cleaned up by any version that reads it."""
-    with Store.open(store_dir) as store, store.take_in() as intake:
-        intake.begin("half")
+    with Store.open(store_dir) as store, store.ingest() as ingest:
+        ingest.begin("half")
         found = set(raw_keys_of(store))
     check("meta_rows_of_an_import", sorted(found))
 

@@ -94,7 +94,7 @@ def _import_where_missing(config: Config, run: str, file: Path) -> None:
     from ..operations.tape_files import import_file, may_hold
 
     if not may_hold(file, run):
-        # A mistyped name, or `latest`: another run would be taken in, and be the latest.
+        # A mistyped name, or `latest`: another run would be imported, and be the latest.
         return
     if (config.store / "log.lmdb").exists():
         with open_store(config, readonly=True) as store:

@@ -15,7 +15,7 @@ from ...addons.run.events import idempotency_key, intent_row, outcome_event
 from ...addons.run.pending import HELD_BYTES
 from ...addons.run.repeats import Effect, Effects
 from ...config import Config
-from ...store import Intake, Record, RunInfo, RunStatus, Store, StoreError
+from ...store import Ingest, Record, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.form import (
     CANONICAL_VERSION,
     canonical,
@@ -79,7 +79,7 @@ class LineImport:
     def __init__(
         self,
         store: Store,
-        intake: Intake,
+        ingest: Ingest,
         config: Config,
         make_redactor: Callable[[], Redactor],
         default: str,
@@ -90,7 +90,7 @@ class LineImport:
         default: name of the run of lines that name none.
         """
         self._store = store
-        self._intake = intake
+        self._ingest = ingest
         self._config = config
         self._make_redactor = make_redactor
         self._default = default
@@ -137,7 +137,7 @@ class LineImport:
                     canonical=CANONICAL_VERSION,
                 )
             )
-        made = self._intake.publish(rows)
+        made = self._ingest.publish(rows)
         counts = {run.number: run.redacted for run in self._runs.values()}
         return [Imported(run, counts[run.number]) for run in made]
 
@@ -145,7 +145,7 @@ class LineImport:
         run = self._runs.get(name)
         if run is None:
             try:
-                number = self._intake.begin(name)
+                number = self._ingest.begin(name)
             except StoreError as error:
                 raise BadLine(f"{error} - at `$.run`") from error
             run = self._runs[name] = _Run(name, number, self._make_redactor())
@@ -195,9 +195,9 @@ class LineImport:
         self._store.append(run.number, intent)
         for number, message in enumerate(told.messages):
             kept = run.redactor.message(message)
-            self._intake.append_message(run.number, seq, number, kept)
+            self._ingest.append_message(run.number, seq, number, kept)
         record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
-        self._intake.save(run.number, record)
+        self._ingest.save(run.number, record)
 
     def _without_secrets(
         self, run: _Run, told: Told

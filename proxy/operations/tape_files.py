@@ -88,8 +88,8 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
         def redactor() -> Redactor:
             return Redactor(key, config.redact, config.redact_off)
 
-        with open_store(config) as store, store.take_in() as intake:
-            into = LineImport(store, intake, config, redactor, default)
+        with open_store(config) as store, store.ingest() as ingest:
+            into = LineImport(store, ingest, config, redactor, default)
             return import_lines(file, into, lambda done: progress(done, total))
 
 

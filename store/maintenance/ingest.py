@@ -3,7 +3,7 @@
 Rules:
 
 1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
-   one transaction puts all of an intake's runs onto the list.
+   one transaction puts all of an ingest's runs onto the list.
 2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
 3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
 """
@@ -28,12 +28,12 @@ from ..tables.run_info import Owner, RunInfo, RunStatus
 from ..tables.run_list import RunList, check_name, is_alive
 from .removal import remove_rows
 
-_MARK = b"intake/"
+_META_PREFIX = b"intake/"
 _MOST_WAITING = 64
 """Operations that may wait for the writer; more are waited for, which bounds memory."""
 
 
-class Intake:
+class Ingest:
     """Runs on their way into the store. Blocks; never use it on an event loop."""
 
     def __init__(
@@ -50,11 +50,11 @@ class Intake:
         self._log = log
         self._exchanges = exchanges
         self._messages = messages
-        self._troubles = self._find_troubles()
+        self._failures = self._count_failures()
         self._begun: list[int] = []
         self._chains: dict[int, tuple[int, bytes]] = {}
 
-    def __enter__(self) -> "Intake":
+    def __enter__(self) -> "Ingest":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,15 +71,15 @@ class Intake:
         Raises: StoreError, when it cannot be a name; StoreUnwritable.
         """
         check_name(name)
-        return self._mark(None)
+        return self._reserve(None)
 
-    def begin_again(self, info: RunInfo) -> int:
-        """Give the number of a run of the list, whose rows are to come back; `publish_again` says that they have.
+    def begin_restore(self, info: RunInfo) -> int:
+        """Give the number of a run of the list, whose rows are to come back; `publish_restored` says that they have.
 
         Nobody sees them before: its row says that it is away.
         Raises: StoreUnwritable.
         """
-        self._mark(info.number)
+        self._reserve(info.number)
         return info.number
 
     def put_event(self, run: int, value: bytes) -> Event:
@@ -103,7 +103,7 @@ class Intake:
 
         Raises: StoreUnwritable.
         """
-        self._exchanges.take(run, record)
+        self._exchanges.ingest(run, record)
         self._wait()
 
     def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
@@ -137,7 +137,7 @@ class Intake:
                 info = replace(told, id=RunId(name), parent=parent)
                 self._runs.add(transaction, info)
                 transaction.delete(
-                    _MARK + number_key(info.number), db=self._database.tables["meta"]
+                    _META_PREFIX + number_key(info.number), db=self._database.tables["meta"]
                 )
                 found[info.number] = info
                 for forget in self._runs.ended:
@@ -149,7 +149,7 @@ class Intake:
         self._begun = [number for number in self._begun if number not in published]
         return made
 
-    def publish_again(self, info: RunInfo, at_ns: int) -> None:
+    def publish_restored(self, info: RunInfo, at_ns: int) -> None:
         """Say that all of a run that was begun again is here.
 
         Raises: StoreError, where not all of it is; StoreUnwritable.
@@ -162,20 +162,22 @@ class Intake:
                 raise StoreError(f"run {info.id!r} was deleted meanwhile", "nothing was recalled")
             here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
             self._runs.put(transaction, here)
-            transaction.delete(_MARK + number_key(info.number), db=self._database.tables["meta"])
+            transaction.delete(
+                _META_PREFIX + number_key(info.number), db=self._database.tables["meta"]
+            )
             for forget in self._runs.ended:
                 forget(info.number)
 
         self._database.writer.call(operation)
         self._begun.remove(info.number)
 
-    def _mark(self, known: int | None) -> int:
+    def _reserve(self, known: int | None) -> int:
         us = self._runs.owner
         owner = pack_map({"owner": (us.pid, us.started, us.file)})
 
         def operation(transaction: lmdb.Transaction) -> int:
             number = self._runs.allot(transaction) if known is None else known
-            key = _MARK + number_key(number)
+            key = _META_PREFIX + number_key(number)
             transaction.put(key, owner, db=self._database.tables["meta"])
             # Of a go that failed before, rows are gone that nothing may stand on.
             for forget in self._runs.ended:
@@ -187,20 +189,20 @@ class Intake:
         return number
 
     def _check(self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]) -> None:
-        """Raise StoreError unless all that was taken in is there. Writer's thread."""
-        if self._find_troubles() != self._troubles:
+        """Raise StoreError unless all that was ingested is stored. Writer's thread."""
+        if self._count_failures() != self._failures:
             raise StoreError(
                 "a record could not be written; the log says why", "nothing was imported"
             )
         meta = self._database.tables["meta"]
         for run in runs:
-            if transaction.get(_MARK + number_key(run.number), db=meta) is None:
+            if transaction.get(_META_PREFIX + number_key(run.number), db=meta) is None:
                 raise StoreError(
                     f"what was read of run {run.id!r} was dropped by a process that took this one for dead",
                     "nothing was imported; try again while nothing else writes to the store",
                 )
 
-    def _find_troubles(self) -> tuple[int, int]:
+    def _count_failures(self) -> tuple[int, int]:
         """Give how often something was not written; what an outage swallows is told to nobody else."""
         writer = self._database.writer
         return writer.failures, writer.outages
@@ -215,8 +217,10 @@ def drop_unpublished(database: Database, transaction: lmdb.Transaction) -> None:
     table = database.tables["meta"]
     with transaction.cursor(table) as cursor:
         rows = [(bytes(key), bytes(value)) for key, value in cursor]
-    dead = [key for key, value in rows if key.startswith(_MARK) and not _alive(database, value)]
-    _drop(database, transaction, [int.from_bytes(key[len(_MARK) :], "big") for key in dead])
+    dead = [
+        key for key, value in rows if key.startswith(_META_PREFIX) and not _alive(database, value)
+    ]
+    _drop(database, transaction, [int.from_bytes(key[len(_META_PREFIX) :], "big") for key in dead])
 
 
 def _alive(database: Database, value: bytes) -> bool:
@@ -230,4 +234,4 @@ def _alive(database: Database, value: bytes) -> bool:
 def _drop(database: Database, transaction: lmdb.Transaction, runs: Sequence[int]) -> None:
     for number in runs:
         remove_rows(database, transaction, number, (number,))
-        transaction.delete(_MARK + number_key(number), db=database.tables["meta"])
+        transaction.delete(_META_PREFIX + number_key(number), db=database.tables["meta"])

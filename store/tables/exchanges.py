@@ -96,7 +96,7 @@ class Exchanges:
         """Write an exchange with its outcome event; nobody waits."""
         self._database.writer.append(lambda: self._prepare(run, make()), run)
 
-    def take(self, run: int, record: Record) -> None:
+    def ingest(self, run: int, record: Record) -> None:
         """Write an exchange that is final though its outcome event may come by itself; nobody waits."""
         self._database.writer.append(lambda: self._prepare(run, record, final=True))
 

@@ -322,12 +322,12 @@ def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> 
 def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> None:
     """Though their events come by themselves."""
     exchanges = conversation("a", 20)
-    with Store.open(store_dir) as store, store.take_in() as intake:
-        number = intake.begin("a")
+    with Store.open(store_dir) as store, store.ingest() as ingest:
+        number = ingest.begin("a")
         for exchange in exchanges:
-            intake.save(number, replace(make_record(exchange), outcome=None))
+            ingest.save(number, replace(make_record(exchange), outcome=None))
         info = RunInfo(number, RunId("a"), "record", 1, RunStatus.SEALED)
-        (run,) = intake.publish([info])
+        (run,) = ingest.publish([info])
         assert list(store.exchanges(run)) == exchanges
         assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
 
@@ -339,12 +339,12 @@ def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_di
         run = record(store, "a", exchanges)
         archive(store, run)
         for end in (70, 80):
-            with store.take_in() as intake:
-                number = intake.begin_again(store.get_run("a"))
+            with store.ingest() as ingest:
+                number = ingest.begin_restore(store.get_run("a"))
                 for exchange in exchanges[:end]:
-                    intake.save(number, replace(make_record(exchange), outcome=None))
+                    ingest.save(number, replace(make_record(exchange), outcome=None))
                 if end == 80:
-                    intake.publish_again(run, 5)
+                    ingest.publish_restored(run, 5)
         assert list(store.exchanges(store.get_run("a"))) == exchanges
 
 

@@ -20,7 +20,7 @@ from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord, encode_exchange
 from ...tape.records.events import EventKind, content_hash, decode_event
 from ...tape.records.tape_file import Record
-from ..formats.tape_file import Taking, records_of
+from ..formats.tape_file import RecordIngest, records_of
 from ..reading.contract_row import ContractRow
 from .integrity import verify_run
 
@@ -148,13 +148,13 @@ def recall(
     """
     assert info.archived is not None
     where = info.archived
-    with Go(place, where.go) as go, store.take_in() as intake:
-        taking = Taking(store, intake, info)
+    with Go(place, where.go) as go, store.ingest() as ingest:
+        record_ingest = RecordIngest(store, ingest, info)
         try:
-            for record in taking.files(go.records(where.id)):
-                taking.take(record)
-                progress(taking.exchanges, info.exchanges)
-            taking.give_back(info, at_ns)
+            for record in record_ingest.files(go.records(where.id)):
+                record_ingest.ingest(record)
+                progress(record_ingest.exchanges, info.exchanges)
+            record_ingest.publish_restored(info, at_ns)
         except BadRecord as error:
             raise StoreError(
                 f"run {info.id!r} in {where.go} of the archive {place.name} is not what was written: {error}",

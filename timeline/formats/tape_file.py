@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...store import Intake, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
+from ...store import Ingest, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ...store import Record as StoredRecord
 from ...tape.canonical.form import raw_key
 from ...tape.exchange import Exchange
@@ -111,14 +111,14 @@ def _files(exchange: Exchange) -> list[bytes]:
     return [digest for spilled in exchange.spilled for digest in spilled.files]
 
 
-class Taking:
+class RecordIngest:
     """The records of a file, as they become runs."""
 
-    def __init__(self, store: Store, intake: Intake, back: RunInfo | None = None) -> None:
-        """Take runs into a store; `back`: the one run that comes back from an archive."""
+    def __init__(self, store: Store, ingest: Ingest, restored: RunInfo | None = None) -> None:
+        """Take runs into a store; restored: the one run that is restored from an archive."""
         self._store = store
-        self._intake = intake
-        self._back = back
+        self._ingest = ingest
+        self._restored = restored
         self._runs: list[RunInfo] = []
         self._bodies: set[bytes] = set()
         self._hashes: dict[int, bytes] = {}
@@ -147,7 +147,7 @@ class Taking:
             self._bodies.add(record.data)
             record = pieces.after
 
-    def take(self, record: Record) -> None:
+    def ingest(self, record: Record) -> None:
         """Take a record that is no body."""
         check_values(record.data, _VALUE_AT.get(record.kind, 0))
         if record.kind is Kind.RUN:
@@ -158,7 +158,7 @@ class Taking:
             raise BadRecord(f"a record of kind {record.kind.name.lower()} before any run")
         run = self._runs[-1].number
         if record.kind is Kind.EVENT:
-            event = self._intake.put_event(run, record.data)
+            event = self._ingest.put_event(run, record.data)
             check_event(event)
             self._events += 1
             if event.kind is EventKind.OUTCOME and "hash" in event.data:
@@ -176,9 +176,9 @@ class Taking:
         self._end_run()
         if not self._runs:
             raise BadRecord("it holds no run")
-        return self._intake.publish(self._runs)
+        return self._ingest.publish(self._runs)
 
-    def give_back(self, info: RunInfo, at_ns: int) -> None:
+    def publish_restored(self, info: RunInfo, at_ns: int) -> None:
         """End taking what an archive holds of a run that is away, the only one.
 
         Raises: BadRecord, where it is another, or not all of it.
@@ -188,17 +188,17 @@ class Taking:
             raise BadRecord(f"it is not the run {info.id!r}")
         if info.archived is None or self._events != info.archived.events:
             raise BadRecord(f"it has {self._events} events, which are not those that were archived")
-        self._intake.publish_again(info, at_ns)
+        self._ingest.publish_restored(info, at_ns)
 
     def _begin(self, data: bytes) -> None:
         told = read_row(data)
-        if self._back is not None:
-            if self._runs or told.id != self._back.id:
-                raise BadRecord(f"run {told.id!r:.60} where {self._back.id!r:.60} belongs")
-            self._intake.begin_again(self._back)
-            self._runs.append(self._back)
+        if self._restored is not None:
+            if self._runs or told.id != self._restored.id:
+                raise BadRecord(f"run {told.id!r:.60} where {self._restored.id!r:.60} belongs")
+            self._ingest.begin_restore(self._restored)
+            self._runs.append(self._restored)
             return
-        number = self._intake.begin(told.id)
+        number = self._ingest.begin(told.id)
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
         self._seq = 0
@@ -222,13 +222,13 @@ class Taking:
         talk = exchange.conversation
         self._lacking, self._next = (talk.messages if talk is not None else 0), 0
         raw = raw_key(exchange.request, exchange.request_class)
-        self._intake.save(run, StoredRecord(exchange, raw, None))
+        self._ingest.save(run, StoredRecord(exchange, raw, None))
 
     def _take_message(self, run: int, data: bytes) -> None:
         seq, number = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:_KEY_BYTES], "big")
         if len(data) < _KEY_BYTES or (seq, number) != (self._seq, self._next) or not self._lacking:
             raise BadRecord(f"message {number} of exchange {seq} where none belongs")
-        self._intake.append_message(run, seq, number, decode_message(data[_KEY_BYTES:]))
+        self._ingest.append_message(run, seq, number, decode_message(data[_KEY_BYTES:]))
         self._lacking -= 1
         self._next += 1
 
@@ -307,12 +307,12 @@ def import_tape(
     try:
         records = read_records(data(), limit_bytes)
         total = sum(record.kind is Kind.EXCHANGE for record in records)
-        with store.take_in() as intake:
-            taking = Taking(store, intake)
-            for record in taking.files(read_records(data(), limit_bytes)):
-                taking.take(record)
-                progress(taking.exchanges, total)
-            return taking.publish()
+        with store.ingest() as ingest:
+            record_ingest = RecordIngest(store, ingest)
+            for record in record_ingest.files(read_records(data(), limit_bytes)):
+                record_ingest.ingest(record)
+                progress(record_ingest.exchanges, total)
+            return record_ingest.publish()
     except TapeTooNewRecord as error:
         raise StoreTooNew(str(error), "use a newer Playhead; nothing was imported") from error
     except BadRecord as error:

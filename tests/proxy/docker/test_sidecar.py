@@ -72,7 +72,7 @@ def test_a_recording_needs_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_the_run_that_is_asked_for_is_taken_in(tmp_path: Path) -> None:
-    """Neither a mistyped name nor `latest` has another tape taken in, which would be the latest then."""
+    """Neither a mistyped name nor `latest` imports another tape, which would be the latest then."""
     file, config = tmp_path / "demo.tape", replace(Config(), store=tmp_path / "store")
     with Store.open(tmp_path / "made") as made:
         record_run(made, "demo", [ask()])

@@ -269,10 +269,10 @@ def test_a_bomb_is_given_up(tmp_path: Path) -> None:
 def test_what_a_process_that_died_had_not_published_is_dropped(tmp_path: Path) -> None:
     """The next writer clears it away."""
     with Store.open(tmp_path) as store:
-        intake = store.take_in()
-        number = intake.begin("half")
-        intake.put_event(number, EVENT)
-        intake.save(number, make_record(make_exchange()))
+        ingest = store.ingest()
+        number = ingest.begin("half")
+        ingest.put_event(number, EVENT)
+        ingest.save(number, make_record(make_exchange()))
         # As if another process had begun it, which is gone.
         gone = pack_map({"owner": (2**22 + 1, 1.0)})
         table = store._database.tables["meta"]
@@ -287,35 +287,35 @@ def test_nothing_is_published_of_which_a_record_could_not_be_written(tmp_path: P
     """Nor what another process has dropped: a run with a hole is never taken for whole."""
     info = RunInfo(number=0, id=RunId("half"), mode="record", created_ns=1, status=RunStatus.SEALED)
     with Store.open(tmp_path) as store:
-        with store.take_in() as intake:
-            number = intake.begin("half")
+        with store.ingest() as ingest:
+            number = ingest.begin("half")
             wrong = replace(make_exchange(), end_us=10**30)  # no such number in msgpack
-            intake.save(number, make_record(make_exchange(2)))
-            intake.save(number, make_record(wrong))
+            ingest.save(number, make_record(make_exchange(2)))
+            ingest.save(number, make_record(wrong))
             with pytest.raises(StoreError, match="could not be written"):
-                intake.publish([replace(info, number=number)])
-        with store.take_in() as intake:
-            number = intake.begin("half")
+                ingest.publish([replace(info, number=number)])
+        with store.ingest() as ingest:
+            number = ingest.begin("half")
             meta = store._database.tables["meta"]
             key = b"intake/" + number_key(number)
             store.writer.call(lambda txn: txn.delete(key, db=meta))
             with pytest.raises(StoreError, match="was dropped"):
-                intake.publish([replace(info, number=number)])
+                ingest.publish([replace(info, number=number)])
     _is_empty(tmp_path)
 
 
 def test_what_an_outage_swallowed_is_not_published(tmp_path: Path) -> None:
     """Writing goes on by itself afterwards: the run would be short, and look whole."""
     with Store.open(tmp_path) as store:
-        with store.take_in() as intake:
-            number = intake.begin("short")
-            intake.put_event(number, EVENT)
+        with store.ingest() as ingest:
+            number = ingest.begin("short")
+            ingest.put_event(number, EVENT)
             store.writer._fail("the disk was full for a moment")
             store.writer.call(lambda _: None)
             store.writer.failed = None
             run = RunInfo(number, RunId("short"), "record", 1, RunStatus.SEALED)
             with pytest.raises(StoreError, match="could not be written"):
-                intake.publish([run])
+                ingest.publish([run])
         assert store.runs() == []
 
 
