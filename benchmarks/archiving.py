@@ -2,7 +2,7 @@
 
 1. Each corpus is recorded into a store, run by run, and all of it is archived into a folder.
 2. The ratio is that of the bytes of bodies and header fields to all files of the archive: index and events, too.
-3. Some steps are read at random, each with the archive opened anew. Then every run is recalled, and each exchange is
+3. Some steps are read at random, each with the archive opened anew. Then every run is restored, and each exchange is
    compared by hash with what was recorded.
 4. Times of reading are those of the clock on the wall; of archiving, CPU of the process.
 """
@@ -22,11 +22,11 @@ from traffic import Passed
 from playhead.config import ArchivePlace
 from playhead.store import Store
 from playhead.store.archive.location import Place
-from playhead.timeline.checks.archive import archive_runs, find_step, recall
+from playhead.timeline.checks.archive import archive_runs, find_step, restore
 
 _READS = 30
 _STEPS = 300
-_STEP_S, _RECALL_S = 1.0, 5.0
+_STEP_S, _RESTORE_S = 1.0, 5.0
 _RATIO = {
     "long run": 85.0,
     "tickets": 45.0,
@@ -44,7 +44,7 @@ class _Archived(Recorded):
     """Bytes of all files of the archive."""
     packing_s: float = 0.0
     steps_s: list[float] = field(default_factory=list)
-    recalls: list[tuple[int, float]] = field(default_factory=list)
+    restores: list[tuple[int, float]] = field(default_factory=list)
     """Steps of a run, and time."""
 
     @property
@@ -54,9 +54,9 @@ class _Archived(Recorded):
         return times[min(len(times) - 1, int(0.95 * len(times)))]
 
     @property
-    def recall_s(self) -> float:
-        """Longest recall; of a run longer than that, for so many of its steps."""
-        return max(took * min(1.0, _STEPS / steps) for steps, took in self.recalls)
+    def restore_s(self) -> float:
+        """Longest restore; of a run longer than that, for so many of its steps."""
+        return max(took * min(1.0, _STEPS / steps) for steps, took in self.restores)
 
 
 def archiving(plan: Plan) -> list[Section]:
@@ -71,7 +71,7 @@ def archiving(plan: Plan) -> list[Section]:
             "archive",
             "pack s",
             "step p95 ms",
-            "recall s",
+            "restore s",
             "wrong",
         ),
         raw={},
@@ -82,32 +82,32 @@ def archiving(plan: Plan) -> list[Section]:
         section.rows.append(
             (
                 name,
-                f"{len(found.recalls):,}",
+                f"{len(found.restores):,}",
                 f"{found.exchanges:,}",
                 f"{found.bytes / 1e6:,.1f}",
                 f"{found.bytes / found.files:.1f}x",
                 f"{found.packing_s:.1f}",
                 f"{found.step_s * 1e3:.0f}",
-                f"{found.recall_s:.2f}",
+                f"{found.restore_s:.2f}",
                 str(found.wrong),
             )
         )
         section.facts[name] = {
             "archive": f"{found.bytes / found.files:.0f}x",
             "archived step p95, ms": f"{found.step_s * 1e3:.0f}",
-            f"recall of {_STEPS} steps, s": f"{found.recall_s:.1f}",
+            f"restore of {_STEPS} steps, s": f"{found.restore_s:.1f}",
         }
         section.raw[name] = {"ratio": found.bytes / found.files, "step_s": found.steps_s}
         section.bars.append(Bar(f"{name}: exchanges that came back otherwise", 0, found.wrong, ""))
         section.bars.append(Bar(f"{name}: one archived step, p95", _STEP_S, found.step_s, "s"))
         section.bars.append(
-            Bar(f"{name}: recall of {_STEPS} steps", _RECALL_S, found.recall_s, "s")
+            Bar(f"{name}: restore of {_STEPS} steps", _RESTORE_S, found.restore_s, "s")
         )
         if name in _RATIO and not plan.quick:
             ratio = found.bytes / found.files
             section.bars.append(Bar(f"{name}: archive", _RATIO[name], ratio, least=True))
     section.notes += skipped()
-    section.notes.append(f"recall: the longest of all runs, of longer ones {_STEPS} steps")
+    section.notes.append(f"restore: the longest of all runs, of longer ones {_STEPS} steps")
     return [section]
 
 
@@ -126,8 +126,8 @@ def _measure(plan: Plan, passed: Iterable[Passed]) -> _Archived:
         _read(store, place, plan, found)
         for run in store.runs():
             began = time.perf_counter()
-            recall(store, run, place, time.time_ns())
-            found.recalls.append((run.exchanges, time.perf_counter() - began))
+            restore(store, run, place, time.time_ns())
+            found.restores.append((run.exchanges, time.perf_counter() - began))
         found.compare(store)
     shutil.rmtree(folder)
     return found

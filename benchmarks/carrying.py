@@ -3,7 +3,7 @@
 1. Each corpus is recorded into a store, run by run, and read back (*hot*).
 2. Every run is exported into one portable file and imported into another store (*imported*). The ratio is that of the bytes
    of bodies and header fields to all these files.
-3. Every run is archived and recalled (*recalled*).
+3. Every run is archived and restored (*restored*).
 4. Every other run is deleted, the space of body files and pages given back, and the rest read again (*after deletes*).
 5. Each exchange is compared by hash with what was recorded.
 """
@@ -24,10 +24,10 @@ from playhead.config import ArchivePlace
 from playhead.store import Store, compact
 from playhead.store.archive.location import Place
 from playhead.tape.records.tape_file import LIMIT_BYTES
-from playhead.timeline.checks.archive import archive_runs, recall
+from playhead.timeline.checks.archive import archive_runs, restore
 from playhead.timeline.formats.tape_file import export_tape, import_tape
 
-_WAYS = ("hot", "imported", "recalled", "after deletes")
+_WAYS = ("hot", "imported", "restored", "after deletes")
 _READ_BYTES = 1 << 20
 
 
@@ -114,13 +114,13 @@ def _carry(store: Store, folder: Path, found: _Carried) -> None:
 
 
 def _archive(store: Store, folder: Path, found: _Carried) -> None:
-    """Archive all runs, and recall them."""
+    """Archive all runs, and restore them."""
     place = Place(ArchivePlace(folder=folder / "archive"))
     moved = archive_runs(store, place, store.runs(), "bench", time.time_ns)
     assert not moved.refused, moved.refused
     for run in store.runs():
-        recall(store, run, place, time.time_ns())
-    found.ways["recalled"] = found.compare(store)
+        restore(store, run, place, time.time_ns())
+    found.ways["restored"] = found.compare(store)
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

@@ -117,13 +117,13 @@ class Sessions:
         *,
         sole: str = "",
         refresh: Callable[[], Config | None] = lambda: None,
-        recall: Callable[[RunInfo], None] | None = None,
+        restore: Callable[[RunInfo], None] | None = None,
     ) -> None:
         """Begin with no run open.
 
         sole: every client belongs to one run of this name (in playback: of this tape), whatever it is.
         refresh: asked before a run opens; gives new settings if the file has changed.
-        recall: puts a tape that was archived into the store again; blocking.
+        restore: puts a tape that was archived into the store again; blocking.
         """
         self.config = config
         self.gates = Gates()
@@ -146,7 +146,7 @@ class Sessions:
         self._processes = processes
         self._sole = sole
         self._refresh = refresh
-        self._recall = recall
+        self._restore = restore
         self._by_key: dict[tuple[Any, ...], Session] = {}
         self._by_client: dict[str, Session] = {}
         self._locks: weakref.WeakValueDictionary[tuple[Any, ...], asyncio.Lock]
@@ -429,7 +429,7 @@ class Sessions:
         try:
             tape = self._find_tape(name)
             if isinstance(tape, RunInfo) and tape.is_away:
-                tape = await self._recalled(tape)
+                tape = await self._restored(tape)
         except UnknownRun as error:
             problem = f"{error}; {error.hint}"
             logger.warning("playback refused: %s", problem)
@@ -484,15 +484,15 @@ class Sessions:
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
 
-    async def _recalled(self, tape: RunInfo) -> RunInfo | str:
+    async def _restored(self, tape: RunInfo) -> RunInfo | str:
         """Have a tape that was archived in the store again, or say why it is not."""
-        if self._recall is None:
-            return f"run {tape.id!r} is archived; have it recalled with: playhead show {tape.id}"
-        logger.info("run %s: archived, recalling it", tape.id)
+        if self._restore is None:
+            return f"run {tape.id!r} is archived; restore it with: playhead show {tape.id}"
+        logger.info("run %s: archived, restoring it", tape.id)
         try:
-            await asyncio.to_thread(self._recall, tape)
+            await asyncio.to_thread(self._restore, tape)
         except PlayheadError as error:
-            return f"run {tape.id!r} is archived and cannot be recalled: {error}; {error.hint}"
+            return f"run {tape.id!r} is archived and cannot be restored: {error}; {error.hint}"
         return self._store.reload(tape)
 
     async def _settle_recordings(self, name: str) -> None:

@@ -88,7 +88,7 @@ def _chosen(config: Config, store: Store, names: Sequence[str]) -> list[Sentence
 def _listed(store: Store, run: RunInfo) -> Listed:
     one = listed(run)
     if run.archived is not None and store.archive.was_changed(run):
-        return one._replace(changed_ns=run.archived.recalled_ns)
+        return one._replace(changed_ns=run.archived.restored_ns)
     return one
 
 

@@ -33,28 +33,28 @@ def bring_back(config: Config, *names: str) -> None:
         if not any(run.is_away for name in names for run in _line(store, name)):
             return
     require_pyarrow()
-    with open_store(config) as store, moving(store), ProgressBar("recalling") as progress:
+    with open_store(config) as store, moving(store), ProgressBar("restoring") as progress:
         for name in names:
             for run in _line(store, name):
-                _recall(store, run, progress)
+                _restore(store, run, progress)
 
 
-def recall_run(store: Store, run: RunInfo) -> None:
+def restore_run(store: Store, run: RunInfo) -> None:
     """Put a run that was archived into a store that is open; no more than a look where it is there again. Blocks.
 
     Raises: StoreError, where its archive cannot be read; PlayheadError without pyarrow.
     """
     require_pyarrow()
     with moving(store):
-        _recall(store, run, lambda _done, _of: None)
+        _restore(store, run, lambda _done, _of: None)
 
 
-def _recall(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
-    from ...timeline.checks.archive import recall
+def _restore(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
+    from ...timeline.checks.archive import restore
 
     now = store.reload(run)
     if now.is_away and now.archived is not None:
-        recall(store, now, open_place(now.archived.place), time.time_ns(), progress)
+        restore(store, now, open_place(now.archived.place), time.time_ns(), progress)
 
 
 def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | None":

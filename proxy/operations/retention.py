@@ -109,18 +109,18 @@ def _collect(config: Config, size: int) -> Collected:
 
 
 def _tidy_archive(config: Config, store: Store, gone: list[RunInfo], progress: ProgressBar) -> None:
-    """Delete archived runs, what a kill left in an archive, and copies that were recalled long enough ago."""
+    """Delete archived runs, what a kill left in an archive, and copies that were restored long enough ago."""
     since_ns = time.time_ns() - int(config.retention.hot_s * 1e9)
     going = {run.number for run in gone}
     old = [
         one
         for one in store.runs()
-        if one.archived and 0 < one.archived.recalled_ns < since_ns and one.number not in going
+        if one.archived and 0 < one.archived.restored_ns < since_ns and one.number not in going
     ]
     if not (gone or old or store.archive.unneeded()):
         return
     with moving(store):
-        store.archive.drop_recalled(old)
+        store.archive.drop_restored(old)
         # One that was marked since it was looked at stays.
         still = [run for run in gone if store.reload(run) == run]
         remove_from_archive(store, still, progress)

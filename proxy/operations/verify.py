@@ -66,5 +66,5 @@ def _chosen(store: Store, name: str | None) -> list[RunInfo]:
     here = [run for run in runs if not run.is_away]
     if len(here) < len(runs):
         away = len(runs) - len(here)
-        say(f"playhead: {away} archived runs are not looked at; name one to have it recalled")
+        say(f"playhead: {away} archived runs are not looked at; name one to restore it")
     return here

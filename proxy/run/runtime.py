@@ -20,7 +20,7 @@ from ..control.http.route import House
 from ..control.server import ControlServer
 from ..engine import Engine
 from ..operations.open_store import open_store
-from ..operations.restore import recall_run
+from ..operations.restore import restore_run
 from ..processes import connections as sockets
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca
@@ -89,7 +89,7 @@ class Runtime:
                 Processes(finder.find, group_alive),
                 sole=self._sole,
                 refresh=self._poll,
-                recall=partial(recall_run, self.store),
+                restore=partial(restore_run, self.store),
             )
             engine = Engine(
                 self.sessions,

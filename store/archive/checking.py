@@ -1,6 +1,6 @@
 """Whether the files of a go give back what was put into them: checked before the store drops what it has of the runs.
 
-What is compared is every byte of every record, read from the place as a later recall reads it. So neither a fault of the
+What is compared is every byte of every record, read from the place as a later restore reads it. So neither a fault of the
 writer, nor of the reader, nor of the place can lose a run.
 """
 

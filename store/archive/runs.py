@@ -143,7 +143,7 @@ class ArchivedRuns:
         # The files of the old one go next: should this be forgotten by then, the runs would be, too.
         self._database.sync()
 
-    def drop_recalled(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
+    def drop_restored(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
         """Take the copies of archived runs out again; give which: one that was written to since, or is played, stays."""
 
         def operation(transaction: lmdb.Transaction) -> list[RunInfo]:
@@ -156,7 +156,7 @@ class ArchivedRuns:
                 if self._changed(transaction, now, now.archived):
                     continue
                 self._runs.put(
-                    transaction, replace(now, archived=replace(now.archived, recalled_ns=0))
+                    transaction, replace(now, archived=replace(now.archived, restored_ns=0))
                 )
                 done.append(now)
             self._take_out(transaction, done)
@@ -166,7 +166,7 @@ class ArchivedRuns:
         return made
 
     def was_changed(self, info: RunInfo) -> bool:
-        """Say whether the store holds a copy of an archived run that was written to since it was recalled."""
+        """Say whether the store holds a copy of an archived run that was written to since it was restored."""
         if info.archived is None or info.is_away:
             return False
         with self._database.reading() as transaction:

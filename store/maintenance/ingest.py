@@ -159,8 +159,8 @@ class Ingest:
             self._check(transaction, [info])
             now = self._runs.load(transaction, info.number)
             if now is None or now.archived is None:
-                raise StoreError(f"run {info.id!r} was deleted meanwhile", "nothing was recalled")
-            here = replace(now, archived=replace(now.archived, recalled_ns=at_ns))
+                raise StoreError(f"run {info.id!r} was deleted meanwhile", "nothing was restored")
+            here = replace(now, archived=replace(now.archived, restored_ns=at_ns))
             self._runs.put(transaction, here)
             transaction.delete(
                 _META_PREFIX + number_key(info.number), db=self._database.tables["meta"]

@@ -39,7 +39,7 @@ class Archived:
     """Of the run in the archive, whatever files hold it; another host may have a run of its name."""
     events: int
     """How many it has there."""
-    recalled_ns: int = 0
+    restored_ns: int = 0
     """Since when the store holds a copy of it; 0 where it holds none."""
 
 
@@ -80,7 +80,7 @@ class RunInfo:
     @property
     def is_away(self) -> bool:
         """Whether the store holds nothing of it but this row."""
-        return self.archived is not None and not self.archived.recalled_ns
+        return self.archived is not None and not self.archived.restored_ns
 
     @property
     def index_number(self) -> int:

@@ -27,7 +27,7 @@ class Listed(NamedTuple):
     pinned: bool = False
     archived: bool = False
     changed_ns: int = 0
-    """Of one that was archived and written to since: when it was recalled; else 0."""
+    """Of one that was archived and written to since: when it was restored; else 0."""
 
 
 class Sentence(NamedTuple):
@@ -80,7 +80,7 @@ def _hot(run: Listed, rules: Retention, now_ns: int) -> Sentence:
     if run.pinned:
         return Sentence(run, False, "it is pinned")
     age_s = (now_ns - (run.changed_ns or run.ended_ns)) / 1e9
-    since = "written to since it was recalled" if run.changed_ns else "ended"
+    since = "written to since it was restored" if run.changed_ns else "ended"
     text = f"{since} {_days(age_s)} ago, retention.hot is {_days(rules.hot_s)}"
     return Sentence(run, age_s > rules.hot_s, text)
 

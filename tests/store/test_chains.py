@@ -333,7 +333,7 @@ def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> Non
 
 
 def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_dir: Path) -> None:
-    """An archive that fails in the middle of a recall, and then does not: what had been there is gone."""
+    """An archive that fails in the middle of a restore, and then does not: what had been there is gone."""
     exchanges = conversation("a", 80)
     with Store.open(store_dir) as store:
         run = record(store, "a", exchanges)

@@ -135,7 +135,7 @@ def _put_run(writer: GoWriter, run: RunInfo, archive_id: str, records: Iterator[
         raise StoreError(f"run {run.id!r} cannot be archived: {error}") from error
 
 
-def recall(
+def restore(
     store: Store,
     info: RunInfo,
     place: Place,
@@ -158,7 +158,7 @@ def recall(
         except BadRecord as error:
             raise StoreError(
                 f"run {info.id!r} in {where.go} of the archive {place.name} is not what was written: {error}",
-                "put back a copy of its files; nothing was recalled",
+                "put back a copy of its files; nothing was restored",
             ) from error
 
 
@@ -171,7 +171,7 @@ class ArchivedStep(NamedTuple):
 
 
 def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
-    """Find an exchange of an archived recording without recalling the run; None for a conversation, which may be long.
+    """Find an exchange of an archived recording without restoring the run; None for a conversation, which may be long.
 
     Raises: StoreError.
     """

@@ -30,7 +30,7 @@ from playhead.addons.run.registry import Sessions
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
-from playhead.proxy.operations.restore import open_place, recall_run
+from playhead.proxy.operations.restore import open_place, restore_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.archive import schema, writing
 from playhead.store.archive.location import Place
@@ -289,7 +289,7 @@ def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
 
 
 def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
-    """Once it was recalled long enough ago, or by name; what the archive had of it goes."""
+    """Once it was restored long enough ago, or by name; what the archive had of it goes."""
     done(store, "archive")
     for name in ("night", "day"):
         done(store, "show", name)
@@ -297,8 +297,8 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
     before = everything(store, "day")
     told = done(store, "archive", hot="1h")
     assert "night: it is archived" in told
-    assert "day: written to since it was recalled 0s ago, retention.hot is 1h" in told
-    assert "archived: day: written to since it was recalled" in done(store, "archive")
+    assert "day: written to since it was restored 0s ago, retention.hot is 1h" in told
+    assert "archived: day: written to since it was restored" in done(store, "archive")
     with Store.open(store, readonly=True) as opened:
         assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
     steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
@@ -310,7 +310,7 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
 
 
 def test_an_archived_step_is_held_against_its_log(store: Path) -> None:
-    """It is shown without recalling its run, and not otherwise than it was written."""
+    """It is shown without restoring its run, and not otherwise than it was written."""
     done(store, "archive")
     (file,) = (attic(store) / "exchanges").iterdir()
     (index,) = (attic(store) / "steps").iterdir()
@@ -447,7 +447,7 @@ def test_without_an_archive_nothing_is_moved(store: Path) -> None:
     assert "there is no archive" in str(made.exception)
 
 
-def test_one_step_is_shown_without_recalling_its_run(store: Path) -> None:
+def test_one_step_is_shown_without_restoring_its_run(store: Path) -> None:
     """As it is shown from the store; the run stays where it is."""
     shown = [done(store, "show", "night", "3", *json) for json in ((), ("--json",))]
     done(store, "archive")
@@ -480,7 +480,7 @@ def test_a_playback_brings_its_tape(store: Path) -> None:
         }
 
 
-def test_a_replay_recalls_its_tape(store: Path) -> None:
+def test_a_replay_restores_its_tape(store: Path) -> None:
     """By its name, or as the newest."""
     done(store, "archive")
     for name in ("night", "latest"):
@@ -493,7 +493,7 @@ def test_a_replay_recalls_its_tape(store: Path) -> None:
         }
 
 
-async def test_a_tape_that_is_asked_for_later_is_recalled(store: Path) -> None:
+async def test_a_tape_that_is_asked_for_later_is_restored(store: Path) -> None:
     """By the proxy that plays it, for its first client; and it is said why, where that cannot be."""
     done(store, "archive")
     (events,) = (attic(store) / "events").iterdir()
@@ -504,12 +504,12 @@ async def test_a_tape_that_is_asked_for_later_is_recalled(store: Path) -> None:
             config,
             lambda _: redactor_of(config),
             NOBODY,
-            recall=partial(recall_run, opened),
+            restore=partial(restore_run, opened),
         )
         events.rename(events.with_suffix(".lost"))
         told = await sessions.assign(_client(40000), ("day", "x"))
         assert isinstance(told, Session)
-        assert "archived and cannot be recalled: events/" in told.problem
+        assert "archived and cannot be restored: events/" in told.problem
         events.with_suffix(".lost").rename(events)
         playing = await asyncio.gather(
             *(sessions.assign(_client(port), ("night", "x")) for port in (40001, 40002))
@@ -636,7 +636,7 @@ def test_a_changed_byte_is_refused_or_changes_nothing(store: Path) -> None:
             if made.exception is None:
                 assert everything(store, "night") == before
                 with Store.open(store) as opened:
-                    opened.archive.drop_recalled(opened.runs())
+                    opened.archive.drop_restored(opened.runs())
             else:
                 assert isinstance(made.exception, PlayheadError), made.exception
                 nothing_taken(store)
