@@ -57,7 +57,7 @@ class Contract:
         wrong = checked.text or "; ".join(checked.unchecked)
         if wrong and rule.on_violation is Breach.REFUSE:
             text = f"the request is not as agreed on: {wrong} (contract {rule.match.text!r})"
-            terms.breach = one_line(flight.session.redactor.words(text), MAX_REASON)
+            terms.breach = one_line(flight.session.redactor.redact_text(text), MAX_REASON)
 
 
 class Breached:
@@ -93,7 +93,7 @@ def judge_recorded(flight: Flight, terms: Terms, exchange: Exchange) -> None:
         return
     can = can_hold(request.method, response.status, response.headers)
     held = can and response.spilled is None and flight.injection is None
-    terms.judge(request, response, response, flight.session.redactor.words, held=held)
+    terms.judge(request, response, response, flight.session.redactor.redact_text, held=held)
 
 
 def make_refusal(request: Request, withheld: str) -> http.Response:

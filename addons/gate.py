@@ -57,7 +57,7 @@ class Gate:
             reason=decision.reason,
             rule=decision.rule,
             repeat=decision.repeat,
-            words=session.redactor.words,
+            redact_text=session.redactor.redact_text,
         )
         more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
         session.note(

@@ -499,8 +499,8 @@ class _Maker:
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if self.terms is not None:
                 held = self.terms.holds and flight.gone is None
-                words = session.redactor.words
-                self.terms.judge(request, came, response, words, held=held)
+                redact_text = session.redactor.redact_text
+                self.terms.judge(request, came, response, redact_text, held=held)
         live = session.mode is Mode.PLAYBACK
         decision = flight.decision
         assert decision is not None

@@ -57,7 +57,7 @@ async def stop_run(
     assert session.run is not None
     if session.stopped is not None:
         return session.stopped
-    reason = session.redactor.words(reason)
+    reason = session.redactor.redact_text(reason)
     stopped = session.stopped = Stopped(by, pid, reason, time.time_ns())
     session.policy = replace(session.policy, stopped=str(stopped))
     sessions.tally.stopped += 1

@@ -179,7 +179,7 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
         return
     facts = flight.facts
     # Its query may hold what was to be redacted.
-    path = flight.session.redactor.words(facts.target.partition("?")[0])
+    path = flight.session.redactor.redact_text(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):

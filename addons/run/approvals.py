@@ -41,7 +41,7 @@ class Held:
     repeat: Repeat | None
     since_ns: int
     deadline_s: float
-    words: Callable[[str], str]
+    redact_text: Callable[[str], str]
     """Takes the secrets of its run out of what people say."""
     ruled: "asyncio.Future[Ruled]"
 
@@ -49,7 +49,7 @@ class Held:
         """Take a ruling; False where there is one already."""
         if self.ruled.done():
             return False
-        self.ruled.set_result(replace(ruled, reason=self.words(ruled.reason)))
+        self.ruled.set_result(replace(ruled, reason=self.redact_text(ruled.reason)))
         return True
 
     async def wait(self) -> Ruled:
@@ -93,7 +93,7 @@ class Gates:
         reason: str,
         rule: str,
         repeat: Repeat | None,
-        words: Callable[[str], str] = str,
+        redact_text: Callable[[str], str] = str,
     ) -> Held:
         """Begin to hold a request."""
         name = gate_name(run, seq)
@@ -108,7 +108,7 @@ class Gates:
             repeat=repeat,
             since_ns=time.time_ns(),
             deadline_s=gate.deadline_s,
-            words=words,
+            redact_text=redact_text,
             ruled=asyncio.get_running_loop().create_future(),
         )
         return held

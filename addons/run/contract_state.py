@@ -54,14 +54,14 @@ class Terms:
         request: Request,
         response: Response,
         shown: Response,
-        words: Callable[[str], str],
+        redact_text: Callable[[str], str],
         *,
         held: bool,
     ) -> None:
         """Check an answer. Any thread.
 
         shown: the same without its secrets.
-        words: takes the secrets out of a text.
+        redact_text: takes the secrets out of a text.
         held: whether none of it has reached the client, so that it can be refused.
         """
         self._found = []
@@ -87,7 +87,7 @@ class Terms:
                     f"the upstream answered {response.status}, so it may have been done, but the answer is not as"
                     f" agreed on: {found.checked.text} ({name})"
                 )
-                self.withheld = one_line(words(text), MAX_REASON)
+                self.withheld = one_line(redact_text(text), MAX_REASON)
 
     def tell(self, flight: "Flight", *, recorded: bool = False) -> None:
         """Note in the run's log what was found in the answer. Loop.
@@ -112,7 +112,9 @@ def tell(flight: "Flight", found: Found, *, recorded: bool = False) -> None:
         refused=found.refused,
         recorded=recorded,
         count=checked.count,
-        violations=[[session.redactor.words(text) for text in one] for one in checked.violations],
+        violations=[
+            [session.redactor.redact_text(text) for text in one] for one in checked.violations
+        ],
         unchecked=list(checked.unchecked),
     )
     session.tally.contracts[found.of] += checked.count

@@ -355,14 +355,14 @@ class Flight:
         phase: how far it had come before the answer began.
         """
         begun = bool(self.taken) or self.head_sent
-        text = self.session.redactor.words(text)  # it quotes what the upstream said
+        text = self.session.redactor.redact_text(text)  # it quotes what the upstream said
         self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
 
 
-def words_of(client: connection.Client) -> Callable[[str], str]:
+def find_redact_text(client: connection.Client) -> Callable[[str], str]:
     """Give what takes the secrets of a client's run out of a text for people."""
-    found: Callable[[str], str] = getattr(client, "words", str)
+    found: Callable[[str], str] = getattr(client, "redact_text", str)
     return found
 
 

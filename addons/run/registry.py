@@ -184,7 +184,7 @@ class Sessions:
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = session
             session.clients[client.id] = client
-            client.words = session.redactor.words  # type: ignore[attr-defined]  # see `words_of`
+            client.redact_text = session.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
         return session
 
     def leave(self, client: connection.Client) -> None:
@@ -341,7 +341,7 @@ class Sessions:
     async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> Session:
         config = self.config
         redactor = self._redactor(config)
-        agent = redactor.words(group.command) if group else ""
+        agent = redactor.redact_text(group.command) if group else ""
         if config.mode is Mode.PASSTHROUGH:
             session = Session(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:

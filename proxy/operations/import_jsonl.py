@@ -179,7 +179,7 @@ class LineImport:
             warnings=warnings,
             conversation=told.conversation,
             repeat=repeat,
-            withheld=run.redactor.words(told.withheld),
+            withheld=run.redactor.redact_text(told.withheld),
         )
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000

@@ -288,7 +288,7 @@ async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> Non
 async def _note_sandbox(
     runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
 ) -> None:
-    told, attempts = await contained.evidence(redactor.words)
+    told, attempts = await contained.evidence(redactor.redact_text)
     await _note(runtime, info, {"sandbox": told})
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)

@@ -15,7 +15,7 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`); version 4 has kinds in the place of secrets in bodies and paths (`marks.py`).
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`); version 4 has kinds in the place of secrets in bodies and paths (`markers.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads.
 
@@ -58,7 +58,7 @@ MAX_PAIRS = 20_000
 _LONG_PLACE = 1000
 """Characters of a path beyond which what the rules say of it is not remembered."""
 
-MARK = "\x00"
+MARKER = "\x00"
 """Begins what stands in a canonical form for a value that does not count; no URL or form holds NUL."""
 
 BOUNDARY = b"\x00boundary"
@@ -115,7 +115,7 @@ class BodyKind(StrEnum):
     FORM = "form"
     MULTIPART = "multipart"
     TEXT = "text"
-    """Bytes in which patterns are masked, with marks and doubled NUL."""
+    """Bytes in which patterns are masked, with markers and doubled NUL."""
     BYTES = "bytes"
 
 
@@ -578,7 +578,7 @@ def _form(body: bytes, masks: Masks) -> list[str]:
         name = unquote_plus(name, "latin-1")
         value = unquote_plus(value, "latin-1")
         if masked and name.encode("latin-1").decode("utf-8", "replace") in masked:
-            parts.append(f"{quote_plus(name, encoding='latin-1')}={MARK}*")
+            parts.append(f"{quote_plus(name, encoding='latin-1')}={MARKER}*")
         elif masks.regex:
             told = patterns.what_is_left(
                 value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex, deadline
@@ -601,9 +601,9 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
         name, eq, value = part.partition("=")
         plain = unquote_plus(name) if "%" in name or "+" in name else name
         if plain in masked:
-            parts[index] = f"{name}{eq}{MARK}*"
+            parts[index] = f"{name}{eq}{MARKER}*"
         elif plain.lower() in redacted:
-            parts[index] = f"{name}{eq}{MARK}{query_kind(plain)}"
+            parts[index] = f"{name}{eq}{MARKER}{query_kind(plain)}"
         elif masks.regex and value:
             told = unquote_plus(value, errors="surrogateescape")
             left = patterns.what_is_left(told, masks.regex, deadline)
@@ -622,8 +622,8 @@ def _normal(text: str) -> str:
 
     Only what never needed encoding is decoded, so `%2B` (a plus) stays apart from `+` (a space to many).
     """
-    if MARK in text:
-        text = text.replace(MARK, "%00")
+    if MARKER in text:
+        text = text.replace(MARKER, "%00")
     return _TRIPLET.sub(_triplet, text) if "%" in text else text
 
 

@@ -14,8 +14,8 @@ of one key, and writes a negative zero as 0; both are noticed by the length, or 
 minus signs, of which text and form must hold the same number. Then, and where an escape spoils the count or
 half a surrogate pair or a `NaN` is too much for it, a slower exact reader takes over; both write the same form
 for the same value. Rules 3 and 4 leave `=[...]` and `*` in the form, and `*[...]` for a string of which parts are
-masked, with what is left of it; no JSON text could hold these. In the exact reader's tree numbers, and the marks
-for rules 3 and 4, are strings that begin with NUL; a string of the text that does so gets a mark of its own.
+masked, with what is left of it; no JSON text could hold these. In the exact reader's tree numbers, and the markers
+for rules 3 and 4, are strings that begin with NUL; a string of the text that does so gets a marker of its own.
 
 What else does not count in the JSON of some protocol is said by a `Reading`: it looks at the tree that is there
 already, and gives further places to mask and values to put in the place of others.
@@ -71,7 +71,7 @@ class Reduced(NamedTuple):
 
 Reading = Callable[[Any, bool], Reduced]
 """Looks at a tree and says what does not count in it; the flag says whether it is the exact reader's, in which
-numbers and marks are strings. It changes nothing."""
+numbers and markers are strings. It changes nothing."""
 
 _SPOILS = re.compile(rb"\\u00(?:3[aA]|2[dD])")
 """A colon or a minus sign that is not written as one would spoil the count."""
@@ -214,7 +214,7 @@ def json_tree(text: str, masks: Sequence[JsonPath] = (), reading: Reading | None
     `show_json` turns any part of it back into text for people.
     Raises: as `canonical_json`.
     """
-    tree = _mark(_exact_decode(text), 0)
+    tree = _add_marker(_exact_decode(text), 0)
     if reading is not None:
         more, swaps = reading(tree, True)
         for swap in swaps:
@@ -279,7 +279,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     twice: set[str] = set()
     for name, item in pairs:
         key = _TEXT + name if name[:1] == "\x00" else name
-        value = _mark(item, 0)
+        value = _add_marker(item, 0)
         if key not in merged:
             merged[key] = value
         elif key in twice:
@@ -290,14 +290,14 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def _mark(value: Any, depth: int) -> Any:
+def _add_marker(value: Any, depth: int) -> Any:
     # Objects were marked when they were made; lists inside lists were not.
     if type(value) is str:
         return _TEXT + value if value[:1] == "\x00" else value
     if type(value) is list:
         if depth > MAX_DEPTH:
             raise RecursionError("lists nested too deep")
-        return [_mark(item, depth + 1) for item in value]
+        return [_add_marker(item, depth + 1) for item in value]
     return value
 
 

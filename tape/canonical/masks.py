@@ -108,13 +108,13 @@ def _spans(text: bytes, pattern: Pattern, deadline: float) -> list[tuple[int, in
 
 
 def mask_text(text: str, patterns: Patterns, deadline: float | None = None) -> str:
-    """Give a text with its masked parts as marks."""
+    """Give a text with its masked parts as markers."""
     left = what_is_left(text, patterns, deadline)
     return MASK.join(piece.replace("\x00", "\x00\x00") for piece in left)
 
 
 def mask_bytes(body: bytes, patterns: Patterns, deadline: float | None = None) -> bytes:
-    """Give a body with its masked parts as marks; what is no UTF-8 in it matches no character that is."""
+    """Give a body with its masked parts as markers; what is no UTF-8 in it matches no character that is."""
     masked = mask_text(body.decode("utf-8", "surrogateescape"), patterns, deadline)
     return masked.encode("utf-8", "surrogateescape")
 

@@ -17,7 +17,7 @@ from blake3 import blake3
 
 from ..canonical.form import (
     BOUNDARY,
-    MARK,
+    MARKER,
     BodyKind,
     Canonical,
     Rules,
@@ -168,12 +168,12 @@ def _show_value(value: str | None) -> str:
     if value is None:
         return "(no value)"
     value = _unmarked(value)
-    return f"({value[1:]})" if value.startswith(MARK) else value
+    return f"({value[1:]})" if value.startswith(MARKER) else value
 
 
 def _unmarked(text: str) -> str:
     """Put a word in the place of what is masked."""
-    return text.replace(f"{MARK}*", "(masked)").replace("%00(", "(")
+    return text.replace(f"{MARKER}*", "(masked)").replace("%00(", "(")
 
 
 def _show_names(pairs: _Pairs) -> str:
@@ -298,5 +298,5 @@ def _ahead(items: list[Any], at: int, surplus: int) -> list[Any]:
 
 def json_step(name: str) -> str:
     """Give the step of a JSON path to a member of an object, by its name in a tree."""
-    name = name[2:] if name.startswith(MARK) else name
+    name = name[2:] if name.startswith(MARKER) else name
     return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"['{name}']"

@@ -24,7 +24,7 @@ from blake3 import blake3
 
 from ...config import ModelDrift
 from ...config.values import MAX_MODEL_NAME
-from ..canonical.form import MARK, BodyKind, Rules, canonical, compared, fingerprint, open_body
+from ..canonical.form import MARKER, BodyKind, Rules, canonical, compared, fingerprint, open_body
 from ..canonical.json import MAX_DEPTH, encode_tree, is_twice, json_tree, show_json
 from ..dialects import FIELDS, InferenceRequest, Places, read_places
 from ..diff.difference import json_step, show_difference
@@ -96,7 +96,7 @@ def take_apart(
     if form.kind is not BodyKind.JSON:
         return None
     if pieces.places.in_path is not None:
-        form = form._replace(path=pieces.places.in_path.sub(f"{MARK}model", form.path, count=1))
+        form = form._replace(path=pieces.places.in_path.sub(f"{MARKER}model", form.path, count=1))
     return Apart(
         rest=fingerprint(form),
         values={
@@ -240,7 +240,7 @@ def _find_pieces(request: Request) -> _Pieces | None:
     names = {
         place: value
         for place, value in found.get("model", {}).items()
-        if isinstance(value, str) and value[:1] != MARK
+        if isinstance(value, str) and value[:1] != MARKER
     }
     named = places.in_path and places.in_path.search(request.path)
     if named:

@@ -145,7 +145,7 @@ class MessageCursor:
     def hear(self, now_us: int, kind: MessageKind, data: bytes) -> Stray | None:
         """Take a message of the client; give it back where it is not the one on the tape.
 
-        data: as it is compared (`marks.mark_message`).
+        data: as it is compared (`markers.mark_message`).
         """
         message = self._next
         if message is not None and message.from_client and not self._early:

@@ -2,7 +2,7 @@
 
 A tape plays under other credentials, dummy ones too, and in a store with another key, because nothing of a
 secret counts but that there is one of its kind. What else of a request its name says so of is for
-`redact.Redactor.redacted_query` to tell; this is about values that stand anywhere.
+`Redactor.redacted_query` to tell; this is about values that stand anywhere.
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,7 @@ Rules:
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
-place (`Request.secrets`, `marks.py`), so a tape plays under other credentials, with one exception: services also
+place (`Request.secrets`, `markers.py`), so a tape plays under other credentials, with one exception: services also
 call harmless things `key`. Its value counts unless the host is Google's or the value reads like a
 credential; redacted it is in any case.
 
@@ -189,10 +189,10 @@ class Redactor:
         """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
         if talk is None or talk.close is None:
             return talk
-        close = replace(talk.close, reason=self.words(talk.close.reason))
+        close = replace(talk.close, reason=self.redact_text(talk.close.reason))
         if close.answer is not None:
             code, reason = close.answer
-            close = replace(close, answer=(code, self.words(reason)))
+            close = replace(close, answer=(code, self.redact_text(reason)))
         return replace(talk, close=close)
 
     def text(self, data: bytes) -> bytes:
@@ -204,7 +204,7 @@ class Redactor:
         """Give a URL with nothing in the place of the values of declared query keys."""
         return blank(url, self._heads.pairs(url))
 
-    def words(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Give a text for people, as a command line, without its secrets."""
         return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 

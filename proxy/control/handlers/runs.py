@@ -43,7 +43,7 @@ async def seal(call: Call) -> Answer:
     session = await _get(call)
     caller = await call.find_caller()
     reason = call.body.get("reason", "")
-    said = session.redactor.words(reason)
+    said = session.redactor.redact_text(reason)
     why = f"asked for by {caller}" + (f": {said}" if said else "")
     ending = call.house.sessions.end(session, why)
     if ending is not None:

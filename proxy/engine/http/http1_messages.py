@@ -41,7 +41,7 @@ from mitmproxy.proxy.layers.http import _http1 as http1_layer
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
-from ....addons.run.pending import words_of
+from ....addons.run.pending import find_redact_text
 from ....addons.wire.http import note
 from ....tape.exchange import Ending
 
@@ -337,7 +337,7 @@ def log_peer(context: Context, conn: Connection, text: str) -> None:
     ours = conn is context.client
     peer = conn.peername if ours else context.server.address
     host, port = peer[:2] if peer else ("?", 0)
-    text = words_of(context.client)(text)
+    text = find_redact_text(context.client)(text)
     logger.warning("%s %s:%d: %s; closed", "client" if ours else "upstream", host, port, text)
 
 
