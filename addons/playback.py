@@ -101,7 +101,7 @@ def play(flight: Flight, exchange: Exchange) -> None:
     if exchange.response is not None and exchange.response.secrets:
         session.redactor.learn(exchange.response)
     if flight.request is not None:
-        exchange, spelling = session.renaming.answer(flight.request, exchange)
+        exchange, spelling = session.id_rewriting.answer(flight.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
     pieces = session.store.read_body(head.spilled) if head.spilled is not None else None

@@ -28,7 +28,7 @@ from ...tape.contracts.rules import Contracts
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
 from ...tape.matching.cursor import Cursor
-from ...tape.matching.id_rewriting import Renaming
+from ...tape.matching.id_rewriting import IdRewriting
 from ...tape.matching.idempotency import KeyPairs
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Policy
@@ -119,7 +119,7 @@ class Session:
         """The same for what may be near; read with them."""
         self.drifts: Drifts | None = None
         """What of the tape may have drifted; made at the first model call that is not on it."""
-        self.renaming = Renaming()
+        self.id_rewriting = IdRewriting()
         """How the client names now what it named otherwise on the tape."""
         self.preparing: asyncio.Future[Any] | None = None
         """Reads them, from the opening of a playback on."""

@@ -87,11 +87,11 @@ class Spelling:
         return self._found[number]
 
 
-class Renaming:
+class IdRewriting:
     """What the requests of one playback are called now, and their answers with these names."""
 
     def __init__(self) -> None:
-        """Begin with nothing renamed."""
+        """Begin with no ids rewritten."""
         self._known: dict[_Origin, Names] = {}
 
     def answer(self, asked: Request, exchange: Exchange) -> tuple[Exchange, Spelling | None]:
@@ -103,7 +103,7 @@ class Renaming:
             names = _names(recorded, asked)
             if names is not None:
                 self._note(origin, names)
-                return _renamed(exchange, names)
+                return _rewritten(exchange, names)
         if asked.method == "GET":
             return exchange, self._follow(origin, exchange)
         return exchange, None
@@ -159,7 +159,7 @@ def _names(recorded: Request, asked: Request) -> Names | None:
     return find_names(*bodies)
 
 
-def _renamed(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | None]:
+def _rewritten(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | None]:
     response = exchange.response
     if response is None or response.spilled is not None or not response.body:
         return exchange, None

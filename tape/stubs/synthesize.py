@@ -29,7 +29,7 @@ from blake3 import blake3
 from ..canonical import graphql
 from ..canonical.form import BodyKind, open_body
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
-from ..matching.id_rewriting import Renaming
+from ..matching.id_rewriting import IdRewriting
 from ..policy.refusal import is_grpc
 from ..records.content_coding import undo_coding
 from .json_shape import Schema, infer, is_valid, member
@@ -187,7 +187,7 @@ def imitate(models: Sequence[Model], asked: Request, seed: bytes) -> Made:
 
 
 def _as_recorded(exchange: Exchange, asked: Request, seqs: tuple[Seq, ...]) -> Made:
-    played, spelling = Renaming().answer(asked, exchange)
+    played, spelling = IdRewriting().answer(asked, exchange)
     response = played.response
     assert response is not None
     body = spelling.take(response.body) if spelling is not None else response.body

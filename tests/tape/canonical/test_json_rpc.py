@@ -120,7 +120,7 @@ def test_names_are_found_as_they_are_written(one: str, two: str, three: str, fou
 
 @pytest.mark.parametrize("body", ["", "{", "1", "[]", "[1]", '{"id": 1}', "[" * 100_000])
 def test_what_is_no_json_rpc_has_no_names(body: str) -> None:
-    """Nothing raises, and nothing is renamed."""
+    """Nothing raises, and nothing is rewritten."""
     assert not any(find_names(body.encode(), body.encode()) or ())
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.tape.exchange import Chunk, Exchange, RequestClass, Seq, Spilled
-from playhead.tape.matching.id_rewriting import Renaming
+from playhead.tape.matching.id_rewriting import IdRewriting
 from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 
@@ -52,10 +52,10 @@ def recorded(
 
 
 def played(
-    exchange: Exchange, asked: Any, renaming: Renaming | None = None
+    exchange: Exchange, asked: Any, id_rewriting: IdRewriting | None = None
 ) -> tuple[Any, list[bytes]]:
     """Play an answer: its header fields, and its pieces."""
-    answer, spelling = (renaming or Renaming()).answer(asked, exchange)
+    answer, spelling = (id_rewriting or IdRewriting()).answer(asked, exchange)
     steps = Steps(script(answer, 0), spelling.take if spelling else None)
     pieces = []
     while steps.next is not None:
@@ -128,7 +128,7 @@ def test_boundaries_between_pieces_stay(
     assert [len(piece) for piece in pieces] == expected
 
 
-def test_a_batch_and_its_progress_are_renamed_together() -> None:
+def test_a_batch_and_its_progress_are_rewritten_together() -> None:
     """Ids that change places among each other; tokens apart from ids."""
     asked = b"[" + call(1, 1) + b"," + call(2, "t") + b"]"
     now = b"[" + call(2, "u") + b"," + call(1, 5) + b"]"
@@ -181,7 +181,7 @@ def test_a_coded_body_that_would_be_decoded_too_often_comes_in_one_piece() -> No
     assert pieces[-1] == plain.replace(b'"id":1', b'"id":2')
 
 
-def test_a_long_id_is_renamed_however_it_is_written() -> None:
+def test_a_long_id_is_rewritten_however_it_is_spelled() -> None:
     """By its characters, not by the escapes it takes."""
     was, now = "é" * 256, "😀" * 256
     result = json.dumps({"jsonrpc": "2.0", "id": was, "result": 1}).encode()
@@ -211,7 +211,7 @@ def test_what_is_not_understood_stays(
 ) -> None:
     """Bytes and header fields as recorded."""
     exchange = recorded(was, body, kind, (5,), coding)
-    assert Renaming().answer(asking(now), exchange) == (exchange, None)
+    assert IdRewriting().answer(asking(now), exchange) == (exchange, None)
 
 
 def test_a_spilled_body_is_left_alone() -> None:
@@ -220,7 +220,7 @@ def test_a_spilled_body_is_left_alone() -> None:
     assert exchange.response is not None
     spilled = replace(exchange.response, spilled=Spilled(b"d" * 32, 9, b"d" * 32))
     exchange = replace(exchange, response=spilled)
-    assert Renaming().answer(asking(call(2)), exchange) == (exchange, None)
+    assert IdRewriting().answer(asking(call(2)), exchange) == (exchange, None)
 
 
 def stream(*events: bytes, session: bytes = b"") -> tuple[Exchange, Any]:
@@ -234,33 +234,33 @@ def stream(*events: bytes, session: bytes = b"") -> tuple[Exchange, Any]:
 
 
 def test_a_stream_of_the_same_origin_is_told_by_what_was_asked_meanwhile() -> None:
-    """A piece is renamed when it is played, by the calls that have come until then."""
+    """A piece is rewritten when it is played, by the calls that have come until then."""
     event = b'data: {"jsonrpc":"2.0","id":%d,"result":{}}\n\n'
     exchange, asked = stream(*(event % number for number in (1, 2, 1, 3)))
-    renaming = Renaming()
-    answer, spelling = renaming.answer(asked, exchange)
+    id_rewriting = IdRewriting()
+    answer, spelling = id_rewriting.answer(asked, exchange)
     assert answer is exchange
     assert spelling is not None
     assert spelling.take(event % 1) == event % 1
     accepted = recorded(call(2), b"", JSON)
-    renaming.answer(asking(call(20)), accepted)
+    id_rewriting.answer(asking(call(20)), accepted)
     assert spelling.take(event % 2) == event % 20
-    renaming.answer(asking(call(10)), recorded(call(1), b"", JSON))
+    id_rewriting.answer(asking(call(10)), recorded(call(1), b"", JSON))
     assert spelling.take(event % 1) == event % 10
     # Called as on the tape, a name means itself again.
-    renaming.answer(asking(call(30)), recorded(call(3), b"", JSON))
-    renaming.answer(asking(call(3)), recorded(call(3), b"", JSON))
+    id_rewriting.answer(asking(call(30)), recorded(call(3), b"", JSON))
+    id_rewriting.answer(asking(call(3)), recorded(call(3), b"", JSON))
     assert spelling.take(event % 3) == event % 3
 
 
 def test_sessions_of_mcp_do_not_know_of_each_other() -> None:
     """Each numbers its calls from the beginning."""
     event = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
-    renaming = Renaming()
+    id_rewriting = IdRewriting()
     mine = replace(asking(call(10)), headers=((b"content-type", JSON), (b"mcp-session-id", b"a")))
-    renaming.answer(mine, recorded(call(1), b"", JSON))
+    id_rewriting.answer(mine, recorded(call(1), b"", JSON))
     for session, expected in ((b"a", event.replace(b"1,", b"10,")), (b"b", event), (b"", event)):
         exchange, asked = stream(event, session=session)
-        _, spelling = renaming.answer(asked, exchange)
+        _, spelling = id_rewriting.answer(asked, exchange)
         assert spelling is not None
         assert spelling.take(event) == expected
