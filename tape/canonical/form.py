@@ -15,7 +15,7 @@ Rules:
    under the same rules, and bytes seen before need no parsing.
 
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
-ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`patterns.py`); version 4 has kinds in the place of secrets in bodies and paths (`markers.py`).
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`markers.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads.
 

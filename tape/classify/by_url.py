@@ -1,4 +1,4 @@
-"""What kind of call a request is, from its method and URL alone; what a body says more is in `ask_body.py`.
+"""What kind of call a request is, from its method and URL alone; what a body says more is in `by_body.py`.
 
 Rules, in this order; the first that speaks decides:
 
