@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...config import Match, parse_match
-from .unused_rules import Find, IdlePlaces
+from .unused_rules import Find, UnusedRules
 
 
 class Hints:
@@ -20,11 +20,11 @@ class Hints:
         """Begin with no rules."""
         self._left: dict[tuple[str, str, str | None], Match] = {}
         self._seen: set[tuple[str, str, str]] = set()
-        self._places = IdlePlaces()
+        self._unused_rules = UnusedRules()
 
     def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
         """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None)."""
-        self._places.rules(places)
+        self._unused_rules.rules(places)
         for key, rules in noted.items():
             for text, only in rules:
                 try:
@@ -34,7 +34,7 @@ class Hints:
 
     def request(self, data: Mapping[str, Any]) -> None:
         """Take a request of the run, as an intent or verdict tells it."""
-        self._places.request(data, split_place(data["url"]) if self._places else None)
+        self._unused_rules.request(data, split_place(data["url"]) if self._unused_rules else None)
         asked = data["method"], data["url"], data["request_class"]
         if not self._left or asked in self._seen:
             return
@@ -64,7 +64,7 @@ class Hints:
             }
             for key, text, only in self._left
         ]
-        return idle + self._places.to_json(find)
+        return idle + self._unused_rules.to_json(find)
 
 
 _PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)

@@ -38,7 +38,7 @@ class _Rule:
         self.unsure = False
 
 
-class IdlePlaces:
+class UnusedRules:
     """The places of a run's rules that no request had so far."""
 
     def __init__(self) -> None:
@@ -82,7 +82,9 @@ class IdlePlaces:
                 found.append({"key": "ignore", "rule": rule.match.text, "text": text})
             if rule.asked and rule.left:
                 _look(rule, find)
-                found += [_idle(rule.match.text, *one) for one in rule.left if not rule.unsure]
+                found += [
+                    _never_matched(rule.match.text, *one) for one in rule.left if not rule.unsure
+                ]
         return found
 
 
@@ -90,7 +92,7 @@ def _counts(key: str, name: str) -> bool:
     return key != "header" or parse_header_name(name).lower().encode() in COUNTED_HEADERS
 
 
-def _idle(match: str, key: str, name: str) -> dict[str, str]:
+def _never_matched(match: str, key: str, name: str) -> dict[str, str]:
     text = f"ignore rule {match!r}: {key} {name!r} was in no request of this run that it matched"
     return {"key": "ignore", "rule": match, "text": text}
 
