@@ -42,7 +42,7 @@ class Tally:
         self.rulings: Counter[str] = Counter()
         """What became of requests that a gate held, by ruling."""
         self.limited: Counter[str] = Counter()
-        """Requests that were refused because a limit was used up, by limit."""
+        """Requests that were refused because a limit was exhausted, by limit."""
         self.injected: Counter[str] = Counter()
         """Faults on purpose, by kind."""
         self.lost: Counter[str] = Counter()

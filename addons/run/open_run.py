@@ -147,7 +147,7 @@ class Session:
         """Who stopped it; nothing more is asked of anybody then."""
         limited = recorded and config.limits != Limits()
         self.meter = Meter(config.limits) if limited else None
-        """What it has used up, where it has limits."""
+        """What it has exhausted, where it has limits."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()

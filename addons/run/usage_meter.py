@@ -1,4 +1,4 @@
-"""What a run has used up, where it has limits: counted at each decision, and read from each answer of a model.
+"""What a run has exhausted, where it has limits: counted at each decision, and read from each answer of a model.
 
 The loop counts calls, so that many at the same time cannot pass a limit together. The store's writer, which is one
 thread, reads tokens and money before the last byte of an answer is released, so that the request after it knows.
@@ -72,7 +72,7 @@ class Meter:
             self.used.calls += calls
 
     def tell(self, flight: "Flight", spent: Spent) -> None:
-        """Note in the run's log that a limit is used up, once for each."""
+        """Note in the run's log that a limit is exhausted, once for each."""
         if spent.limit in self._told:
             return
         self._told.add(spent.limit)

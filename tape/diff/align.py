@@ -1,6 +1,6 @@
 """Which request of one recording is which of another of the same task.
 
-Rules, in the order they are applied; each sees what the ones before left over:
+Rules, in the order they are applied; each sees what the ones before unused:
 
 1. Requests with the same fingerprint are partners, in their order.
 2. Of one method, origin and path, those are that are the same but for what looks like an id or a time.

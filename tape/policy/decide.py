@@ -6,7 +6,7 @@ Asked in this order, first answer wins:
 2. the run was stopped         -> REFUSE
 3. mode passthrough            -> FORWARD
 4. mode record, or a live rule: it is about to leave
-   a limit of the run is used up                   -> REFUSE
+   a limit of the run is exhausted                   -> REFUSE
    it breaks a contract that says refuse           -> REFUSE
    a gate names it (its effect rule has one)       -> HOLD
    else                                            -> FORWARD, or LIVE
@@ -49,7 +49,7 @@ CONTROL_HOST = "playhead.internal"
 STOPPED = "stopped"
 """What decided where somebody stopped the run."""
 LIMITS = "limits"
-"""What decided where a limit of the run is used up."""
+"""What decided where a limit of the run is exhausted."""
 
 
 CONTRACTS = "contracts"
@@ -106,7 +106,7 @@ class Standing:
     """How the run stands, as far as it bears on a request."""
 
     spent: str = ""
-    """Which limit of the run is used up, in one line; empty while there is something left."""
+    """Which limit of the run is exhausted, in one line; empty while there is something left."""
     breach: str = ""
     """How it breaks a contract that says refuse, in one line."""
     contract: str = ""

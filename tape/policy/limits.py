@@ -1,4 +1,4 @@
-"""Limits of a run: what it has used up of the world, and which request would be one too many.
+"""Limits of a run: what it has exhausted of the world, and which request would be one too many.
 
 1. Only what leaves counts, telemetry aside; what the tape answers costs nothing.
 2. A limit refuses what would use more of it: `calls` everything, `tokens` and `usd` model calls, `repeats` the
@@ -89,7 +89,7 @@ class Used:
 
 
 class Spent(NamedTuple):
-    """A limit that is used up."""
+    """A limit that is exhausted."""
 
     limit: str
     """Its key."""
@@ -105,13 +105,15 @@ def find_spent(limits: Limits, used: Used, kind: RequestClass, times: int) -> Sp
     if kind is RequestClass.TELEMETRY:
         return None
     if limits.calls is not None and used.calls >= limits.calls:
-        return Spent("calls", f"the run's limit of {_count(limits.calls, 'call')} is used up")
+        return Spent("calls", f"the run's limit of {_count(limits.calls, 'call')} is exhausted")
     if kind is RequestClass.INFERENCE:
         if limits.tokens is not None and used.tokens >= limits.tokens:
-            text = f"the run's limit of {_count(limits.tokens, 'token')} is used up: {used.tokens}"
+            text = (
+                f"the run's limit of {_count(limits.tokens, 'token')} is exhausted: {used.tokens}"
+            )
             return Spent("tokens", text + _unknown(used.unstated, "that stated none"))
         if limits.usd is not None and used.usd >= limits.usd:
-            text = f"the run's limit of {limits.usd} USD is used up: {show_usd(used.usd)} USD"
+            text = f"the run's limit of {limits.usd} USD is exhausted: {show_usd(used.usd)} USD"
             return Spent("usd", text + _unknown(used.unpriced, "of unknown price"))
     if limits.repeats is not None and times > limits.repeats:
         often = _count(limits.repeats, "time")

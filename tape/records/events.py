@@ -34,7 +34,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               exchanges, effects, records     how many outcomes, intents of effects sent on, and rows in all; at its end
     lost      lost                            effects that a sink did not get, by its name, over the run so far
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
-    limited   seq, limit, reason, calls, tokens, usd      a limit is used up; once for each
+    limited   seq, limit, reason, calls, tokens, usd      a limit is exhausted; once for each
     journal   process, looks                  what a process saw of the clock: a piece of it, compressed
     noted     text                            for people: a warning, a loss, a reload
               child_exit, contained           from the launcher

@@ -408,7 +408,7 @@ def test_the_tape_holds_the_bodies(story: Story, run: str) -> None:
 
 @pytest.mark.parametrize("run", ["HTTP-1.1", "HTTP-2", "plain", "digest"])
 def test_every_replay_is_faithful(story: Story, run: str) -> None:
-    """Everything was served, nothing diverged, nothing is left over."""
+    """Everything was served, nothing diverged, nothing is unused."""
     receipt = story.receipts[run]
     assert receipt.faithful is True, receipt.to_json()
 

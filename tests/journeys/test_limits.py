@@ -129,7 +129,7 @@ async def test_a_run_makes_no_more_calls_than_its_limit(store_dir: Path) -> None
         assert got[3].headers["x-should-retry"] == "false"
         error = got[3].json()["error"]
         assert error["code"] == "limit_reached"
-        assert "the run's limit of 3 calls is used up" in error["message"]
+        assert "the run's limit of 3 calls is exhausted" in error["message"]
         assert len(origin.requests) == 3
         async with Agent(running, origin, "other") as agent:
             assert (await agent.get("/x")).status_code == 200
@@ -151,7 +151,7 @@ async def test_a_run_makes_no_more_calls_than_its_limit(store_dir: Path) -> None
     assert (reached["limit"], reached["seq"]) == ("calls", 4)
     text = render_receipt(receipt)
     assert "limits: 3 of 3 calls" in text
-    assert "REACHED at seq 4: the run's limit of 3 calls is used up" in text
+    assert "REACHED at seq 4: the run's limit of 3 calls is exhausted" in text
     assert exit_code(receipt) == 0
 
 
@@ -303,7 +303,8 @@ async def test_what_is_not_known_is_counted_as_unknown(store_dir: Path) -> None:
     assert used["usd"] == 0.0035
     (row,) = _shown(receipt)["reached"]
     assert (
-        "limit of 0.0001 USD is used up: 0.0035 USD, and 4 calls of unknown price" in row["reason"]
+        "limit of 0.0001 USD is exhausted: 0.0035 USD, and 4 calls of unknown price"
+        in row["reason"]
     )
     text = render_receipt(receipt)
     assert "0.0035 of 0.0001 USD" in text

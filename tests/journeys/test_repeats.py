@@ -353,7 +353,7 @@ async def test_no_body_lets_a_request_out(store_dir: Path) -> None:
     assert receipt.matched == {"canonical": 1}
 
 
-async def test_what_only_a_body_made_a_read_is_left_over_where_reads_are_live(
+async def test_a_read_by_body_is_unused_if_reads_are_live(
     store_dir: Path,
 ) -> None:
     """It cannot have gone out instead."""

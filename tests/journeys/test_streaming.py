@@ -371,7 +371,7 @@ def _texts(done: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", [*STREAMED, *CURLED])
 def test_a_replay_ends_as_the_recording_did(story: Story, name: str) -> None:
-    """The same transcript and exit code, whole, cut, left, or refused; the tape is used up."""
+    """The same transcript and exit code, whole, cut, left, or refused; the tape is exhausted."""
     outcome = story.outcomes[name]
     assert outcome.replayed.returncode == outcome.recorded.returncode, outcome.replayed.stderr
     assert outcome.replayed.stdout == outcome.recorded.stdout

@@ -80,7 +80,7 @@ async def test_an_effect_once_too_often_is_made_up_too(tmp_path: Path) -> None:
     assert receipt.root["kind"] == "exhausted"
 
 
-async def test_what_is_used_up_is_answered_as_it_was_last(tmp_path: Path) -> None:
+async def test_what_is_exhausted_is_answered_as_it_was_last(tmp_path: Path) -> None:
     """How things stood in the end, not in the beginning."""
     calls = [Call("POST /v1/jobs/7/poke", {}, {"state": state}) for state in ("new", "done")]
     async with recorded(tmp_path / "store", calls) as story:

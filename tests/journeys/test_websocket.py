@@ -450,7 +450,7 @@ def test_what_was_seen_is_seen_again(story: Story, run: str) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_the_replay_is_faithful(story: Story, run: str) -> None:
-    """Nothing diverged and nothing was left over."""
+    """Nothing diverged and nothing was unused."""
     receipt = story.receipts[run]
     assert receipt.divergences == []
     assert receipt.faithful

@@ -34,8 +34,8 @@ def find_models(
     best = nearest(request, ((model.seq, model.exchange.request) for model in models))
     if best is None:
         return []
-    # Of what was asked just so and is used up, the last answer tells how things stand.
-    used_up = isinstance(found, Exhausted) and any(model.seq == found.last for model in models)
-    first = found.last if isinstance(found, Exhausted) and used_up else best[0]
+    # Of what was asked just so and is exhausted, the last answer tells how things stand.
+    exhausted = isinstance(found, Exhausted) and any(model.seq == found.last for model in models)
+    first = found.last if isinstance(found, Exhausted) and exhausted else best[0]
     models.sort(key=lambda model: (model.seq != first, model.seq))
     return models[:MAX_MODELS]

@@ -1,13 +1,13 @@
 """The receipt: the account of a run, folded from its log.
 
-What was served and how it matched, what was stubbed, refused, live or left over, what the agent did to the
+What was served and how it matched, what was stubbed, refused, live or unused, what the agent did to the
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was
-left over, nothing tried to leave, at least one request was made, and its log was closed by its own
+unused, nothing tried to leave, at least one request was made, and its log was closed by its own
 process: of one that died the last events may be missing, and nothing of it or of its tape is missing because the
 disk was full. One that was served an answer only because a
 person allowed the model to drift is faithful *but for* that opt-in, never plainly; so is one into which a fault was
 injected, or in which a contract kept an answer of the tape from the agent. Exit codes and their order are the design's
-(section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not used up.
+(section 8): 125 untestable, 123 something tried to leave, 121 diverged, 122 not exhausted.
 """
 
 import contextlib
@@ -98,7 +98,7 @@ class GapRow:
 
 @dataclass(slots=True)
 class LimitsRow:
-    """The limits that were in force, what was used of them, and which were used up."""
+    """The limits that were in force, what was used of them, and which were exhausted."""
 
     limits: dict[str, int | float | None]
     """By key; null where there was none."""
@@ -153,7 +153,7 @@ class Receipt:
     refused_by_contract: dict[str, None] = field(default_factory=dict)
     """Rules for which the client of a playback was refused an answer that it had been given on the tape."""
     root: Mapping[str, Any] | None = None
-    """The divergence that the others follow from, or what was left over where nothing else diverged."""
+    """The divergence that the others follow from, or what was unused where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
     """How many others there were, by kind."""
     unused: list[dict[str, Any]] = field(default_factory=list)
@@ -184,7 +184,7 @@ class Receipt:
     child_exit: int | None = None
     end: str = ""
     tape_gone: bool = False
-    """Whether its tape is not in the store any more, so that nobody knows what was left over."""
+    """Whether its tape is not in the store any more, so that nobody knows what was unused."""
 
     @property
     def faithful(self) -> bool | None:
@@ -213,7 +213,7 @@ class Receipt:
 
     @property
     def divergence_count(self) -> int:
-        """How many divergences were noted; what was left over does not count."""
+        """How many divergences were noted; what was unused does not count."""
         left = self.counts["unused"]
         return self.followed.total() + (self.root is not None) - left
 
@@ -499,7 +499,7 @@ class _Fold:
         receipt = self.receipt
         receipt.effects += self.ledger.effects(self.store, self.info, self.tape)
         if self.tape is not None:
-            self._leftovers(self.tape)
+            self._find_unused(self.tape)
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
         if receipt.counts["unused"]:
             receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
@@ -518,7 +518,7 @@ class _Fold:
             return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
         return self.store.find_exchange(self.info, data["seq"])
 
-    def _leftovers(self, tape: RunInfo) -> None:
+    def _find_unused(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
         begun: dict[int, Mapping[str, Any]] = {}
@@ -530,16 +530,16 @@ class _Fold:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
                 data = begun.pop(event.seq)
-                self._leftover(event.seq, data, unused)
+                self._add_unused(event.seq, data, unused)
             elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
-                self._leftover(event.seq, event.data, unused)
+                self._add_unused(event.seq, event.data, unused)
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
         if any(gap.exchanges != 0 for gap in gaps):
             self.receipt.tape_gap = True
             text = f"its tape {tape.id!r} has a gap: not all that was done then is on it"
             self.receipt.warnings.append(text)
 
-    def _leftover(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
+    def _add_unused(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
         if seq not in self.served and not self._spared(data):
             self.receipt.counts["unused"] += 1
             _bounded(unused, {"seq": seq, "method": data["method"], "url": data["url"]})

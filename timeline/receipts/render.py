@@ -373,7 +373,7 @@ _CODES = {
     125: "nothing was tested: the agent made no request through the proxy",
     123: "something tried to leave past the tape",
     121: "the run diverged from the tape, or was stopped",
-    122: "the tape was not used up",
+    122: "part of the tape was not used",
 }
 
 

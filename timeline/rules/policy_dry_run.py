@@ -169,7 +169,7 @@ class _Judge:
         return [found[seq] for seq in sorted(found)]
 
     def row(self, asked: _Asked) -> Row:
-        """Judge one request; in order of their seqs, since the tape is used up on the way."""
+        """Judge one request; in order of their seqs, since the tape is exhausted on the way."""
         data = asked.data
         before = Judgement(
             data["request_class"],

@@ -145,7 +145,7 @@ METRICS = (
     Metric(
         "playhead_limited_total",
         "counter",
-        "Requests that were refused because a limit was used up.",
+        "Requests that were refused because a limit was exhausted.",
         ("limit",),
         _limited,
     ),

@@ -49,7 +49,7 @@ INFERENCE = RequestClass.INFERENCE
         # Free order between fingerprints.
         ("ab", "ba", READ, ["2", "1"]),
         ("abab", "bbaa", INFERENCE, ["2", "4", "1", "3"]),
-        # Used up: never served again, whatever the class, except telemetry.
+        # Exhausted: never served again, whatever the class, except telemetry.
         ("a", "aa", READ, ["1", "x1/1"]),
         ("aba", "aaaa", READ, ["1", "3", "x2/3", "x2/3"]),
         ("a", "aa", EFFECT, ["1", "x1/1"]),

@@ -54,7 +54,7 @@ CONTROL, FORWARD, LIVE, SERVE, STUB, REFUSE = (
     Action.REFUSE,
 )
 ON_TAPE, AGAIN = Hit(Seq(7)), Hit(Seq(7), repeated=True)
-USED_UP, NEVER, NO_TAPE = Exhausted(Seq(7), 2), Unknown(), None
+EXHAUSTED, NEVER, NO_TAPE = Exhausted(Seq(7), 2), Unknown(), None
 
 OPT_IN = ModelDrift("m", "m")
 DRIFTED = Drifted(Seq(7), "drifted: seed")
@@ -120,7 +120,7 @@ PAGE = "GET https://a.docs.test/page"
         (PLAYBACK, EMIT, TELEMETRY, "none", AGAIN, SERVE, "served again"),
         # An effect that is not on the tape is stubbed from a configured answer only.
         (PLAYBACK, REFUND, EFFECT, "stub refunds", NEVER, STUB, "effect rule"),
-        (PLAYBACK, REFUND, EFFECT, "stub refunds", USED_UP, STUB, "effect rule"),
+        (PLAYBACK, REFUND, EFFECT, "stub refunds", EXHAUSTED, STUB, "effect rule"),
         (PLAYBACK, "POST https://pay.test/charges", EFFECT, "stub refunds", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, EFFECT, "effect rule without answer", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, REFUSE, "not on the tape"),
@@ -136,7 +136,7 @@ PAGE = "GET https://a.docs.test/page"
         (PLAYBACK, REFUND, TELEMETRY, "stub refunds", NEVER, REFUSE, "not on the tape"),
         # Everything else is refused: empty never means off.
         (PLAYBACK, CHAT, INFERENCE, "none", NEVER, REFUSE, "not on the tape"),
-        (PLAYBACK, CHAT, INFERENCE, "none", USED_UP, REFUSE, "exhausted"),
+        (PLAYBACK, CHAT, INFERENCE, "none", EXHAUSTED, REFUSE, "exhausted"),
         (PLAYBACK, PAGE, READ, "none", NO_TAPE, REFUSE, "no tape"),
         (PLAYBACK, REFUND, EFFECT, "none", NO_TAPE, REFUSE, "no tape"),
         (PLAYBACK, EMIT, TELEMETRY, "none", NEVER, REFUSE, "not on the tape"),
@@ -188,7 +188,7 @@ GATES = {
 }
 CHARGE = "POST https://pay.test/charges"
 MODEL = Standing(model=True)
-SPENT = Standing(spent="limit of 3 calls is used up")
+SPENT = Standing(spent="limit of 3 calls is exhausted")
 BREACH = Standing(breach="not as agreed on", contract="POST https://pay.test/*")
 DUPLICATE = Standing(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
 RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
@@ -243,7 +243,7 @@ RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (PLAYBACK, CHARGE, EFFECT, "on_miss: stub", NEVER, MODEL, REFUSE, "not on tape"),
         # Without a configured answer the tape may show what one looks like.
         (PLAYBACK, REFUND, EFFECT, "none", NEVER, MODEL, STUB, "playback.effects"),
-        (PLAYBACK, REFUND, EFFECT, "none", USED_UP, MODEL, STUB, "playback.effects"),
+        (PLAYBACK, REFUND, EFFECT, "none", EXHAUSTED, MODEL, STUB, "playback.effects"),
         (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, MODEL, REFUSE, "not on tape"),
         (PLAYBACK, CHAT, INFERENCE, "none", NEVER, MODEL, REFUSE, "not on tape"),
         (PLAYBACK, PAGE, READ, "none", NEVER, MODEL, REFUSE, "not on tape"),
@@ -284,7 +284,7 @@ def test_a_gate_says_what_may_be_done_twice(rules: str, standing: Standing, note
     assert held.repeat == standing.repeat
 
 
-@pytest.mark.parametrize("found", [ON_TAPE, AGAIN, USED_UP, NEVER, NO_TAPE], ids=str)
+@pytest.mark.parametrize("found", [ON_TAPE, AGAIN, EXHAUSTED, NEVER, NO_TAPE], ids=str)
 @pytest.mark.parametrize("kind", list(RequestClass))
 def test_without_rules_nothing_leaves_in_playback(
     kind: RequestClass, found: Hit | Exhausted | Unknown | None

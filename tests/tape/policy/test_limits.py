@@ -77,13 +77,17 @@ def test_a_limit_refuses_what_would_use_more_of_it(
 @pytest.mark.parametrize(
     ("limits", "so_far", "text"),
     [
-        (Limits(calls=1), used(1), "the run's limit of 1 call is used up"),
-        (TOKENS, used(0, 120, "0", 2), "100 tokens is used up: 120, and 2 calls that stated none"),
-        (USD, used(0, 9, "0.5123", 1), "0.50 USD is used up: 0.5123 USD, and 1 call of unknown"),
-        (USD, used(0, 9, "7"), "0.50 USD is used up: 7.00 USD"),
+        (Limits(calls=1), used(1), "the run's limit of 1 call is exhausted"),
+        (
+            TOKENS,
+            used(0, 120, "0", 2),
+            "100 tokens is exhausted: 120, and 2 calls that stated none",
+        ),
+        (USD, used(0, 9, "0.5123", 1), "0.50 USD is exhausted: 0.5123 USD, and 1 call of unknown"),
+        (USD, used(0, 9, "7"), "0.50 USD is exhausted: 7.00 USD"),
     ],
 )
-def test_what_is_used_up_is_said_with_what_is_unknown(
+def test_what_is_exhausted_is_said_with_what_is_unknown(
     limits: Limits, so_far: Used, text: str
 ) -> None:
     """One line, with both numbers."""

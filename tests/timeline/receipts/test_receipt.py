@@ -205,7 +205,7 @@ ALL = ("served 1", "served 2", "served 3", "served 4")
     ids=str,
 )
 async def test_exit_codes(store: Store, told: tuple[str, ...], code: int) -> None:
-    """125 untestable, 123 something tried to leave, 121 diverged, 122 not used up, 0 faithful."""
+    """125 untestable, 123 something tried to leave, 121 diverged, 122 not exhausted, 0 faithful."""
     receipt = build(store, await play(store, await record(store, *TAPE), *told))
     assert exit_code(receipt) == code
     assert receipt.faithful is (code == 0)
@@ -499,7 +499,7 @@ async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None
 async def test_what_cannot_be_held_against_its_tape_is_not_called_faithful(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows what was left over of a tape that is gone; what diverged is known all the same."""
+    """Nobody knows what was unused of a tape that is gone; what diverged is known all the same."""
     tape = await record(store, *TAPE)
     good, bad = await play(store, tape, *ALL), await play(store, tape, "refused 9")
     monkeypatch.setattr(store, "find_tape", lambda _: None)
@@ -540,7 +540,7 @@ async def test_the_root_is_the_divergence_with_the_smallest_seq(store: Store) ->
     assert "number 3" in render_divergences(receipt)
 
 
-async def test_what_was_left_over_is_the_root_where_nothing_else_diverged(store: Store) -> None:
+async def test_an_unused_exchange_is_the_root_if_nothing_else_diverged(store: Store) -> None:
     """The first of it; and a faithful run has none."""
     tape = await record(store, *TAPE)
     left = build(store, await play(store, tape, "served 1")).to_json()
