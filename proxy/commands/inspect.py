@@ -194,14 +194,14 @@ def policy(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
 ) -> int:
     """Judge runs again under the rules of another file, and list what would change."""
-    from ...timeline.rules.render_dry_run import render_rejudged
-    from ..operations.policy import rejudge_runs
+    from ...timeline.rules.render_dry_run import render_dry_run
+    from ..operations.policy import dry_run_runs
 
-    made = rejudge_runs(reading(config_file, store), runs, rules)
+    made = dry_run_runs(reading(config_file, store), runs, rules)
     if as_json:
         print_json([one.to_json() for one in made])
     else:
-        click.echo("\n".join(map(render_rejudged, made)))
+        click.echo("\n".join(map(render_dry_run, made)))
     return 0
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ...config import Config, load
 from ...timeline.reading.contract_row import ContractRow
-from ...timeline.rules.contract_recheck import check_again
+from ...timeline.rules.contract_recheck import recheck_contracts
 from ...timeline.rules.contracts import found_in
 from .open_store import open_store
 from .restore import bring_back
@@ -21,4 +21,4 @@ def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow
         run = store.get_run(name)
         if rules is None:
             return found_in(store, run)
-        return list(check_again(store, run, rules))
+        return list(recheck_contracts(store, run, rules))

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from ...config import Config, load
 from ...store import RunInfo, Store, StoreError
-from ...timeline.rules.policy_dry_run import Rejudged, rejudge
+from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ..progress import ProgressBar
 from .open_store import open_store
 from .restore import bring_back
 
 
-def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rejudged]:
+def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:
     """Judge runs again under the rules of a file; every run that the store holds where none is named.
 
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
@@ -26,7 +26,7 @@ def rejudge_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Rej
         made = []
         with ProgressBar("judging") as progress:
             for number, run in enumerate(runs, 1):
-                made.append(rejudge(store, run, rules))
+                made.append(dry_run_policy(store, run, rules))
                 progress(number, len(runs))
         return made
 

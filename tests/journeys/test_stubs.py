@@ -9,7 +9,7 @@ import pytest
 from playhead.config import Answer, Config, EffectRule, Playback, parse_match
 from playhead.tape.exchange import RunId, VerdictKind
 from playhead.tests.support.story import Call, Said, recorded
-from playhead.timeline.rules.policy_dry_run import rejudge
+from playhead.timeline.rules.policy_dry_run import dry_run_policy
 
 
 def pay(charge: str, amount: int, number: str = "re_1Qx8") -> Call:
@@ -146,7 +146,7 @@ async def test_a_stub_is_judged_again_as_it_was(tmp_path: Path) -> None:
         await story.end()
         stub, refuse = Config(), Config(playback=Playback(effects="refuse"))
         found = {
-            (name, config is stub): rejudge(store, store.get_run(RunId(name)), config)
+            (name, config is stub): dry_run_policy(store, store.get_run(RunId(name)), config)
             for name in ("tape@1", "tape@2")
             for config in (stub, refuse)
         }

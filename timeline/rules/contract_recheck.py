@@ -20,7 +20,7 @@ from ..reading.contract_row import ContractRow
 _MADE = frozenset({VerdictKind.REFUSED, VerdictKind.STUBBED})
 
 
-def check_again(store: Store, run: RunInfo, config: Config) -> Iterator[ContractRow]:
+def recheck_contracts(store: Store, run: RunInfo, config: Config) -> Iterator[ContractRow]:
     """Check each exchange of a run under the contracts of a configuration, by seq.
 
     Raises: LogCorrupt.

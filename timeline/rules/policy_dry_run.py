@@ -52,7 +52,7 @@ _STAYS = frozenset({STOPPED, LIMITS})
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class DryRunVerdict:
     """What was decided for a request."""
 
     request_class: str
@@ -68,14 +68,14 @@ class Row:
     seq: Seq
     method: str
     url: str
-    before: Judgement
-    after: Judgement
-    replay: Judgement | None
+    before: DryRunVerdict
+    after: DryRunVerdict
+    replay: DryRunVerdict | None
     """Of a recording: what its replay would do, where that is not to serve it from the tape."""
 
 
 @dataclass(slots=True)
-class Rejudged:
+class PolicyDryRun:
     """What other rules would change in a run."""
 
     run: str
@@ -104,13 +104,13 @@ class Rejudged:
         }
 
 
-def rejudge(store: Store, run: RunInfo, config: Config) -> Rejudged:
+def dry_run_policy(store: Store, run: RunInfo, config: Config) -> PolicyDryRun:
     """Judge a run again. Blocking.
 
     Raises: LogCorrupt.
     """
-    made = Rejudged(run.id)
-    judge = _Judge(store, run, config)
+    made = PolicyDryRun(run.id)
+    judge = _DryRun(store, run, config)
     for asked in judge.asked():
         row = judge.row(asked)
         made.requests += 1
@@ -136,7 +136,7 @@ class _Asked:
     held: bool = False
 
 
-class _Judge:
+class _DryRun:
     def __init__(self, store: Store, run: RunInfo, config: Config) -> None:
         self._store = store
         self._run = run
@@ -171,7 +171,7 @@ class _Judge:
     def row(self, asked: _Asked) -> Row:
         """Judge one request; in order of their seqs, since the tape is exhausted on the way."""
         data = asked.data
-        before = Judgement(
+        before = DryRunVerdict(
             data["request_class"],
             VerdictKind.HELD.value if asked.held else asked.verdict,
             data.get("rule", ""),
@@ -192,8 +192,8 @@ class _Judge:
         if self._mode is Mode.RECORD:
             played = decide(facts, Mode.PLAYBACK, self._policy, Hit(seq), standing)
             if played.action is not Action.SERVE:
-                replay = _judged(facts, played)
-        return Row(seq, method, url, before, _judged(facts, after), replay)
+                replay = _verdict_of(facts, played)
+        return Row(seq, method, url, before, _verdict_of(facts, after), replay)
 
     def _facts(
         self, seq: Seq, method: str, place: tuple[str, str, int, str], recorded: str
@@ -258,13 +258,13 @@ class _Judge:
         return None if of in self._undone else Repeat(Seq(of), RepeatKind(kind), unseen)
 
 
-def _judged(facts: Facts, decision: Decision) -> Judgement:
+def _verdict_of(facts: Facts, decision: Decision) -> DryRunVerdict:
     kind = _VERDICTS.get(decision.action)
     verdict = kind.value if kind is not None else decision.action.value
-    return Judgement(facts.request_class.value, verdict, decision.rule, decision.reason)
+    return DryRunVerdict(facts.request_class.value, verdict, decision.rule, decision.reason)
 
 
-def _shown(judgement: Judgement) -> dict[str, str]:
+def _shown(judgement: DryRunVerdict) -> dict[str, str]:
     return {
         "class": judgement.request_class,
         "verdict": judgement.verdict,

@@ -1,12 +1,12 @@
 """What other rules would change, for a terminal."""
 
 from ..receipts.render import plain
-from .policy_dry_run import Judgement, Rejudged
+from .policy_dry_run import DryRunVerdict, PolicyDryRun
 
 _ROWS = 50
 
 
-def render_rejudged(made: Rejudged) -> str:
+def render_dry_run(made: PolicyDryRun) -> str:
     """Show what would change in one run; one line where nothing would."""
     head = f"{plain(made.run)}: {made.requests} requests"
     if not made.changed:
@@ -23,6 +23,6 @@ def render_rejudged(made: Rejudged) -> str:
     return "\n".join(lines)
 
 
-def _told(judgement: Judgement) -> str:
+def _told(judgement: DryRunVerdict) -> str:
     rule = f" by {plain(judgement.rule, 80)}" if judgement.rule else ""
     return f"{judgement.request_class}, {judgement.verdict}{rule}"

@@ -16,8 +16,8 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.recordings import ask, record_run
-from playhead.timeline.rules.policy_dry_run import Rejudged, rejudge
-from playhead.timeline.rules.render_dry_run import render_rejudged
+from playhead.timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
+from playhead.timeline.rules.render_dry_run import render_dry_run
 
 EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
 RUNS = 1000 if os.environ.get("PLAYHEAD_FULL") else 20
@@ -51,7 +51,7 @@ async def tape(tmp_path: Path) -> AsyncIterator[tuple[Store, str]]:
             yield running.store, origin.url
 
 
-def changes(made: Rejudged) -> dict[int, tuple[str, str, str | None]]:
+def changes(made: PolicyDryRun) -> dict[int, tuple[str, str, str | None]]:
     """By seq: class and verdict under the rules, and what the replay would do."""
     return {
         row.seq: (
@@ -89,10 +89,10 @@ async def test_a_recording_under_other_rules(
 ) -> None:
     """What recording and its replay would do otherwise."""
     store, url = tape
-    made = rejudge(store, store.get_run("tape"), loads(rules.replace("*/", f"{url}/")))
+    made = dry_run_policy(store, store.get_run("tape"), loads(rules.replace("*/", f"{url}/")))
     assert changes(made) == expected
     assert made.requests == 3
-    told = render_rejudged(made)
+    told = render_dry_run(made)
     assert ("nothing changes" in told) is (not expected)
     assert {row["seq"] for row in made.to_json()["changed"]} == set(expected)
 
@@ -148,7 +148,7 @@ async def test_a_playback_under_other_rules(
     }
     store.append(run.number, Event(EventKind.VERDICT, 1, data))
     run = await store.seal(run, reason="done", at_ns=2)
-    made = rejudge(store, run, loads(rules.replace("*/", "http://api.test/")))
+    made = dry_run_policy(store, run, loads(rules.replace("*/", "http://api.test/")))
     assert made.after == {expected: 1}
 
 
@@ -156,12 +156,12 @@ def test_what_only_a_body_said_is_read_again(store: Store) -> None:
     """A body that still says that it reads, and a pattern that is gone."""
     listing = ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     run = record_run(store, "tape", [listing], kind=READ)
-    assert rejudge(store, run, Config()).changed == []
+    assert dry_run_policy(store, run, Config()).changed == []
     # What leaves is decided by method and URL alone, as it was then.
     live = loads("playback: {reads: {live: {hosts: [api.test], reason: fresh}}}")
-    assert rejudge(store, run, live).changed == []
+    assert dry_run_policy(store, run, live).changed == []
     other = record_run(store, "other", [ask({"a": 1})], kind=READ)
-    assert changes(rejudge(store, other, Config())) == {1: ("effect", "recorded", None)}
+    assert changes(dry_run_policy(store, other, Config())) == {1: ("effect", "recorded", None)}
 
 
 def test_a_thousand_runs_are_judged_in_a_sweep(store: Store) -> None:
@@ -170,4 +170,4 @@ def test_a_thousand_runs_are_judged_in_a_sweep(store: Store) -> None:
         record_run(store, f"run-{number}", [ask({"n": number})], kind=EFFECT)
     rules = loads("effects: [{match: 'POST https://api.test/*', gate: true}]")
     for run in store.runs():
-        assert rejudge(store, run, rules).after == {"held": 1}
+        assert dry_run_policy(store, run, rules).after == {"held": 1}
