@@ -525,7 +525,7 @@ class _Maker:
             repeat=flight.repeat,
             withheld=flight.terms.withheld if flight.terms is not None else "",
             tunnel=flight.tunnel,
-            conversation=session.redactor.conversation(self.conversation),
+            websocket=session.redactor.websocket(self.conversation),
         )
         if session.bus is not None:
             flight.answered = exchange

@@ -17,7 +17,7 @@ from mitmproxy import connection, http
 
 from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.diff.divergence import Divergence
-from ..tape.exchange import Close, Conversation, Ending, Exchange, Message, MessageKind, Seq
+from ..tape.exchange import Close, Ending, Exchange, Message, MessageKind, Seq, WebSocketSummary
 from ..tape.playback.websocket import (
     ABRUPT,
     MessageCursor,
@@ -113,9 +113,9 @@ class Kept:
         elif self.close.by_client != by_client and self.close.answer is None:
             self.close = replace(self.close, answer=(code, reason))
 
-    def snapshot(self) -> Conversation:
+    def snapshot(self) -> WebSocketSummary:
         """Give what has passed so far."""
-        return Conversation(self._messages, self._size, self.close)
+        return WebSocketSummary(self._messages, self._size, self.close)
 
     async def settle(self, backlog: int = 0) -> None:
         """Wait until no more than so many bytes may not be written yet."""
@@ -174,8 +174,8 @@ class Played:
     @property
     def close(self) -> Close:
         """The recorded end."""
-        assert self._exchange.conversation is not None
-        return self._exchange.conversation.close or Close(0, False, ABRUPT, "")
+        assert self._exchange.websocket is not None
+        return self._exchange.websocket.close or Close(0, False, ABRUPT, "")
 
     @property
     def ending(self) -> Ending:
@@ -283,7 +283,7 @@ def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
     assert tape is not None
     if not is_upgrade(asked.headers):
         return "the tape holds a WebSocket, and none was asked for"
-    if exchange.conversation is None:
+    if exchange.websocket is None:
         return "the tape holds a switch of protocols, and nothing of what followed"
     made = answer_again(exchange.request, response, asked)
     if isinstance(made, str):

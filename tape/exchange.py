@@ -126,7 +126,7 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a WebSocket conversation."""
+    """One message of a WebSocket."""
 
     at_us: int
     """Since the handshake's request arrived."""
@@ -143,7 +143,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """How a WebSocket conversation ended."""
+    """How a WebSocket ended."""
 
     at_us: int
     by_client: bool
@@ -155,8 +155,8 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """A WebSocket conversation; its messages are read one by one, they may be many."""
+class WebSocketSummary:
+    """A WebSocket; its messages are read one by one, they may be many."""
 
     messages: int
     size: int
@@ -355,7 +355,7 @@ class Exchange:
     """What the client offered; the key under which the negotiated protocol is found again."""
     alpn: bytes | None = None
     """What was negotiated between client and proxy, mirroring the upstream."""
-    conversation: Conversation | None = None
+    websocket: WebSocketSummary | None = None
     """Of a WebSocket; `response` is the end of its handshake."""
     repeat: Repeat | None = None
     withheld: str = ""

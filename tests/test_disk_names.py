@@ -21,7 +21,6 @@ from playhead.store.maintenance import leftovers, rekey
 from playhead.tape.exchange import (
     Chunk,
     Close,
-    Conversation,
     Ending,
     Fault,
     FaultKind,
@@ -36,6 +35,7 @@ from playhead.tape.exchange import (
     Spilled,
     Tunnel,
     VerdictKind,
+    WebSocketSummary,
 )
 from playhead.tape.records import event_shape
 from playhead.tape.records import tape_file as records
@@ -219,7 +219,7 @@ def test_exchanges_keep_their_keys() -> None:
         repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, False),
         withheld="no",
         tunnel=Tunnel(1, 0),
-        conversation=Conversation(2, 6, Close(5, True, 1000, "")),
+        websocket=WebSocketSummary(2, 6, Close(5, True, 1000, "")),
     )
     value: Any = unpack(encode_exchange(full))
     check("exchange_keys", shape(value[1]))

@@ -47,7 +47,6 @@ from playhead.tape.diff.divergence import (
 from playhead.tape.exchange import (
     Chunk,
     Close,
-    Conversation,
     Ending,
     Exchange,
     Fault,
@@ -65,6 +64,7 @@ from playhead.tape.exchange import (
     Seq,
     Spilled,
     VerdictKind,
+    WebSocketSummary,
 )
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records import events
@@ -213,7 +213,7 @@ EXCHANGE = Exchange(
     response=Response(200, b"OK", "HTTP/1.1", (), b"\xff", 1, (Chunk(1, 1),)),
     fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
     gone=Gone(1, 0, True),
-    conversation=Conversation(2, 5, Close(3, True, 1000, "", (1000, ""))),
+    websocket=WebSocketSummary(2, 5, Close(3, True, 1000, "", (1000, ""))),
     repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, unseen=True),
 )
 SPILLED = replace(EXCHANGE, request=replace(REQUEST, spilled=Spilled(bytes(32), 9, bytes(32))))

@@ -61,10 +61,12 @@ def outcome_event(exchange: Exchange, *, live: bool = False, charge: Charge | No
         data["reason"] = exchange.reason
     if charge is not None:
         data["usage"] = charge.to_row()
-    talk = exchange.conversation
-    if talk is not None:
-        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
-        data["conversation"] = [talk.messages, talk.size, code, by_client]
+    websocket = exchange.websocket
+    if websocket is not None:
+        code, by_client = (
+            (websocket.close.code, websocket.close.by_client) if websocket.close else (0, False)
+        )
+        data["conversation"] = [websocket.messages, websocket.size, code, by_client]
     if fault is not None:
         data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
     if gone is not None:

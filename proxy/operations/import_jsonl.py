@@ -177,7 +177,7 @@ class LineImport:
             gone=told.gone,
             redactions=redactions,
             warnings=warnings,
-            conversation=told.conversation,
+            websocket=told.websocket,
             repeat=repeat,
             withheld=run.redactor.redact_text(told.withheld),
         )

@@ -108,7 +108,7 @@ class Exchanges:
         if outcome is not None:
             final = True
             said = b""
-            if exchange.conversation is not None:
+            if exchange.websocket is not None:
                 said = self._messages.take_hash(run, exchange.seq)
             outcome = vouched(outcome, written, said)
         extracted = self._blobs.extract(run, encoded, len(encoded) - len(exchange.request.body))

@@ -21,7 +21,7 @@ class Messages:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._hashes: dict[tuple[int, int], blake3] = {}
-        """Over the messages of each conversation that is being written. Writer's thread."""
+        """Over the messages of each WebSocket that is being written. Writer's thread."""
 
     def append(
         self,
@@ -33,7 +33,7 @@ class Messages:
     ) -> None:
         """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
 
-        number: its place in the conversation, from 0.
+        number: its place among the messages, from 0.
         redact: takes its secrets out; called on the writer's thread, in order.
         """
 
@@ -48,7 +48,7 @@ class Messages:
         self._database.writer.append(make, run)
 
     def take_hash(self, run: int, seq: int) -> bytes:
-        """Give the hash over the messages of a conversation that has ended, or b"" where none came. Writer's thread."""
+        """Give the hash over the messages of a WebSocket that has ended, or b"" where none came. Writer's thread."""
         found = self._hashes.pop((run, seq), None)
         return found.digest(HASH_BYTES) if found is not None else b""
 

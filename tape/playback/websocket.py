@@ -1,4 +1,4 @@
-"""How a recorded WebSocket conversation is played: which message comes next, from whom and when.
+"""How a recorded WebSocket is played: which message comes next, from whom and when.
 
 Rules:
 
@@ -9,9 +9,9 @@ Rules:
    before messages of the server that are still to be played: the two cross on the wire.
 3. What crossed the closing frame of the other side stands behind it: of the client it may come or not, of
    the server it is played once the client has closed.
-4. As with streams, a message of the server may be what a request beside the conversation has caused: it
+4. As with streams, a message of the server may be what a request outside the WebSocket has caused: it
    waits for those that had arrived since the message before it, at most a second longer than it took. In a
-   model's conversation it waits for nothing but its messages.
+   model's WebSocket it waits for nothing but its messages.
 5. Messages are read one by one, since there may be many: never more than one is held.
 
 Times are microseconds of any one clock. Pure: messages in, turns out.
@@ -35,7 +35,7 @@ Read = Callable[[int], Iterator[Message]]
 """Gives the messages after a number, in order; -1 gives all."""
 
 ABRUPT = 1006
-"""Code of a conversation that ended without a closing frame (RFC 6455 section 7.1.5)."""
+"""Code of a WebSocket that ended without a closing frame (RFC 6455 section 7.1.5)."""
 
 _LOOK_US = 5000
 """Time between two looks for the request that caused a message."""
@@ -68,14 +68,14 @@ class Stray(NamedTuple):
     """A message of the client that is not the one on the tape."""
 
     number: int
-    """Place in the conversation, from 0; where the tape has none left, one past its last."""
+    """Place among its messages, from 0; where the tape has none left, one past its last."""
     recorded: Message | None
     kind: MessageKind
     data: bytes
 
 
 class MessageCursor:
-    """How far the playing of one conversation has come."""
+    """How far the playback of one WebSocket has come."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class MessageCursor:
         arrived: says whether the tape's exchanges with these seqs have been asked for again.
         """
         assert exchange.response is not None
-        assert exchange.conversation is not None
+        assert exchange.websocket is not None
         self._read = read
-        self._count = exchange.conversation.messages
-        self._close: Close | None = exchange.conversation.close
+        self._count = exchange.websocket.messages
+        self._close: Close | None = exchange.websocket.close
         self._end_us = self._close.at_us if self._close is not None else exchange.end_us
         self._after: int = exchange.seq
         """Highest seq that had arrived when what went before the next message was."""
@@ -288,12 +288,12 @@ def explain_left(
     """Say that the client left before it had said what it said while recording."""
     place = f"message[{number}]"
     found = (Difference(place, _show(message.kind, message.data), ABSENT),)
-    text = f"the client ended the conversation before {place}, which it sent while recording"
+    text = f"the client closed the WebSocket before {place}, which it sent while recording"
     return _diverged(DivergenceKind.UNUSED, seq, tape_seq, request, found, text)
 
 
 def explain_broken(seq: Seq, tape_seq: Seq, request: Request, error: str) -> Divergence:
-    """Say that a conversation could not go on."""
+    """Say that a WebSocket could not go on."""
     return _diverged(DivergenceKind.UNEXPECTED, seq, tape_seq, request, (), one_line(error))
 
 

@@ -16,7 +16,6 @@ from ..exchange import (
     NO_TUNNEL,
     Chunk,
     Close,
-    Conversation,
     Ending,
     Exchange,
     Fault,
@@ -38,6 +37,7 @@ from ..exchange import (
     Spilled,
     Tunnel,
     VerdictKind,
+    WebSocketSummary,
 )
 
 EXCHANGE_VERSION = 1
@@ -123,8 +123,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["alpn"] = (exchange.alpn_offers, exchange.alpn)
     if exchange.request.spilled is not None:
         meta["spilled"] = _spilled_row(exchange.request.spilled)
-    if exchange.conversation is not None:
-        meta["conversation"] = _conversation_row(exchange.conversation)
+    if exchange.websocket is not None:
+        meta["conversation"] = _websocket_row(exchange.websocket)
     if exchange.repeat is not None:
         repeat = exchange.repeat
         meta["repeat"] = (repeat.of, repeat.kind.value, repeat.unseen)
@@ -172,7 +172,7 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
         gone = meta.get("gone")
         offers, alpn = meta.get("alpn", ((), None))
         spilled = meta.get("spilled")
-        conversation = meta.get("conversation")
+        websocket = meta.get("conversation")
         repeat = meta.get("repeat")
         return Exchange(
             seq=Seq(_int(meta["seq"])),
@@ -197,7 +197,7 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
             warnings=tuple(_text(warning) for warning in meta.get("warnings", ())),
             alpn_offers=tuple(_bytes(offer) for offer in offers),
             alpn=_bytes(alpn) if alpn is not None else None,
-            conversation=_conversation(conversation) if conversation is not None else None,
+            websocket=_websocket(websocket) if websocket is not None else None,
             repeat=_repeat(repeat) if repeat is not None else None,
             withheld=_text(meta.get("withheld", "")),
             tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
@@ -391,15 +391,15 @@ def _digest(value: Any) -> bytes:
     return _bytes(value)
 
 
-def _conversation_row(conversation: Conversation) -> list[Any]:
-    close = conversation.close
+def _websocket_row(websocket: WebSocketSummary) -> list[Any]:
+    close = websocket.close
     row = None
     if close is not None:
         row = (close.at_us, close.by_client, close.code, close.reason, *(close.answer or ()))
-    return [conversation.messages, conversation.size, row]
+    return [websocket.messages, websocket.size, row]
 
 
-def _conversation(value: Any) -> Conversation:
+def _websocket(value: Any) -> WebSocketSummary:
     messages, size, row = value
     close = None
     if row is not None:
@@ -409,7 +409,7 @@ def _conversation(value: Any) -> Conversation:
             answer_code, answer_reason = answer
             answered = _int(answer_code), _text(answer_reason)
         close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason), answered)
-    return Conversation(_int(messages), _int(size), close)
+    return WebSocketSummary(_int(messages), _int(size), close)
 
 
 def _repeat(value: Any) -> Repeat:

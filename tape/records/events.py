@@ -150,7 +150,7 @@ def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
     """Give the event that closes an exchange with the hash of what was written of it.
 
     written: its `content_hash`.
-    said: hash over the messages of a conversation.
+    said: hash over the messages of a WebSocket.
     """
     told = {"hash": written}
     if said:

@@ -24,7 +24,16 @@ from http import HTTPStatus
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
-from ..exchange import Chunk, Conversation, Headers, Message, Redaction, Request, Response, Secret
+from ..exchange import (
+    Chunk,
+    Headers,
+    Message,
+    Redaction,
+    Request,
+    Response,
+    Secret,
+    WebSocketSummary,
+)
 from ..records.content_coding import undo_coding, undo_what_came
 from .fields import Fields, in_order, overlap
 from .head import Heads, blank, is_query_secret, plain_name
@@ -185,15 +194,15 @@ class Redactor:
             return message
         return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
 
-    def conversation(self, talk: Conversation | None) -> Conversation | None:
+    def websocket(self, websocket: WebSocketSummary | None) -> WebSocketSummary | None:
         """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
-        if talk is None or talk.close is None:
-            return talk
-        close = replace(talk.close, reason=self.redact_text(talk.close.reason))
+        if websocket is None or websocket.close is None:
+            return websocket
+        close = replace(websocket.close, reason=self.redact_text(websocket.close.reason))
         if close.answer is not None:
             code, reason = close.answer
             close = replace(close, answer=(code, self.redact_text(reason)))
-        return replace(talk, close=close)
+        return replace(websocket, close=close)
 
     def text(self, data: bytes) -> bytes:
         """Give any text without its secrets."""

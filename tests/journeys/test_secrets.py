@@ -314,7 +314,7 @@ async def _tell(folder: Path) -> Story:
     with Store.open(folder, readonly=True) as store:
         tape = store.get_run("tape")
         exchanges = list(store.exchanges(tape))
-        messages = [m for e in exchanges if e.conversation for m in store.messages(tape, e.seq)]
+        messages = [m for e in exchanges if e.websocket for m in store.messages(tape, e.seq)]
     return Story(recorded, played, receipt, exchanges, messages, list(kept_bytes(folder)), folder)
 
 

@@ -434,8 +434,8 @@ async def test_a_websocket_is_closed(
     if mode is Mode.RECORD:
         assert await asyncio.to_thread(house.left.wait, 10)
         (kept,) = _kept(running)
-        assert kept.conversation is not None
-        assert kept.conversation.messages == 2
+        assert kept.websocket is not None
+        assert kept.websocket.messages == 2
         assert kept.fault is not None
         assert kept.fault.text == TEXT
     await running.end(run)

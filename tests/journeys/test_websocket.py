@@ -472,39 +472,39 @@ def test_the_tape_holds_what_was_said(story: Story, library: str, scheme: str) -
         return story.exchanges[run], story.messages[run]
 
     exchange, messages = kept("realtime")
-    assert exchange.conversation is not None
+    assert exchange.websocket is not None
     assert exchange.response is not None
     assert exchange.response.status == 101
-    assert exchange.conversation.messages == len(messages) > 40
-    assert exchange.conversation.size == sum(len(message.data) for message in messages)
+    assert exchange.websocket.messages == len(messages) > 40
+    assert exchange.websocket.size == sum(len(message.data) for message in messages)
     assert [message.at_us for message in messages] == sorted(message.at_us for message in messages)
     assert {message.after for message in messages} == {1}
 
     exchange, messages = kept("server-closes")
-    assert exchange.conversation is not None
-    close = exchange.conversation.close
+    assert exchange.websocket is not None
+    close = exchange.websocket.close
     assert close is not None
     assert (close.by_client, close.code, close.reason) == (False, 4001, "enough, é")
     assert close.answer is not None
     assert close.answer[0] == 4001 or library == "aiohttp"
 
     exchange, messages = kept("client-closes")
-    assert exchange.conversation is not None
-    close = exchange.conversation.close
+    assert exchange.websocket is not None
+    close = exchange.websocket.close
     assert close is not None
     assert (close.by_client, close.code, close.reason) == (True, 4002, "done, 100 %")
     assert close.answer == (4002, "done, 100 %")
 
     exchange, messages = kept("client-leaves")
-    assert exchange.conversation is not None
-    close = exchange.conversation.close
+    assert exchange.websocket is not None
+    close = exchange.websocket.close
     assert close is not None
     assert (close.by_client, close.code) == (True, 1006)
     assert exchange.fault is None
 
     exchange, messages = kept("server-cuts")
-    assert exchange.conversation is not None
-    close = exchange.conversation.close
+    assert exchange.websocket is not None
+    close = exchange.websocket.close
     assert close is not None
     assert (close.by_client, close.code) == (False, 1006)
     assert exchange.fault is not None

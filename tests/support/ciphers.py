@@ -8,7 +8,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from playhead.store import RunInfo, Store
-from playhead.tape.exchange import Chunk, Conversation, Exchange, Message, MessageKind, Spilled
+from playhead.tape.exchange import Chunk, Exchange, Message, MessageKind, Spilled, WebSocketSummary
 from playhead.tape.records.events import Event, EventKind
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
@@ -42,7 +42,7 @@ def planted(spilled: Spilled) -> list[Exchange]:
     return [
         make_exchange(1, url, body=b"small " + WORD, alpn_offers=(b"h2",), alpn=b"h2"),
         make_exchange(2, url, body=WORD * 20_000, response=make_response(WORD)),
-        make_exchange(3, url, response=make_response(b"", spilled=spilled), conversation=Conversation(1, len(WORD), None)),
+        make_exchange(3, url, response=make_response(b"", spilled=spilled), websocket=WebSocketSummary(1, len(WORD), None)),
     ]  # fmt: skip
 
 

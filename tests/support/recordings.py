@@ -18,7 +18,7 @@ from playhead.tape.canonical.form import (
     fingerprint,
     raw_key,
 )
-from playhead.tape.exchange import Conversation, Message, Request, RequestClass, Response
+from playhead.tape.exchange import Message, Request, RequestClass, Response, WebSocketSummary
 
 from .dialects import make_request
 from .exchanges import make_exchange, make_intent, make_outcome, make_response
@@ -40,12 +40,12 @@ def record_run(
     *,
     seal: bool = True,
     kind: RequestClass = RequestClass.INFERENCE,
-    talks: Mapping[int, Sequence[Message]] = MappingProxyType({}),
+    websockets: Mapping[int, Sequence[Message]] = MappingProxyType({}),
     **info: Any,
 ) -> RunInfo:
     """Write a recording as the proxy does, under some rules; blocks.
 
-    talks: messages of those that became a WebSocket, by seq.
+    websockets: messages of those that became a WebSocket, by seq.
     """
     rules = compile_rules(ignore)
 
@@ -53,13 +53,13 @@ def record_run(
         told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
         run = await store.create_run(name, mode="record", at_ns=time.time_ns(), **told)
         for seq, (request, response) in enumerate(asked, start=1):
-            said = talks.get(seq)
+            said = websockets.get(seq)
             for number, message in enumerate(said or ()):
                 store.append_message(run.number, seq, number, message)
             size = sum(len(message.data) for message in said or ())
             exchange = make_exchange(
                 seq,
-                conversation=None if said is None else Conversation(len(said), size, None),
+                websocket=None if said is None else WebSocketSummary(len(said), size, None),
                 kind=kind,
                 response=response,
                 request=request,

@@ -4,7 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.store import RunInfo, Store
-from playhead.tape.exchange import Chunk, Close, Conversation, Message, MessageKind, RequestClass
+from playhead.tape.exchange import (
+    Chunk,
+    Close,
+    Message,
+    MessageKind,
+    RequestClass,
+    WebSocketSummary,
+)
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
 
@@ -12,7 +19,7 @@ LARGE = bytes(range(256)) * 8192
 
 
 async def record_all(store: Store, name: str = "night") -> RunInfo:
-    """A run with a plain exchange, an effect with a spilled answer, and a conversation."""
+    """A run with a plain exchange, an effect with a spilled answer, and a WebSocket."""
     info = await store.create_run(name, mode="record", at_ns=7, agent="agent.py")
     spool = store.spool()
     for at in range(4):
@@ -36,12 +43,12 @@ async def record_all(store: Store, name: str = "night") -> RunInfo:
         make_exchange(
             4,
             response=make_response(b"", 101),
-            conversation=Conversation(2, 6, Close(3, True, 1000, "")),
+            websocket=WebSocketSummary(2, 6, Close(3, True, 1000, "")),
         ),
     ]
     for exchange in told:
         store.append(info.number, make_intent(exchange))
-        if exchange.conversation is not None:
+        if exchange.websocket is not None:
             for number, message in enumerate(messages):
                 store.append_message(info.number, exchange.seq, number, message)
         await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]

@@ -6,7 +6,6 @@ from playhead.tape.exchange import (
     NO_TUNNEL,
     Chunk,
     Close,
-    Conversation,
     Ending,
     Exchange,
     Fault,
@@ -26,6 +25,7 @@ from playhead.tape.exchange import (
     Spilled,
     Tunnel,
     VerdictKind,
+    WebSocketSummary,
 )
 
 _text = st.text(st.characters(), max_size=20)  # lone surrogates are meant
@@ -85,7 +85,7 @@ _codes = st.integers(1000, 4999)
 _closes = st.builds(
     Close, _number, st.booleans(), _codes, _text, st.none() | st.tuples(_codes, _text)
 )
-_conversations = st.builds(Conversation, _number, _number, st.none() | _closes)
+_websockets = st.builds(WebSocketSummary, _number, _number, st.none() | _closes)
 _repeats = st.builds(Repeat, _number.map(Seq), st.sampled_from(list(RepeatKind)), st.booleans())
 _tunnels = st.just(NO_TUNNEL) | st.builds(Tunnel, st.integers(1, 2**30), _number)
 _gone = st.builds(Gone, _number, st.integers(0, 5), st.booleans())
@@ -111,7 +111,7 @@ def exchanges(draw: st.DrawFn, seq: int | None = None) -> Exchange:
         warnings=tuple(draw(st.lists(_text, max_size=2))),
         alpn_offers=offers,
         alpn=draw(st.none() | st.sampled_from([b"h2", b"http/1.1"])),
-        conversation=draw(st.none() | _conversations),
+        websocket=draw(st.none() | _websockets),
         repeat=draw(st.none() | _repeats),
         withheld=draw(st.just("") | _text),
         tunnel=draw(_tunnels),

@@ -171,13 +171,13 @@ class ArchivedStep(NamedTuple):
 
 
 def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
-    """Find an exchange of an archived recording without restoring the run; None for a conversation, which may be long.
+    """Find an exchange of an archived recording without restoring the run; None for a WebSocket, which may be long.
 
     Raises: StoreError.
     """
     with Go(place, where.go) as go:
         exchange = go.find_step(where.id, seq)
-        if exchange is None or exchange.conversation is not None:
+        if exchange is None or exchange.websocket is not None:
             return None
         rows: list[ContractRow] = []
         hashed = None

@@ -121,7 +121,7 @@ def _exchange(
     if request.spilled is not None:
         pieces = (data for _, data in store.read_body(request.spilled))
         yield from (("request.body", kind) for kind in _spilled(look, pieces, request.secrets))
-    if exchange.conversation is not None:
+    if exchange.websocket is not None:
         for number, message in enumerate(store.messages(run, exchange.seq)):
             for kind in look.text(_blanked(message.data, message.secrets)):
                 yield f"message[{number}]", kind

@@ -18,7 +18,6 @@ import msgspec
 from ...tape.exchange import (
     Chunk,
     Close,
-    Conversation,
     Ending,
     Fault,
     FaultKind,
@@ -30,6 +29,7 @@ from ...tape.exchange import (
     Request,
     RequestClass,
     Response,
+    WebSocketSummary,
 )
 
 MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -55,7 +55,7 @@ class Told(NamedTuple):
     response: Response | None
     fault: Fault | None
     gone: Gone | None
-    conversation: Conversation | None
+    websocket: WebSocketSummary | None
     messages: tuple[Message, ...]
     started_ns: int
     end_us: int
@@ -126,7 +126,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     body_base64: bytes | None = None
 
 
-class _Talk(msgspec.Struct, forbid_unknown_fields=True):
+class _WebSocket(msgspec.Struct, forbid_unknown_fields=True):
     messages: list[_Message]
     close: _Close | None = None
     count: int = 0
@@ -138,7 +138,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     response: _Response | None = None
     fault: _Fault | None = None
     gone: _Gone | None = None
-    websocket: _Talk | None = None
+    websocket: _WebSocket | None = None
     run: str = ""
     seq: int = 0
     class_: RequestClass | None = msgspec.field(name="class", default=None)
@@ -179,7 +179,9 @@ def read_line(data: bytes) -> Told:
         gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head)
     if response is None and fault is None and gone is None:
         raise BadLine("expected `response`, `fault` or `gone`: what came of it; found none")
-    talk, messages = _talk(line.websocket) if line.websocket is not None else (None, ())
+    websocket, messages = (
+        _read_websocket(line.websocket) if line.websocket is not None else (None, ())
+    )
     for name, number in (
         ("seq", line.seq),
         ("started_ns", line.started_ns),
@@ -194,7 +196,7 @@ def read_line(data: bytes) -> Told:
         response=response,
         fault=fault,
         gone=gone,
-        conversation=talk,
+        websocket=websocket,
         messages=messages,
         started_ns=line.started_ns,
         end_us=line.end_us,
@@ -340,7 +342,7 @@ def _body(told: _Part | _Message, where: str) -> bytes:
     return told.body_base64 or b""
 
 
-def _talk(told: _Talk) -> tuple[Conversation, tuple[Message, ...]]:
+def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[Message, ...]]:
     messages = []
     for at, row in enumerate(told.messages):
         where = f"$.websocket.messages[{at}]"
@@ -356,7 +358,7 @@ def _talk(told: _Talk) -> tuple[Conversation, tuple[Message, ...]]:
         end = told.close
         close = Close(end.at_us, end.by_client, end.code, end.reason, end.answer)
     size = sum(len(message.data) for message in messages)
-    return Conversation(len(messages), size, close), tuple(messages)
+    return WebSocketSummary(len(messages), size, close), tuple(messages)
 
 
 def _check_number(value: int, where: str) -> None:

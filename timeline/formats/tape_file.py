@@ -101,7 +101,7 @@ def records_of(store: Store, run: RunInfo, bodies: set[bytes]) -> Iterator[Recor
                 for piece in store.read_file(digest):
                     yield Record(Kind.PIECE, piece)
         yield Record(Kind.EXCHANGE, encode_exchange(exchange))
-        if exchange.conversation is not None:
+        if exchange.websocket is not None:
             for number, message in enumerate(store.messages(run, exchange.seq)):
                 key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
                 yield Record(Kind.MESSAGE, key + encode_message(message))
@@ -219,8 +219,8 @@ class RecordIngest:
             raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")
         self._seq = exchange.seq
         self.exchanges += 1
-        talk = exchange.conversation
-        self._lacking, self._next = (talk.messages if talk is not None else 0), 0
+        websocket = exchange.websocket
+        self._lacking, self._next = (websocket.messages if websocket is not None else 0), 0
         raw = raw_key(exchange.request, exchange.request_class)
         self._ingest.save(run, StoredRecord(exchange, raw, None))
 

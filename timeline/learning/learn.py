@@ -5,7 +5,7 @@ there (`tape/diff/volatile.py`), and proposes rules for what is made anew each t
 nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again.
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
-Of two WebSocket conversations the client's messages are compared, each with the one of the same place, as a playback
+Of two WebSockets the client's messages are compared, each with the one of the same place, as a playback
 does. Their places go by their JSON paths, as rules name them for all messages of a WebSocket.
 """
 
@@ -46,7 +46,7 @@ _PLACES = 200
 _HELD = 64
 """Requests held at a time."""
 _STRAYED = 2000
-"""Most places listed of one pair of conversations."""
+"""Most places listed of one pair of WebSockets."""
 _LOOKED_AT = 50
 """Pairs of an endpoint in which it is checked that all items of a list look alike."""
 _MOST_CHARS = 64 * 1024
@@ -243,7 +243,7 @@ class _Tape:
             if exchange.request_class is RequestClass.TELEMETRY:
                 continue
             request = exchange.request
-            if exchange.conversation is not None:
+            if exchange.websocket is not None:
                 self.websockets.add(exchange.seq)
             yield Item(
                 exchange.seq,
@@ -261,11 +261,11 @@ class _Tape:
         return fingerprint(canonical(exchange.request, exchange.request_class, rules, secret))
 
     def messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
-        """Give the messages of a conversation behind a place in it."""
+        """Give the messages of a WebSocket behind a place in it."""
         return self.store.messages(self.info, seq, after)
 
     def asked(self, seq: Seq, number: int | None) -> Request:
-        """Give a request, or a message of its conversation as one."""
+        """Give a request, or a message of its WebSocket as one."""
         request = self.exchange(seq).request
         if number is None:
             return request
@@ -288,7 +288,7 @@ class _Tape:
 
 
 _When = tuple[int, int]
-"""How many requests had arrived, and the message's place in its conversation, or -1; in order of time where one
+"""How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
 comes from the other."""
 
 
@@ -304,7 +304,7 @@ class _Observation:
     """Both values, not shortened where they could be found whole."""
     at_s: tuple[float, float]
     numbers: tuple[int, int] | None = None
-    """Of the messages, in conversations."""
+    """Of the messages, in WebSockets."""
     before: tuple[_When, _When] = ((0, 0), (0, 0))
     """An answer before this can have brought the value."""
     flows: bool = field(default=False)
@@ -336,7 +336,7 @@ def _observe(
 
 
 def _have_same_messages(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
-    """Say whether the client said the same in both conversations, where there are two."""
+    """Say whether the client said the same on both WebSockets, where there are two."""
     return next(_strays(tapes, pair, rules), None) is None
 
 
@@ -465,14 +465,14 @@ def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
 
 
 def _answers(tape: _Tape) -> Iterator[tuple[_When, bytes]]:
-    """Give what was answered, in the order of the requests, and what servers said in conversations."""
+    """Give what was answered, in the order of the requests, and what servers sent on WebSockets."""
     for exchange in tape.store.exchanges(tape.info):
         response = exchange.response
         if response is None:
             continue
         told = (_plain(exchange), *(value for _, value in response.headers))
         yield (exchange.seq, -1), b" ".join(told)
-        if exchange.conversation is not None:
+        if exchange.websocket is not None:
             for number, message in enumerate(tape.messages(exchange.seq)):
                 if not message.from_client:
                     yield (message.after, number), message.data

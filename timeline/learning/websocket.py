@@ -1,4 +1,4 @@
-"""The client's messages of two WebSocket conversations, held against each other.
+"""The client's messages of two WebSockets, held against each other.
 
 Each is compared with the one of the same place among the client's, as a playback does: there they come in the tape's
 order or not at all. Messages are read one by one, since there may be many.
@@ -17,7 +17,7 @@ class Said(NamedTuple):
     """A message of the client."""
 
     number: int
-    """Its place in the conversation, from 0."""
+    """Its place among the messages, from 0."""
     message: Message
 
 
@@ -28,7 +28,7 @@ Pair = tuple[Said | None, Said | None]
 def find_strays(
     one: Iterable[Message], other: Iterable[Message], masks: Sequence[JsonPath]
 ) -> Iterator[Pair]:
-    """Give the messages of the client that a playback of one conversation would not take for the other's."""
+    """Give the messages of the client that a playback of one would not take for the other's."""
     for pair in zip_longest(_said(one), _said(other)):
         if not _are_same(*pair, masks):
             yield pair

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ...tape.exchange import Conversation, Exchange, Headers, Message, Repeat, Request, Spilled
+from ...tape.exchange import Exchange, Headers, Message, Repeat, Request, Spilled, WebSocketSummary
 from .contract_row import ContractRow
 
 
@@ -19,7 +19,7 @@ def exchange_json(
     messages: those of a WebSocket, which do not lie in its exchange.
     contracts: what checks have found, which stands in the log.
     """
-    request, response, talk = exchange.request, exchange.response, exchange.conversation
+    request, response, websocket = exchange.request, exchange.response, exchange.websocket
     document: dict[str, Any] = {
         "seq": exchange.seq,
         "class": exchange.request_class.value,
@@ -44,7 +44,7 @@ def exchange_json(
         "repeat": _repeat(exchange.repeat) if exchange.repeat is not None else None,
         "tunnel": exchange.tunnel.number or None,
         "inference": _inference(exchange),
-        "websocket": _conversation(talk, messages) if talk is not None else None,
+        "websocket": _websocket(websocket, messages) if websocket is not None else None,
         "withheld": exchange.withheld or None,
         "contracts": [asdict(row) for row in contracts],
         "redactions": [item.place for item in exchange.redactions],
@@ -106,8 +106,8 @@ def _repeat(repeat: Repeat) -> dict[str, Any]:
     return {"of": repeat.of, "kind": repeat.kind.value, "unseen": repeat.unseen}
 
 
-def _conversation(talk: Conversation, messages: Iterable[Message]) -> dict[str, Any]:
-    close = talk.close
+def _websocket(websocket: WebSocketSummary, messages: Iterable[Message]) -> dict[str, Any]:
+    close = websocket.close
     told = None
     if close is not None:
         told = {
@@ -129,8 +129,8 @@ def _conversation(talk: Conversation, messages: Iterable[Message]) -> dict[str, 
         for message in messages
     ]
     # Of a run whose process died the messages are there, and their sum is not.
-    count = max(talk.messages, len(listed))
-    return {"count": count, "size": talk.size, "close": told, "messages": listed}
+    count = max(websocket.messages, len(listed))
+    return {"count": count, "size": websocket.size, "close": told, "messages": listed}
 
 
 def _headers(headers: Headers) -> list[list[str]]:

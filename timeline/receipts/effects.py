@@ -251,10 +251,12 @@ def summarise(request: Request, limit: int = 120) -> str:
 def describe_outcome(exchange: Exchange) -> str:
     """Say in a few words what came of an exchange, for the client and for the server."""
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
-    talk = exchange.conversation
-    if talk is not None:
-        code, by_client = (talk.close.code, talk.close.by_client) if talk.close else (0, False)
-        return f"101, {talk.messages} messages, {describe_close(code, by_client=by_client)}"
+    websocket = exchange.websocket
+    if websocket is not None:
+        code, by_client = (
+            (websocket.close.code, websocket.close.by_client) if websocket.close else (0, False)
+        )
+        return f"101, {websocket.messages} messages, {describe_close(code, by_client=by_client)}"
     if gone is not None:
         left = f"client left after {gone.at_us / 1e6:.1f} s"
         if response is not None and not gone.head:

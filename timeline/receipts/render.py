@@ -16,13 +16,13 @@ from typing import Any
 from ...store import RunInfo, RunStatus
 from ...tape.diff.divergence import DivergenceKind
 from ...tape.exchange import (
-    Conversation,
     Exchange,
     Headers,
     Message,
     MessageKind,
     Request,
     Response,
+    WebSocketSummary,
 )
 from ...tape.policy.limits import show_usd
 from ...tape.policy.retention import Sentence
@@ -187,8 +187,8 @@ def render_exchange(
             f"head after {response.head_us / 1000:.1f} ms)",
             _body(response),
         ]
-    if exchange.conversation is not None:
-        parts.append(_messages(exchange.conversation, messages))
+    if exchange.websocket is not None:
+        parts.append(_messages(exchange.websocket, messages))
     if exchange.redactions:
         parts.append(
             plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
@@ -221,7 +221,7 @@ def _inference(exchange: Exchange) -> list[str]:
     return [plain(f"model call ({found.dialect}): {shown or 'nothing stated'}", 2 * _WIDTH)]
 
 
-def _messages(talk: Conversation, messages: Iterable[Message]) -> str:
+def _messages(websocket: WebSocketSummary, messages: Iterable[Message]) -> str:
     lines = []
     for message in islice(messages, _MESSAGES):
         arrow = "→" if message.from_client else "←"
@@ -232,10 +232,10 @@ def _messages(talk: Conversation, messages: Iterable[Message]) -> str:
             else f"<{len(message.data)} bytes: {message.data[:32].hex()}>"
         )
         lines.append(f"  {message.at_us / 1000:10.1f} ms {arrow} {told:<6} {shown}")
-    if talk.messages > len(lines):
-        lines.append(f"  … and {talk.messages - len(lines)} more")
-    if talk.close is not None and talk.close.reason:
-        lines.append(f"closing reason: {plain(talk.close.reason)}")
+    if websocket.messages > len(lines):
+        lines.append(f"  … and {websocket.messages - len(lines)} more")
+    if websocket.close is not None and websocket.close.reason:
+        lines.append(f"closing reason: {plain(websocket.close.reason)}")
     return "\n".join(lines)
 
 

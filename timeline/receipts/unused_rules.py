@@ -123,9 +123,9 @@ def _look(rule: _Rule, find: Find) -> None:
 
 def _is_unclear(exchange: Exchange) -> bool:
     request = exchange.request
-    # Rules speak of the messages of a conversation too.
+    # Rules speak of the messages of a WebSocket too.
     return (
-        exchange.conversation is not None
+        exchange.websocket is not None
         or request.spilled is not None
         or len(request.body) > _LARGEST
     )

@@ -21,7 +21,7 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations.tape_files import import_file
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.keys import number_key
-from playhead.tape.exchange import Chunk, Conversation, Repeat, RepeatKind, RunId, Seq, Spilled
+from playhead.tape.exchange import Chunk, Repeat, RepeatKind, RunId, Seq, Spilled, WebSocketSummary
 from playhead.tape.records.codec import encode_exchange, pack_map
 from playhead.tape.records.events import CHAIN_START, Event, EventKind, encode_event
 from playhead.tape.records.tape_file import Kind, TapeWriter
@@ -169,7 +169,7 @@ def _told(kind: EventKind, **data: Any) -> bytes:
 RUN = (Kind.RUN, pack_map(ROW))
 EVENT = _told(EventKind.OPENED, id="evil")
 EXCHANGE = (Kind.EXCHANGE, encode_exchange(make_exchange()))
-TALK = encode_exchange(make_exchange(conversation=Conversation(1, 1, None)))
+TALK = encode_exchange(make_exchange(websocket=WebSocketSummary(1, 1, None)))
 LOST = Spilled(b"x" * 32, 1, b"x" * 32)
 SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spilled=LOST)))
 

@@ -13,12 +13,12 @@ from playhead.tape.canonical.form import compile_rules
 from playhead.tape.diff.divergence import ABSENT, Difference, DivergenceKind
 from playhead.tape.exchange import (
     Close,
-    Conversation,
     Exchange,
     Message,
     MessageKind,
     RequestClass,
     Seq,
+    WebSocketSummary,
 )
 from playhead.tape.playback.script import CAUSE_MARGIN_US
 from playhead.tape.playback.websocket import (
@@ -44,7 +44,7 @@ def tape(
 ) -> tuple[list[Message], Exchange]:
     """Messages a tenth of a second apart: `c1` is the client's text "1", `s1` the server's, `x` the end.
 
-    Without an `x` the conversation ends one gap after the last message, by the server.
+    Without an `x` the WebSocket ends one gap after the last message, by the server.
     """
     messages, end = [], 0
     for place, word in enumerate(written.split(), 1):
@@ -55,9 +55,9 @@ def tape(
             messages.append(Message(at_us, word[0] == "c", TEXT, word[1:].encode()))
     ended = close or Close(end, False, 1000, "bye")
     ended = replace(ended, at_us=end or HEAD_US + (len(messages) + 1) * GAP_US)
-    conversation = Conversation(len(messages), 0, ended)
+    summary = WebSocketSummary(len(messages), 0, ended)
     response = make_response(b"", 101, head_us=HEAD_US)
-    return messages, make_exchange(1, response=response, conversation=conversation, kind=kind)
+    return messages, make_exchange(1, response=response, websocket=summary, kind=kind)
 
 
 def cursor_of(
@@ -195,7 +195,7 @@ def test_a_late_timer_moves_nothing_that_follows() -> None:
 
 
 def test_a_message_waits_for_the_request_that_caused_it() -> None:
-    """In a conversation that is no model's, and not for ever."""
+    """On a WebSocket that is no model's, and not for ever."""
     messages, exchange = tape("s1 s2", kind=RequestClass.READ)
     messages[0] = replace(messages[0], after=2)
     arrived: set[int] = set()
@@ -216,7 +216,9 @@ def test_a_message_waits_for_the_request_that_caused_it() -> None:
 def test_a_conversation_that_the_recorder_left_ends_where_it_did() -> None:
     """The client saw its connection end there."""
     messages, exchange = tape("s1")
-    exchange = replace(exchange, conversation=Conversation(1, 0, None), end_us=HEAD_US + 3 * GAP_US)
+    exchange = replace(
+        exchange, websocket=WebSocketSummary(1, 0, None), end_us=HEAD_US + 3 * GAP_US
+    )
     assert played(cursor_of(messages, exchange)) == "s1 x"
     assert played(cursor_of(messages, exchange, pace=1.0), GAP_US) == "s1 +200"
 
@@ -257,8 +259,8 @@ def test_the_clients_part_brings_the_servers_part(
     """Whatever the interleaving, and however early the client speaks: the same, in order, and no earlier."""
     messages, close = recorded
     response = make_response(b"", 101, head_us=HEAD_US)
-    conversation = Conversation(len(messages), 0, close)
-    exchange = make_exchange(response=response, conversation=conversation)
+    summary = WebSocketSummary(len(messages), 0, close)
+    exchange = make_exchange(response=response, websocket=summary)
     cursor = cursor_of(messages, exchange, pace)
     mine = [message for message in messages if message.from_client]
     sent: list[Message] = []
@@ -291,8 +293,8 @@ def test_what_the_client_left_out_is_found(
     """The first of its messages that did not come, wherever it stopped."""
     messages, close = recorded
     response = make_response(b"", 101, head_us=HEAD_US)
-    conversation = Conversation(len(messages), 0, close)
-    exchange = make_exchange(response=response, conversation=conversation)
+    summary = WebSocketSummary(len(messages), 0, close)
+    exchange = make_exchange(response=response, websocket=summary)
     cursor = cursor_of(messages, exchange, 1.0)
     mine = [(number, message) for number, message in enumerate(messages) if message.from_client]
     spoken = data.draw(st.integers(0, len(mine)))

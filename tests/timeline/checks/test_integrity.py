@@ -17,12 +17,12 @@ from playhead.store.keys import fingerprint_key, message_key, number_key, pair_k
 from playhead.tape.canonical.form import raw_key
 from playhead.tape.exchange import (
     Chunk,
-    Conversation,
     Exchange,
     Message,
     MessageKind,
     RequestClass,
     VerdictKind,
+    WebSocketSummary,
 )
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
@@ -38,7 +38,7 @@ Change = Callable[[Store, RunInfo, "lmdb.Transaction", dict[str, Any]], None]
 
 
 async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
-    """Four exchanges: plain, plain, with a large answer, a conversation of two messages."""
+    """Four exchanges: plain, plain, with a large answer, a WebSocket of two messages."""
     info = await store.create_run(name, mode="record", at_ns=1)
     spool = store.spool()
     spool.write(b"x" * 1000, Chunk(1, 1000))
@@ -47,11 +47,11 @@ async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
         make_exchange(1, body=b"one"),
         make_exchange(2, body=b"two", kind=RequestClass.EFFECT),
         make_exchange(3, response=replace(make_response(b""), spilled=spilled)),
-        make_exchange(4, response=make_response(b"", 101), conversation=Conversation(2, 2, None)),
+        make_exchange(4, response=make_response(b"", 101), websocket=WebSocketSummary(2, 2, None)),
     ]
     for exchange in told:
         store.append(info.number, make_intent(exchange))
-        if exchange.conversation is not None:
+        if exchange.websocket is not None:
             for number in range(2):
                 said = Message(number, True, MessageKind.TEXT, b"%d" % number)
                 store.append_message(info.number, exchange.seq, number, said)

@@ -56,7 +56,7 @@ def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
         response = replace(response, headers=PAIRS, trailers=(), reason=b"as sent \xe9")
     if response is None and exchange.fault is None and exchange.gone is None:
         response = Response(204, b"", "HTTP/2.0", (), b"", 7)
-    exchange = replace(exchange, request=request, response=response, conversation=None)
+    exchange = replace(exchange, request=request, response=response, websocket=None)
     told = read_line(json.dumps(exchange_json(exchange)).encode())
     assert told.request == request
     assert told.response == response
@@ -129,8 +129,8 @@ def test_a_conversation_brings_its_messages() -> None:
     told = read_line(line(response__status=101, websocket={"messages": rows, "close": close}))
     assert [message.data for message in told.messages] == [b"hello", b"\0\1"]
     assert all(isinstance(message, Message) for message in told.messages)
-    assert told.conversation is not None
-    assert (told.conversation.messages, told.conversation.size) == (2, 7)
+    assert told.websocket is not None
+    assert (told.websocket.messages, told.websocket.size) == (2, 7)
 
 
 def test_pieces_keep_their_times() -> None:

@@ -141,7 +141,7 @@ def test_what_a_later_answer_brings_does_not_flow(study: Any) -> None:
 
 
 def test_a_list_is_named_whole_only_where_all_its_items_are_alike(study: Any) -> None:
-    """Else a mask over all messages would hide the conversation."""
+    """Else a mask over all messages would hide the messages."""
 
     def task(chance: Random) -> list[Asked]:
         said = ["be kind", new_id(chance), "refund this", new_id(chance)]
@@ -270,7 +270,7 @@ def event_id(chance: Random) -> str:
     return f"event_{chance.getrandbits(96):024x}"
 
 
-def talk(*said: Any) -> list[Message]:
+def sent(*said: Any) -> list[Message]:
     """Give messages: of the client, and in a list of the server; what is no bytes is JSON."""
     made = []
     for number, one in enumerate(said):
@@ -283,7 +283,7 @@ def talk(*said: Any) -> list[Message]:
 
 @pytest.fixture
 def overhear(tmp_path: Path) -> Any:
-    """Record a conversation twice, with what else is asked, and compare."""
+    """Record a WebSocket twice, with what else is asked, and compare."""
 
     def compare(
         says: Callable[[Random], list[Message]], *more: Asked, ignore: tuple[IgnoreRule, ...] = ()
@@ -294,7 +294,7 @@ def overhear(tmp_path: Path) -> Any:
                     store,
                     name,
                     [(make_request(REALTIME), make_response(status=101)), *more],
-                    talks={1: says(Random(seed))},
+                    websockets={1: says(Random(seed))},
                 )
                 for name, seed in (("one", 1), ("two", 2))
             )
@@ -304,10 +304,10 @@ def overhear(tmp_path: Path) -> Any:
 
 
 def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
-    """By their paths, for all its messages; with these rules the conversations are the same."""
+    """By their paths, for all its messages; with these rules the WebSockets are the same."""
 
     def says(chance: Random) -> list[Message]:
-        return talk(
+        return sent(
             {"type": "session.update", "mark": event_id(chance)},
             [{"type": "session.updated", "mark": event_id(chance)}],
             {
@@ -336,7 +336,7 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
 def test_rules_there_are_already_make_conversations_the_same(overhear: Any) -> None:
     """Then there is nothing to learn."""
     ignore = (IgnoreRule(parse_match("https://api.test/*"), json=("$.id",)),)
-    lesson = overhear(lambda chance: talk({"id": new_id(chance)}), ignore=ignore)
+    lesson = overhear(lambda chance: sent({"id": new_id(chance)}), ignore=ignore)
     assert (lesson.aligned, lesson.same, lesson.places) == (1, 1, ())
 
 
@@ -345,7 +345,7 @@ def test_what_the_server_said_before_needs_no_rule(overhear: Any) -> None:
 
     def says(chance: Random) -> list[Message]:
         item, own = event_id(chance), event_id(chance)
-        return talk([{"item": item}], {"about": item, "own": own}, [{"echo": own}])
+        return sent([{"item": item}], {"about": item, "own": own}, [{"echo": own}])
 
     lesson = overhear(says)
     assert [(one.place, one.proposed, one.why) for one in lesson.places] == [
@@ -361,7 +361,7 @@ def test_content_and_kinds_and_numbers_of_messages_are_listed_and_left_alone(ove
         first = chance.random() < 0.5
         more = [{"and": "more"}] if first else []
         word, data = ("one", b"\x00") if first else ("two", b"\x01")
-        return talk({"word": word}, data, "text" if first else b"text", *more)
+        return sent({"word": word}, data, "text" if first else b"text", *more)
 
     lesson = overhear(says)
     assert {one.place.partition(" byte")[0] for one in lesson.places} == {

@@ -519,7 +519,7 @@ def diverged(seq: int, kind: DivergenceKind = DivergenceKind.CHANGED) -> Event:
 
 
 async def test_the_root_is_the_divergence_with_the_smallest_seq(store: Store) -> None:
-    """However they were written down; what was left out of a conversation or of the tape is never before it."""
+    """However they were written down; what was left out of a WebSocket or of the tape is never before it."""
     kinds = DivergenceKind
     told: list[str | Event] = [
         "served 1",

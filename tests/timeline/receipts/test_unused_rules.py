@@ -83,10 +83,10 @@ def test_a_header_that_never_counts_is_hinted_at() -> None:
 
 def test_a_conversation_may_have_a_place_in_its_messages() -> None:
     """They are not read for a hint."""
-    from playhead.tape.exchange import Conversation
+    from playhead.tape.exchange import WebSocketSummary
 
-    said = Conversation(1, 1, None)
-    assert hinted({"json": ("$.a",)}, ask(), conversation=said) == []
+    said = WebSocketSummary(1, 1, None)
+    assert hinted({"json": ("$.a",)}, ask(), websocket=said) == []
     assert hinted({"json": ("$.a",)}, ask()) == ["json '$.a'"]
 
 

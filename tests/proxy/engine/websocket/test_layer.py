@@ -23,7 +23,6 @@ from playhead.store import LogCorrupt, RunInfo, StoreUnwritable
 from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import (
     Close,
-    Conversation,
     Ending,
     Fault,
     FaultKind,
@@ -32,6 +31,7 @@ from playhead.tape.exchange import (
     Phase,
     RequestClass,
     VerdictKind,
+    WebSocketSummary,
 )
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tests.support.certificates import Certificates
@@ -128,8 +128,8 @@ class Tape:
         info = running.store.get_run(run)
         (self.exchange,) = running.store.exchanges(info)
         self.messages = list(running.store.messages(info, self.exchange.seq))
-        assert self.exchange.conversation is not None
-        self.conversation = self.exchange.conversation
+        assert self.exchange.websocket is not None
+        self.conversation = self.exchange.websocket
 
     @property
     def words(self) -> list[str]:
@@ -1015,7 +1015,7 @@ async def test_bytes_pass_where_nothing_is_recorded(store_dir: Path) -> None:
 
 
 async def _put(
-    running: Running, messages: list[Message], conversation: Conversation, **changes: Any
+    running: Running, messages: list[Message], conversation: WebSocketSummary, **changes: Any
 ) -> None:
     """Put one conversation on a sealed tape, for `ws://127.0.0.1:9/`."""
     request = make_request("GET http://127.0.0.1:9/")
@@ -1033,7 +1033,7 @@ async def _put(
     run = await running.store.create_run("tape", mode="record", at_ns=1, rules=rules.digest)
     found = fingerprint(canonical(request, RequestClass.READ, rules))
     exchange = make_exchange(
-        request=request, response=response, conversation=conversation, fingerprint=found, **changes
+        request=request, response=response, websocket=conversation, fingerprint=found, **changes
     )
     for number, message in enumerate(messages):
         running.store.append_message(run.number, exchange.seq, number, message)
@@ -1061,7 +1061,7 @@ GAP_US = 150_000
 async def test_gaps_are_played_at_the_recorded_pace(store_dir: Path) -> None:
     """A message is never early; how late it may be depends on the machine, and is measured elsewhere."""
     messages = [event(1000 + number * GAP_US, str(number)) for number in range(1, 3)]
-    end = Conversation(2, 2, Close(1000 + 3 * GAP_US, False, 1000, ""))
+    end = WebSocketSummary(2, 2, Close(1000 + 3 * GAP_US, False, 1000, ""))
     async with recording(store_dir) as running:
         await _put(running, messages, end)
         playback = running.sessions.config.playback
@@ -1082,7 +1082,7 @@ async def test_gaps_are_played_at_the_recorded_pace(store_dir: Path) -> None:
 async def test_a_message_waits_for_the_request_that_caused_it(store_dir: Path) -> None:
     """Servers push on a WebSocket what a request beside it has done."""
     messages = [event(2000, "pushed", after=2)]
-    end = Conversation(1, 6, Close(3000, True, 1000, ""))
+    end = WebSocketSummary(1, 6, Close(3000, True, 1000, ""))
     asked = _with(make_request("GET http://127.0.0.1:9/job"), ())
     rules = compile_rules(())
     other = make_exchange(
@@ -1113,7 +1113,7 @@ async def test_all_that_was_said_comes_before_an_abrupt_end(
 ) -> None:
     """A reset overtakes nothing."""
     messages = [event(2000 + number, "x" * 10_000) for number in range(50)]
-    end = Conversation(50, 500_000, Close(3000, False, 1006, ""))
+    end = WebSocketSummary(50, 500_000, Close(3000, False, 1006, ""))
     fault = Fault(FaultKind.RESET, Phase.BODY, "reset", 3000, ending)
     async with recording(store_dir) as running:
         await _put(running, messages, end, fault=fault)
@@ -1129,7 +1129,7 @@ async def test_all_that_was_said_comes_before_an_abrupt_end(
 async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Path) -> None:
     """The conversation ends there, and the replay is not faithful."""
     kept = [event(2000, "0"), Message(3000, True, MessageKind.TEXT, b"1"), event(4000, "2")]
-    end = Conversation(3, 3, Close(5000, False, 1000, ""))
+    end = WebSocketSummary(3, 3, Close(5000, False, 1000, ""))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
         messages = running.store.messages
@@ -1157,7 +1157,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
 async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_dir: Path) -> None:
     """Whether all was said cannot be known."""
     kept = [event(2000, "0"), event(GAP_US * 1000, "1"), event(GAP_US * 1001, "2")]
-    end = Conversation(3, 3, Close(GAP_US * 1002, False, 1000, ""))
+    end = WebSocketSummary(3, 3, Close(GAP_US * 1002, False, 1000, ""))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
         messages = running.store.messages
