@@ -62,7 +62,7 @@ class Store:
         self.find_run = runs.find
         self.get_run = runs.get
         self.find_tape = runs.find_tape
-        self.is_there = runs.is_there
+        self.exists = runs.exists
         self.runs = runs.all
         self.find_latest = runs.find_latest
         self.reload = runs.reload
@@ -83,7 +83,7 @@ class Store:
         self.events = log.events
         self.log = log.log
         self.raw_log = log.raw
-        self.kept_log = log.kept
+        self.checked_log = log.checked
         self.find_broken_link = log.find_broken_link
 
         self.save = exchanges.save
@@ -211,7 +211,7 @@ class Store:
         self._runs.remove(transaction, info)
         return count
 
-    def tells_files(self, info: RunInfo, exchange: Exchange) -> bool:
+    def knows_files_of(self, info: RunInfo, exchange: Exchange) -> bool:
         """Say whether what tells the files that are needed from the others knows those of an exchange.
 
         Raises: LogCorrupt.

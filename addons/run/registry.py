@@ -428,7 +428,7 @@ class Sessions:
         await self._settle_recordings(name)
         try:
             tape = self._find_tape(name)
-            if isinstance(tape, RunInfo) and tape.is_away:
+            if isinstance(tape, RunInfo) and tape.is_only_in_archive:
                 tape = await self._restored(tape)
         except UnknownRun as error:
             problem = f"{error}; {error.hint}"

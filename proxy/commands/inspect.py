@@ -58,7 +58,12 @@ def _archived(run: "RunInfo") -> dict[str, object] | None:
     where = run.archived
     if where is None:
         return None
-    return {"place": where.place, "go": where.go, "id": where.id, "recalled": not run.is_away}
+    return {
+        "place": where.place,
+        "go": where.go,
+        "id": where.id,
+        "recalled": not run.is_only_in_archive,
+    }
 
 
 @click.command()

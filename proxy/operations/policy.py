@@ -34,5 +34,5 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
 def _here(store: Store) -> list[RunInfo]:
     """Give the runs that the store holds with what they play."""
     runs = store.runs()
-    away = {run.number for run in runs if run.is_away}
+    away = {run.number for run in runs if run.is_only_in_archive}
     return [run for run in runs if not {run.number, run.parent_number} & away]

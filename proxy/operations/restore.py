@@ -30,7 +30,7 @@ def bring_back(config: Config, *names: str) -> None:
     Raises: UnknownRun; StoreError, where an archive cannot be read; PlayheadError without pyarrow.
     """
     with open_store(config, readonly=True) as store:
-        if not any(run.is_away for name in names for run in _line(store, name)):
+        if not any(run.is_only_in_archive for name in names for run in _line(store, name)):
             return
     require_pyarrow()
     with open_store(config) as store, moving(store), ProgressBar("restoring") as progress:
@@ -53,7 +53,7 @@ def _restore(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -
     from ...timeline.checks.archive import restore
 
     now = store.reload(run)
-    if now.is_away and now.archived is not None:
+    if now.is_only_in_archive and now.archived is not None:
         restore(store, now, open_place(now.archived.place), time.time_ns(), progress)
 
 
@@ -64,7 +64,7 @@ def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | N
     """
     with open_store(config, readonly=True) as store:
         run = store.get_run(name)
-    if not run.is_away or run.archived is None or run.parent is not None:
+    if not run.is_only_in_archive or run.archived is None or run.parent is not None:
         return None
     require_pyarrow()
     from ...timeline.checks.archive import find_step

@@ -63,7 +63,7 @@ def _chosen(store: Store, name: str | None) -> list[RunInfo]:
     if name is not None:
         return [store.get_run(name)]
     runs = store.runs()
-    here = [run for run in runs if not run.is_away]
+    here = [run for run in runs if not run.is_only_in_archive]
     if len(here) < len(runs):
         away = len(runs) - len(here)
         say(f"playhead: {away} archived runs are not looked at; name one to restore it")

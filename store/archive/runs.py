@@ -129,7 +129,7 @@ class ArchivedRuns:
                     self._take_out(transaction, [info])
                     self._runs.remove(transaction, info)
                 elif info.number in let_go:
-                    assert not info.is_away
+                    assert not info.is_only_in_archive
                     self._runs.put(transaction, replace(info, archived=None))
                 else:
                     assert new is not None
@@ -151,7 +151,12 @@ class ArchivedRuns:
             played = self._runs.played(transaction)
             for told in runs:
                 now = self._runs.load(transaction, told.number)
-                if now is None or now.archived is None or now.is_away or now.number in played:
+                if (
+                    now is None
+                    or now.archived is None
+                    or now.is_only_in_archive
+                    or now.number in played
+                ):
                     continue
                 if self._changed(transaction, now, now.archived):
                     continue
@@ -167,7 +172,7 @@ class ArchivedRuns:
 
     def was_changed(self, info: RunInfo) -> bool:
         """Say whether the store holds a copy of an archived run that was written to since it was restored."""
-        if info.archived is None or info.is_away:
+        if info.archived is None or info.is_only_in_archive:
             return False
         with self._database.reading() as transaction:
             return self._changed(transaction, info, info.archived)

@@ -133,7 +133,7 @@ class Ingest:
                     parent = tape.id
                     if told.mode == "playback":
                         wanted, playback = tape.id, True
-                name = self._runs.free_name(transaction, wanted, playback)
+                name = self._runs.find_free_name(transaction, wanted, playback)
                 info = replace(told, id=RunId(name), parent=parent)
                 self._runs.add(transaction, info)
                 transaction.delete(
@@ -176,7 +176,7 @@ class Ingest:
         owner = pack_map({"owner": (us.pid, us.started, us.file)})
 
         def operation(transaction: lmdb.Transaction) -> int:
-            number = self._runs.allot(transaction) if known is None else known
+            number = self._runs.allocate_number(transaction) if known is None else known
             key = _META_PREFIX + number_key(number)
             transaction.put(key, owner, db=self._database.tables["meta"])
             # Of a go that failed before, rows are gone that nothing may stand on.

@@ -35,7 +35,7 @@ class Linked(NamedTuple):
     link: bytes
 
 
-class Kept(NamedTuple):
+class CheckedRow(NamedTuple):
     """A row of the log as it lies there."""
 
     number: int
@@ -149,39 +149,39 @@ class EventLog:
             yield from page
             after = page[-1].number
 
-    def kept(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Kept]:
+    def checked(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[CheckedRow]:
         """Read all rows of a run's log as they are kept, each held against the one before; see `log`."""
         before, after = CHAIN_START, 0
-        while page := self._kept_page(info, after, page_events):
+        while page := self._checked_page(info, after, page_events):
             for number, value, problem in page:
                 if not problem and check_link(value, before) is None:
                     problem = "it does not follow the one before"
                 before, after = value[: len(CHAIN_START)], number
-                yield Kept(number, value, problem)
+                yield CheckedRow(number, value, problem)
 
     def raw(self, info: RunInfo) -> Iterator[bytes]:
         """Read all events of a run as they are kept: chain hash, then the event.
 
         Raises: LogCorrupt, where one does not follow the one before.
         """
-        for row in self.kept(info):
+        for row in self.checked(info):
             if row.problem:
                 raise LogCorrupt(f"run {info.id}, event {row.number}: {row.problem}")
             yield row.value
 
-    def _kept_page(self, info: RunInfo, after: int, limit: int) -> list[Kept]:
+    def _checked_page(self, info: RunInfo, after: int, limit: int) -> list[CheckedRow]:
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "events") as cursor,
         ):
-            page: list[Kept] = []
+            page: list[CheckedRow] = []
             more = cursor.set_range(pair_key(info.number, after + 1))
             while more and len(page) < limit and cursor.key()[:8] == number_key(info.number):
                 number = int.from_bytes(cursor.key()[8:], "big")
                 try:
-                    page.append(Kept(number, self._opened(cursor), ""))
+                    page.append(CheckedRow(number, self._opened(cursor), ""))
                 except BadRecord as error:
-                    page.append(Kept(number, b"", str(error)))
+                    page.append(CheckedRow(number, b"", str(error)))
                 more = cursor.next()
             return page
 
@@ -210,4 +210,4 @@ class EventLog:
 
     def find_broken_link(self, info: RunInfo) -> int | None:
         """Find the first event of a run that cannot be read or does not follow the one before it."""
-        return next((row.number for row in self.kept(info) if row.problem), None)
+        return next((row.number for row in self.checked(info) if row.problem), None)

@@ -9,7 +9,7 @@ import lmdb
 
 from ...tape.exchange import Exchange, Seq
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
-from ...tape.records.events import Event, content_hash, vouched
+from ...tape.records.events import Event, content_hash, with_hashes
 from ..deltas import record_codec
 from ..deltas.blobs import Blobs, Extracted
 from ..deltas.chains import DeltaChains, Placement, Stored
@@ -110,7 +110,7 @@ class Exchanges:
             said = b""
             if exchange.websocket is not None:
                 said = self._messages.take_hash(run, exchange.seq)
-            outcome = vouched(outcome, written, said)
+            outcome = with_hashes(outcome, written, said)
         extracted = self._blobs.extract(run, encoded, len(encoded) - len(exchange.request.body))
         check = b"" if extracted.names else written[: record_codec.CHECKSUM_BYTES]
         stored = Stored(exchange.seq, extracted.value, extracted.body_at)

@@ -91,7 +91,7 @@ class Indexes:
                 raise RunOpen(f"run {info.id!r} is still being recorded")
             put = self._database.put
             # A number of its own, from those of runs: no row can be taken for one of another index.
-            number = self._runs.allot(transaction)
+            number = self._runs.allocate_number(transaction)
             for entry in index.entries:
                 used = fingerprint_key(number, entry.fingerprint, entry.seq)
                 put(transaction, "fingerprints", used, b"")

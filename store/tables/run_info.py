@@ -78,7 +78,7 @@ class RunInfo:
     """Where it lies, once it was moved to an archive."""
 
     @property
-    def is_away(self) -> bool:
+    def is_only_in_archive(self) -> bool:
         """Whether the store holds nothing of it but this row."""
         return self.archived is not None and not self.archived.restored_ns
 

@@ -58,8 +58,8 @@ class RunList:
         check_name(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40)
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
-            number = self.allot(transaction)
-            run_id = RunId(self.free_name(transaction, wanted, parent is not None))
+            number = self.allocate_number(transaction)
+            run_id = RunId(self.find_free_name(transaction, wanted, parent is not None))
             info = RunInfo(
                 number=number,
                 id=run_id,
@@ -88,7 +88,7 @@ class RunList:
         # What a playback writes is small: it may begin where a recording would find no free space.
         return self._database.writer.submit(lambda: operation, vital=parent is not None)
 
-    def allot(self, transaction: lmdb.Transaction) -> int:
+    def allocate_number(self, transaction: lmdb.Transaction) -> int:
         """Give a number that no run and no index has had, inside a transaction."""
         meta = self._database.tables["meta"]
         number = int(transaction.get(b"next-run", db=meta) or b"1")
@@ -100,7 +100,7 @@ class RunList:
         self.put(transaction, info)
         self._database.put(transaction, "names", info.id.encode(), number_key(info.number))
 
-    def free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
+    def find_free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
         """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
         database = self._database
         if not playback and not database.holds(transaction, "names", wanted.encode()):
@@ -136,7 +136,7 @@ class RunList:
         with self._database.reading() as transaction:
             return self._shown(self.load(transaction, info.parent_number))
 
-    def is_there(self, info: RunInfo) -> bool:
+    def exists(self, info: RunInfo) -> bool:
         """Say whether a run has not been deleted meanwhile."""
         with self._database.reading() as transaction:
             return self._database.holds(transaction, "runs", number_key(info.number))
@@ -234,7 +234,7 @@ class RunList:
             now = self.load(transaction, info.number)
             if now is None:
                 raise UnknownRun(info.id, ())
-            if now.is_away:
+            if now.is_only_in_archive:
                 raise StoreError(f"run {info.id!r} was moved to an archive meanwhile", "try again")
             event = make(now)
             if event is None:

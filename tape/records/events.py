@@ -146,7 +146,7 @@ def content_hash(value: bytes) -> bytes:
     return blake3(value).digest(HASH_BYTES)
 
 
-def vouched(outcome: Event, written: bytes, said: bytes = b"") -> Event:
+def with_hashes(outcome: Event, written: bytes, said: bytes = b"") -> Event:
     """Give the event that closes an exchange with the hash of what was written of it.
 
     written: its `content_hash`.

@@ -39,7 +39,7 @@ from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.tape.exchange import Exchange, Fingerprint
 from playhead.tape.records.codec import encode_exchange
-from playhead.tape.records.events import Event, EventKind, content_hash, vouched
+from playhead.tape.records.events import Event, EventKind, content_hash, with_hashes
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import (
     make_exchange,
@@ -196,7 +196,7 @@ class StoreMachine(RuleBasedStateMachine):
             key = (drawn.request.host, drawn.request.port, drawn.alpn_offers)
             known.origins.setdefault(key, drawn.alpn or b"")
         if final:
-            told = vouched(make_outcome(drawn), content_hash(encode_exchange(drawn)))
+            told = with_hashes(make_outcome(drawn), content_hash(encode_exchange(drawn)))
             known.events.append((EventKind.OUTCOME, told.data))
 
     @rule(run=runs, blocking=st.booleans())

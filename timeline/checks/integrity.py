@@ -116,7 +116,7 @@ def _place(problem: Problem) -> tuple[bool, int, int]:
 
 def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
     broken = False
-    for number, value, problem in store.kept_log(run):
+    for number, value, problem in store.checked_log(run):
         try:
             event = decode_event(value, number)
         except BadRecord as error:
@@ -210,7 +210,7 @@ def _check_exchange(
         elif whole and seq not in told.known:
             yield Problem(seq, 0, "the log does not tell of it")
         yield from index.check(exchange)
-        if not store.tells_files(run, exchange):
+        if not store.knows_files_of(run, exchange):
             yield Problem(seq, 0, "its large bodies are not among those that `gc` leaves")
         for spilled in exchange.spilled:
             for _ in store.read_body(spilled):

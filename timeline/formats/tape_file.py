@@ -57,7 +57,7 @@ def export_tape(
                 writer.put(*record)
                 done += record.kind is Kind.EXCHANGE
                 progress(done, total)
-            if not store.is_there(run):  # its rows went with its name, all at once
+            if not store.exists(run):  # its rows went with its name, all at once
                 raise StoreError(
                     f"run {run.id!r} was deleted while it was exported", "nothing was written"
                 )

@@ -86,7 +86,7 @@ def render_runs(runs: Sequence[RunInfo]) -> str:
         (
             plain(run.id, 60),
             plain(run.mode, 20),
-            "archived" if run.is_away else run.status.value,
+            "archived" if run.is_only_in_archive else run.status.value,
             str(run.exchanges) if run.parent is None else "-",
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
             plain(" ".join((*(["pinned"] if run.pinned else []), *run.labels)), 40),

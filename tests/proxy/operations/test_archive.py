@@ -122,7 +122,7 @@ def test_a_run_comes_back_as_it_was(store: Path) -> None:
     assert "archived: night: ended" in told
     assert "2 archived, 0 stay" in told
     with Store.open(store, readonly=True) as opened:
-        assert [one.is_away for one in opened.runs()] == [True, True]
+        assert [one.is_only_in_archive for one in opened.runs()] == [True, True]
         assert opened.seqs(opened.get_run("night")) == []
     assert "archived" in done(store, "runs")
     assert done(store, "show", "night", "4") == shown
@@ -186,7 +186,7 @@ def test_what_is_archived_is_chosen(tmp_path: Path) -> None:
     assert files(path) == []
     assert "1 archived" in done(path, "archive", "two", hot="36500d")
     with Store.open(path, readonly=True) as opened:
-        assert [one.id for one in opened.runs() if one.is_away] == ["two"]
+        assert [one.id for one in opened.runs() if one.is_only_in_archive] == ["two"]
 
 
 def test_a_run_that_is_open_is_not_archived(store: Path) -> None:
@@ -261,7 +261,10 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
     done(store, "note", "day", "looked at it")
     done(store, "gc", keep="forever")
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs()} == {"night": True, "day": False}
+        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+            "night": True,
+            "day": False,
+        }
     for name in ("night", "day"):
         assert "sound" in done(store, "verify", name)
     assert "2 deleted" in done(store, "gc")
@@ -300,7 +303,10 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
     assert "day: written to since it was restored 0s ago, retention.hot is 1h" in told
     assert "archived: day: written to since it was restored" in done(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+            "night": False,
+            "day": True,
+        }
     steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
     assert sorted(steps) == [(name, seq) for name in ("day", "night") for seq in (1, 3, 4)]
     done(store, "verify", "day")
@@ -384,7 +390,7 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
         patched.setattr(GoWriter, "finish", lose)
         assert "expected" in refused(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert not any(one.is_away for one in opened.runs())
+        assert not any(one.is_only_in_archive for one in opened.runs())
     assert "2 archived" in done(store, "archive")
     assert len({Path(one).name for one in files(store)}) == 1
 
@@ -413,7 +419,10 @@ def test_a_run_that_would_not_come_back_stays(
     assert "not archived: night: " in told
     assert "archived: day" in told
     with Store.open(path, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+            "night": False,
+            "day": True,
+        }
     assert everything(path, "night") == before
     assert "1 archived" in done(path, "archive")
     steps = [(row["run"], row["seq"]) for row in _rows(path, "steps")]
@@ -456,7 +465,7 @@ def test_one_step_is_shown_without_restoring_its_run(store: Path) -> None:
     done(store, "gc", keep="forever")
     done(store, "show", "day", "1")
     with Store.open(store, readonly=True) as opened:
-        assert opened.get_run("day").is_away
+        assert opened.get_run("day").is_only_in_archive
 
 
 def test_a_playback_brings_its_tape(store: Path) -> None:
@@ -473,7 +482,7 @@ def test_a_playback_brings_its_tape(store: Path) -> None:
     done(store, "archive")
     assert done(store, "receipt", "night@1", "--json") == told
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
             "night": False,
             "day": True,
             "night@1": False,
@@ -487,7 +496,7 @@ def test_a_replay_restores_its_tape(store: Path) -> None:
         made = run(store, "replay", name, "--no-sandbox", "-q", "--store", str(store), "--", "true")
         assert made.exception is None, made.output
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs() if one.parent is None} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs() if one.parent is None} == {
             "night": False,
             "day": False,
         }
@@ -565,7 +574,7 @@ def test_a_kill_loses_nothing_and_leaves_nothing_twice(store: Path, point: str) 
     assert killed.returncode == 9, killed.stderr
     if point != "taken out":
         with Store.open(store, readonly=True) as opened:
-            assert not any(one.is_away for one in opened.runs())
+            assert not any(one.is_only_in_archive for one in opened.runs())
     done(store, "archive")
     assert not [one for one in files(store) if not one.endswith(".parquet")]
     steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
@@ -615,7 +624,7 @@ def nothing_taken(store: Path) -> None:
     """Assert that a run is where it was, with no row of it here."""
     with Store.open(store, readonly=True) as opened:
         info = opened.get_run("night")
-        assert info.is_away
+        assert info.is_only_in_archive
         assert opened.seqs(info) == []
         assert opened.events(info) == []
 
@@ -650,7 +659,7 @@ def test_a_folder_that_cannot_be_written_moves_nothing(store: Path) -> None:
     attic(store).write_bytes(b"a file")
     assert "cannot be written" in refused(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert not any(one.is_away for one in opened.runs())
+        assert not any(one.is_only_in_archive for one in opened.runs())
 
 
 def test_a_run_that_is_not_sound_stays(store: Path) -> None:
@@ -664,7 +673,10 @@ def test_a_run_that_is_not_sound_stays(store: Path) -> None:
     assert "not archived: night: seq 3:" in told
     assert "archived: day" in told
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_away for one in opened.runs()} == {"night": False, "day": True}
+        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+            "night": False,
+            "day": True,
+        }
 
 
 def test_an_encrypted_store_is_not_archived_unasked(
