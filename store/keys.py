@@ -1,7 +1,7 @@
 """The keys in LMDB: one place that knows them.
 
     meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
-                  b"archive/", go -> place and go, whose files nobody needs;
+                  b"archive/", batch -> place and batch, whose files nobody needs;
                   b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b"";
                   b"writable" -> count
     runs          run -> RunInfo

@@ -60,7 +60,7 @@ def _archived(run: "RunInfo") -> dict[str, object] | None:
         return None
     return {
         "place": where.place,
-        "go": where.go,
+        "go": where.batch,
         "id": where.id,
         "recalled": not run.is_only_in_archive,
     }

@@ -1,6 +1,6 @@
 """The archive: runs as Parquet files, in a folder or an S3-compatible bucket, readable without us.
 
 `place` opens where it is, `schema` says what the files hold (for people: docs/archive.md), `writing` makes the files
-of one go, `reading` gives runs and steps back. Only who archives or restores imports this: it needs pyarrow, which
+of one batch, `reading` gives runs and steps back. Only who archives or restores imports this: it needs pyarrow, which
 `playhead[archive]` brings.
 """

@@ -1,4 +1,4 @@
-"""Whether the files of a go give back what was put into them: checked before the store drops what it has of the runs.
+"""Whether the files of a batch give back what was put into them: checked before the store drops what it has of the runs.
 
 What is compared is every byte of every record, read from the place as a later restore reads it. So neither a fault of the
 writer, nor of the reader, nor of the place can lose a run.
@@ -11,18 +11,18 @@ from blake3 import blake3
 from ...tape.records.tape_file import Kind, hash_record
 from ..errors import StoreError
 from .location import Place
-from .reading import Go
+from .reading import BatchReader
 from .writing import Written
 
 
-def find_unreadable(place: Place, go: str, written: Iterable[Written]) -> dict[str, str]:
-    """Find the runs of a go that do not come back as they were put: why, by archive id.
+def find_unreadable(place: Place, batch: str, written: Iterable[Written]) -> dict[str, str]:
+    """Find the runs of a batch that do not come back as they were put: why, by archive id.
 
-    Raises: StoreError, where the go cannot be opened at all.
+    Raises: StoreError, where the batch cannot be opened at all.
     """
     found: dict[str, str] = {}
     sound: set[bytes] = set()
-    with Go(place, go) as opened:
+    with BatchReader(place, batch) as opened:
         for run in written:
             given = set(sound)
             try:
@@ -34,31 +34,33 @@ def find_unreadable(place: Place, go: str, written: Iterable[Written]) -> dict[s
                 sound = given
             else:
                 found[run.archive_id] = (
-                    f"{go} of the archive {place.name} does not give back what was put into it"
+                    f"{batch} of the archive {place.name} does not give back what was put into it"
                 )
     return found
 
 
-def _hash(go: Go, archive_id: str, given: set[bytes]) -> bytes:
-    """Hash the records of a run as `GoWriter` does.
+def _hash(batch: BatchReader, archive_id: str, given: set[bytes]) -> bytes:
+    """Hash the records of a run as `BatchWriter` does.
 
     given: digests of bodies that were checked already; grows.
     """
     told, body, name = blake3(), blake3(), b""
-    for record in go.records(archive_id, given):
+    for record in batch.records(archive_id, given):
         if record.kind is Kind.PIECE:
             body.update(record.data)
             continue
-        _check_body(go, body, name)
+        _check_body(batch, body, name)
         name = b""
         if record.kind is Kind.BODY:
             body, name = blake3(), record.data
         else:
             hash_record(told, record)
-    _check_body(go, body, name)
+    _check_body(batch, body, name)
     return told.digest()
 
 
-def _check_body(go: Go, body: blake3, name: bytes) -> None:
+def _check_body(batch: BatchReader, body: blake3, name: bytes) -> None:
     if name and body.digest() != name:
-        raise StoreError(f"bodies/{go.name}.parquet: the body {name.hex()} does not fit its hash")
+        raise StoreError(
+            f"bodies/{batch.name}.parquet: the body {name.hex()} does not fit its hash"
+        )

@@ -50,17 +50,17 @@ class Place:
                 make_folder(self._folder / STEPS)
 
     @contextlib.contextmanager
-    def writing(self, folder: str, go: str) -> Iterator[Any]:
-        """Write a file of a go: gives something to write into; nothing is there unless all went well.
+    def writing(self, folder: str, batch: str) -> Iterator[Any]:
+        """Write a file of a batch: gives something to write into; nothing is there unless all went well.
 
         Raises: StoreUnwritable.
         """
-        with self._told(f"{folder}/{go}", StoreUnwritable, "written"):
+        with self._told(f"{folder}/{batch}", StoreUnwritable, "written"):
             if self._folder is not None:
-                with _written(self._folder / folder / (go + _SUFFIX)) as file:
+                with _written(self._folder / folder / (batch + _SUFFIX)) as file:
                     yield file
             else:
-                with self._sent(self._path(folder, go)) as stream:
+                with self._sent(self._path(folder, batch)) as stream:
                     yield stream
 
     @contextlib.contextmanager
@@ -77,47 +77,47 @@ class Place:
                 self._system.delete_file(key)
             raise
 
-    def open(self, folder: str, go: str) -> Any:
+    def open(self, folder: str, batch: str) -> Any:
         """Open a file for reading at any place in it.
 
         Raises: StoreError, where it is not there or cannot be read.
         """
-        with self._told(f"{folder}/{go}", StoreError, "read"):
-            return self._system.open_input_file(self._path(folder, go))
+        with self._told(f"{folder}/{batch}", StoreError, "read"):
+            return self._system.open_input_file(self._path(folder, batch))
 
-    def sizes(self, go: str, folders: tuple[str, ...]) -> dict[str, int]:
-        """Give the length of each file of a go that is there.
+    def sizes(self, batch: str, folders: tuple[str, ...]) -> dict[str, int]:
+        """Give the length of each file of a batch that is there.
 
         Raises: StoreError.
         """
-        with self._told(go, StoreError, "looked for"):
-            found = self._system.get_file_info([self._path(folder, go) for folder in folders])
+        with self._told(batch, StoreError, "looked for"):
+            found = self._system.get_file_info([self._path(folder, batch) for folder in folders])
         return {
             folder: info.size
             for folder, info in zip(folders, found, strict=True)
             if info.type is fs.FileType.File
         }
 
-    def remove(self, folder: str, go: str) -> None:
+    def remove(self, folder: str, batch: str) -> None:
         """Remove a file, and what was begun of it; one that is not there is gone.
 
         Raises: StoreUnwritable, also where the archive itself is not there.
         """
-        with self._told(f"{folder}/{go}", StoreUnwritable, "removed"):
+        with self._told(f"{folder}/{batch}", StoreUnwritable, "removed"):
             if self._folder is not None:
                 (self._folder / STEPS).stat()
-                path = self._folder / folder / (go + _SUFFIX)
+                path = self._folder / folder / (batch + _SUFFIX)
                 for one in (path, _part(path)):
                     one.unlink(missing_ok=True)
                 if path.parent.is_dir():
                     sync_folder(path.parent)
                 return
-            key = self._path(folder, go)
+            key = self._path(folder, batch)
             if self._system.get_file_info(key).type is not fs.FileType.NotFound:
                 self._system.delete_file(key)
 
-    def goes(self, folder: str) -> list[str]:
-        """List the goes that have a file in a folder, in order.
+    def batches(self, folder: str) -> list[str]:
+        """List the batches that have a file in a folder, in order.
 
         Raises: StoreError.
         """
@@ -127,8 +127,8 @@ class Place:
         names = (info.base_name for info in found if info.type is fs.FileType.File)
         return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
-    def _path(self, folder: str, go: str) -> str:
-        return f"{self._root}/{folder}/{go}{_SUFFIX}"
+    def _path(self, folder: str, batch: str) -> str:
+        return f"{self._root}/{folder}/{batch}{_SUFFIX}"
 
     @contextlib.contextmanager
     def _told(self, what: str, kind: type[StoreError], verb: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Read a go of an archive: its runs as the records that were written, or one step alone.
+"""Read a batch of an archive: its runs as the records that were written, or one step alone.
 
 Nothing is trusted: the files are those that `steps` speaks for, with its lengths, of the schema; pages fit their
 checksums; what the records say is checked by whoever takes them in. Whatever is wrong is a StoreError that names
@@ -41,8 +41,8 @@ _MAX_GROUP_BYTES = 1 << 30
 _MAX_GROUP_ROWS = 1 << 20
 
 
-class Go:
-    """The files of one go, for reading. Use as a context manager."""
+class BatchReader:
+    """The files of one batch, for reading. Use as a context manager."""
 
     def __init__(self, place: Place, name: str) -> None:
         """Open it.
@@ -61,7 +61,7 @@ class Go:
             self._open.close()
             raise
 
-    def __enter__(self) -> "Go":
+    def __enter__(self) -> "BatchReader":
         return self
 
     def __exit__(self, *details: Any) -> None:

@@ -4,7 +4,7 @@ Rules:
 
 1. This store says where a run is; what the archive holds of it before or after counts for nothing. One transaction
    takes a run's rows out and says that it lies there, and the other way round.
-2. A *go* is what is written into an archive at once. It stands in `meta` as unneeded from before its first byte until
+2. A *batch* is what is written into an archive at once. It stands in `meta` as unneeded from before its first byte until
    its runs are taken out, and again from when they no longer lie in it until its files are removed: so whatever a kill
    left behind is found, without looking through the archive.
 3. One process at a time moves runs: a lock beside that of the store.
@@ -44,17 +44,17 @@ class ArchivedRuns:
         folder.mkdir(mode=0o700, exist_ok=True)
         return hold_alone(folder, "moving runs to or from an archive")
 
-    def begin(self, place: str, go: str) -> None:
-        """Say that a go is about to be written: its files are unneeded until `moved` says otherwise."""
+    def begin(self, place: str, batch: str) -> None:
+        """Say that a batch is about to be written: its files are unneeded until `moved` says otherwise."""
 
         def operation(transaction: lmdb.Transaction) -> None:
-            self._mark(transaction, place, go)
+            self._mark(transaction, place, batch)
 
         self._database.writer.call(operation)
         self._database.sync()
 
     def unneeded(self) -> list[tuple[str, str]]:
-        """List the goes whose files nobody needs, each with its place.
+        """List the batches whose files nobody needs, each with its place.
 
         Raises: LogCorrupt.
         """
@@ -73,12 +73,12 @@ class ArchivedRuns:
                 more = cursor.next()
         return found
 
-    def removed(self, go: str) -> None:
-        """Say that the files of a go are gone."""
-        self._database.writer.call(lambda txn: self._unmark(txn, go))
+    def removed(self, batch: str) -> None:
+        """Say that the files of a batch are gone."""
+        self._database.writer.call(lambda txn: self._unmark(txn, batch))
 
-    def moved(self, go: str, runs: Sequence[tuple[RunInfo, Archived]]) -> list[RunInfo]:
-        """Say that runs lie in a go that is there whole, and take out what the store holds of them.
+    def moved(self, batch: str, runs: Sequence[tuple[RunInfo, Archived]]) -> list[RunInfo]:
+        """Say that runs lie in a batch that is there whole, and take out what the store holds of them.
 
         Those that were changed meanwhile, or are being played, stay as they are. Give those that were moved.
         """
@@ -101,7 +101,7 @@ class ArchivedRuns:
                 done.append(info)
             self._take_out(transaction, taken)
             if done:
-                self._unmark(transaction, go)
+                self._unmark(transaction, batch)
             return done
 
         made: list[RunInfo] = self._database.writer.call(operation)
@@ -110,7 +110,7 @@ class ArchivedRuns:
     def rewritten(
         self, place: str, old: str, new: str | None, gone: Iterable[int], freed: Iterable[int] = ()
     ) -> None:
-        """Say that a go took the place of another, without some of its runs.
+        """Say that a batch took the place of another, without some of its runs.
 
         new: None where nothing is left.
         gone: numbers of the runs that are deleted with it.
@@ -123,7 +123,7 @@ class ArchivedRuns:
                 numbers = [int.from_bytes(key, "big") for key, _ in cursor]
             # All are read before anything is written: what cannot be read stops it whole.
             for info in [self._runs.load(transaction, number) for number in numbers]:
-                if info is None or info.archived is None or info.archived.go != old:
+                if info is None or info.archived is None or info.archived.batch != old:
                     continue
                 if info.number in left_out:
                     self._take_out(transaction, [info])
@@ -133,7 +133,7 @@ class ArchivedRuns:
                     self._runs.put(transaction, replace(info, archived=None))
                 else:
                     assert new is not None
-                    moved = replace(info, archived=replace(info.archived, go=new))
+                    moved = replace(info, archived=replace(info.archived, batch=new))
                     self._runs.put(transaction, moved)
             if new is not None:
                 self._unmark(transaction, new)
@@ -192,9 +192,9 @@ class ArchivedRuns:
     def _events(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
         return self._database.last(transaction, "events", info.number)
 
-    def _mark(self, transaction: lmdb.Transaction, place: str, go: str) -> None:
-        value = pack_map({"place": place, "go": go})
-        transaction.put(_MARK + go.encode(), value, db=self._database.tables["meta"])
+    def _mark(self, transaction: lmdb.Transaction, place: str, batch: str) -> None:
+        value = pack_map({"place": place, "go": batch})
+        transaction.put(_MARK + batch.encode(), value, db=self._database.tables["meta"])
 
-    def _unmark(self, transaction: lmdb.Transaction, go: str) -> None:
-        transaction.delete(_MARK + go.encode(), db=self._database.tables["meta"])
+    def _unmark(self, transaction: lmdb.Transaction, batch: str) -> None:
+        transaction.delete(_MARK + batch.encode(), db=self._database.tables["meta"])

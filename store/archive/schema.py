@@ -1,6 +1,6 @@
 """What the files of an archive hold: docs/archive.md for the machine.
 
-A go is what was written in one piece: one file in each folder, all of the same name. `steps` comes last, and what no
+A batch is what was written in one piece: one file in each folder, all of the same name. `steps` comes last, and what no
 file there speaks for does not count.
 """
 
@@ -10,7 +10,7 @@ VERSION = 1
 VERSION_KEY = b"playhead.archive"
 """Of a file's metadata: the version of this format."""
 FILES_KEY = b"playhead.files"
-"""Of the metadata of `steps`: the folders that hold a file of the go, and how long each is; JSON."""
+"""Of the metadata of `steps`: the folders that hold a file of the batch, and how long each is; JSON."""
 
 _TIME = pa.timestamp("ns", tz="UTC")
 _WORD = pa.string()
@@ -101,7 +101,7 @@ SCHEMAS = {
         ]
     ),
 }
-"""In the order in which the files of a go become visible."""
+"""In the order in which the files of a batch become visible."""
 
 WORDS = {
     "runs": ["host", "mode", "status"],

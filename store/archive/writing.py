@@ -1,4 +1,4 @@
-"""Write the files of a go: the records of runs, one run after another, as rows.
+"""Write the files of a batch: the records of runs, one run after another, as rows.
 
 What is written is what `tape_file` knows of a run; a record becomes a row, and gives the same record when it is read
 again. Bodies and header fields stand in columns of their own, neighbouring steps beside each other, so that what they
@@ -51,7 +51,7 @@ _UNSPLIT = 1 << 30
 
 
 class Written(NamedTuple):
-    """A run as it stands in a go."""
+    """A run as it stands in a batch."""
 
     archive_id: str
     events: int
@@ -59,13 +59,13 @@ class Written(NamedTuple):
     """Over its records as they were put, bodies aside, whose names are hashes."""
 
 
-class GoWriter:
-    """Writes one go. Use as a context manager; nothing of it counts before `finish` has returned."""
+class BatchWriter:
+    """Writes one batch. Use as a context manager; nothing of it counts before `finish` has returned."""
 
-    def __init__(self, place: Place, go: str, host: str) -> None:
+    def __init__(self, place: Place, batch: str, host: str) -> None:
         """Begin. host: who writes, for people."""
         self._place = place
-        self._go = go
+        self._batch = batch
         self._host = host
         self._open = contextlib.ExitStack()
         self._tables: dict[str, _Table] = {}
@@ -77,7 +77,7 @@ class GoWriter:
         self.raw_bytes = 0
         """Of all that was put, before packing."""
 
-    def __enter__(self) -> "GoWriter":
+    def __enter__(self) -> "BatchWriter":
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -91,7 +91,7 @@ class GoWriter:
     def begin(self, archive_id: str, record: Record, labels: Sequence[str]) -> None:
         """Begin a run; its records follow.
 
-        archive_id: stays with it, in whatever go it stands.
+        archive_id: stays with it, in whatever batch it stands.
         record: of kind RUN.
         """
         run = _Run(archive_id, record.data, unpack(record.data), tuple(labels))
@@ -121,7 +121,7 @@ class GoWriter:
             self._part += 1
 
     def finish(self) -> list[Written]:
-        """End the go: from now on it counts; give its runs in order.
+        """End the batch: from now on it counts; give its runs in order.
 
         Raises: StoreUnwritable.
         """
@@ -131,14 +131,14 @@ class GoWriter:
         sizes = {folder: table.finish() for folder, table in self._tables.items()}
         self._open.close()  # now they are there whole
         self._steps.finish({FILES_KEY.decode(): json.dumps(sizes)})
-        with self._place.writing(STEPS, self._go) as file:
+        with self._place.writing(STEPS, self._batch) as file:
             file.write(self._memory.getvalue())
         return [Written(run.archive_id, run.events, run.digest.digest()) for run in self._runs]
 
     def _table(self, folder: str) -> "_Table":
         table = self._tables.get(folder)
         if table is None:
-            file = self._open.enter_context(self._place.writing(folder, self._go))
+            file = self._open.enter_context(self._place.writing(folder, self._batch))
             table = self._tables[folder] = _Table(folder, file)
         return table
 
@@ -168,7 +168,7 @@ class GoWriter:
         if encode_exchange(exchange) != data:
             raise BadRecord(f"exchange {exchange.seq} is not written as this version writes it")
         run, table = self._runs[-1], self._table("exchanges")
-        self._steps.add(_step(run, exchange, f"exchanges/{self._go}.parquet", table.group), 0)
+        self._steps.add(_step(run, exchange, f"exchanges/{self._batch}.parquet", table.group), 0)
         request, response = exchange.request, exchange.response
         table.add(
             {

@@ -33,7 +33,7 @@ class Archived:
 
     place: str
     """The archive, as the configuration writes it."""
-    go: str
+    batch: str
     """Name of the files that hold it."""
     id: str
     """Of the run in the archive, whatever files hold it; another host may have a run of its name."""

@@ -194,7 +194,7 @@ def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) 
 
     with pytest.raises(ZeroDivisionError):
         broken_off()
-    assert place.goes("events") == []
+    assert place.batches("events") == []
     with place.writing("events", "go") as file:
         file.write(b"all")
-    assert place.goes("events") == ["go"]
+    assert place.batches("events") == ["go"]

@@ -1,6 +1,6 @@
 """Move runs between a store and an archive, and take them out of it for good.
 
-The order in which things happen, so that a kill at any point loses nothing and leaves nothing twice: a go is marked as
+The order in which things happen, so that a kill at any point loses nothing and leaves nothing twice: a batch is marked as
 unneeded, its files are written, its `steps` last, and all of it is read back; then one transaction of the store says that
 its runs lie there, and drops their rows and the mark. What is marked when the next begins is removed first.
 """
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from ...store import Archived, RunInfo, Store, StoreError
 from ...store.archive.checking import find_unreadable
 from ...store.archive.location import Place
-from ...store.archive.reading import FOLDERS, Go
+from ...store.archive.reading import FOLDERS, BatchReader
 from ...store.archive.schema import STEPS
-from ...store.archive.writing import GoWriter
+from ...store.archive.writing import BatchWriter
 from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord, encode_exchange
 from ...tape.records.events import EventKind, content_hash, decode_event
@@ -24,9 +24,9 @@ from ..formats.tape_file import RecordIngest, records_of
 from ..reading.contract_row import ContractRow
 from .integrity import verify_run
 
-_GO_BYTES = 512 << 20
-"""Before packing; a go ends with the run that exceeds it, and so does what a kill makes to be done again."""
-_GO_RUNS = 1000
+_BATCH_BYTES = 512 << 20
+"""Before packing; a batch ends with the run that exceeds it, and so does what a kill makes to be done again."""
+_BATCH_RUNS = 1000
 Progress = Callable[[int, int], None]
 Open = Callable[[str], Place]
 """Opens an archive by the text that a run carries."""
@@ -40,8 +40,8 @@ class Moved(NamedTuple):
     """Those that stay, and why."""
 
 
-def go_name(host: str, at_ns: int) -> str:
-    """Make a name that no other go has: its time, so that names sort by it, its host and chance."""
+def batch_name(host: str, at_ns: int) -> str:
+    """Make a name that no other batch has: its time, so that names sort by it, its host and chance."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_ns / 1e9))
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in host)[:40]
     return f"{stamp}-{name}-{secrets.token_hex(8)}"
@@ -66,12 +66,12 @@ def archive_runs(
     done = 0
     place.prepare()
     while left:
-        go = go_name(host, clock())
-        store.archive.begin(place.name, go)
+        batch = batch_name(host, clock())
+        store.archive.begin(place.name, batch)
         taken: list[RunInfo] = []
-        with GoWriter(place, go, host) as writer:
+        with BatchWriter(place, batch, host) as writer:
             bodies: set[bytes] = set()
-            while left and len(taken) < _GO_RUNS and writer.raw_bytes < _GO_BYTES:
+            while left and len(taken) < _BATCH_RUNS and writer.raw_bytes < _BATCH_BYTES:
                 run = left.pop(0)
                 wrong = verify_run(store, run).problems
                 if wrong:
@@ -82,10 +82,10 @@ def archive_runs(
                 done += run.exchanges
                 progress(done, total)
             written = writer.finish() if taken else []
-        bad = find_unreadable(place, go, written) if taken else {}
-        where = [Archived(place.name, go, one.archive_id, one.events) for one in written]
+        bad = find_unreadable(place, batch, written) if taken else {}
+        where = [Archived(place.name, batch, one.archive_id, one.events) for one in written]
         sound = [pair for pair in zip(taken, where, strict=True) if pair[1].id not in bad]
-        made = store.archive.moved(go, sound)
+        made = store.archive.moved(batch, sound)
         moved.runs.extend(made)
         kept = {run.number for run in made}
         for run, place_of in zip(taken, where, strict=True):
@@ -93,7 +93,7 @@ def archive_runs(
                 why = bad.get(place_of.id, "it changed, or is being played")
                 moved.refused.append((run, why))
         if made and len(made) < len(taken):
-            _rewrite(store, place, go, (), host, clock)
+            _rewrite(store, place, batch, (), host, clock)
     return moved
 
 
@@ -109,24 +109,24 @@ def release_changed(
     Give those that stay as they are, since their archive cannot be reached, and why.
     """
     refused: list[tuple[RunInfo, str]] = []
-    for (name, go), freed in _by_go(runs).items():
+    for (name, batch), freed in _by_batch(runs).items():
         try:
-            _rewrite(store, open_place(name), go, (), host, clock, [run.number for run in freed])
+            _rewrite(store, open_place(name), batch, (), host, clock, [run.number for run in freed])
         except StoreError as error:
             refused.extend((run, str(error)) for run in freed)
     return refused
 
 
-def _by_go(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
-    """Give archived runs by place and go, in order."""
+def _by_batch(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
+    """Give archived runs by place and batch, in order."""
     found: dict[tuple[str, str], list[RunInfo]] = {}
     for run in runs:
         assert run.archived is not None
-        found.setdefault((run.archived.place, run.archived.go), []).append(run)
+        found.setdefault((run.archived.place, run.archived.batch), []).append(run)
     return dict(sorted(found.items()))
 
 
-def _put_run(writer: GoWriter, run: RunInfo, archive_id: str, records: Iterator[Record]) -> None:
+def _put_run(writer: BatchWriter, run: RunInfo, archive_id: str, records: Iterator[Record]) -> None:
     writer.begin(archive_id, next(records), run.labels)
     try:
         for record in records:
@@ -148,16 +148,16 @@ def restore(
     """
     assert info.archived is not None
     where = info.archived
-    with Go(place, where.go) as go, store.ingest() as ingest:
+    with BatchReader(place, where.batch) as batch, store.ingest() as ingest:
         record_ingest = RecordIngest(store, ingest, info)
         try:
-            for record in record_ingest.files(go.records(where.id)):
+            for record in record_ingest.files(batch.records(where.id)):
                 record_ingest.ingest(record)
                 progress(record_ingest.exchanges, info.exchanges)
             record_ingest.publish_restored(info, at_ns)
         except BadRecord as error:
             raise StoreError(
-                f"run {info.id!r} in {where.go} of the archive {place.name} is not what was written: {error}",
+                f"run {info.id!r} in {where.batch} of the archive {place.name} is not what was written: {error}",
                 "put back a copy of its files; nothing was restored",
             ) from error
 
@@ -175,13 +175,13 @@ def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
 
     Raises: StoreError.
     """
-    with Go(place, where.go) as go:
-        exchange = go.find_step(where.id, seq)
+    with BatchReader(place, where.batch) as batch:
+        exchange = batch.find_step(where.id, seq)
         if exchange is None or exchange.websocket is not None:
             return None
         rows: list[ContractRow] = []
         hashed = None
-        for number, value in enumerate(go.events(where.id), 1):
+        for number, value in enumerate(batch.events(where.id), 1):
             event = decode_event(value, number)
             if event.seq != seq:
                 continue
@@ -191,7 +191,7 @@ def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
                 hashed = event.data["hash"]
         if hashed not in (None, content_hash(encode_exchange(exchange))):
             raise StoreError(
-                f"exchange {seq} in {where.go} of the archive {place.name} does not fit the hash in its log",
+                f"exchange {seq} in {where.batch} of the archive {place.name} does not fit the hash in its log",
                 "put back a copy of its files",
             )
         return ArchivedStep(exchange, rows)
@@ -209,10 +209,10 @@ def remove_archived(
 
     Raises: StoreError; what was deleted before is.
     """
-    by_go = _by_go(runs)
-    for done, ((name, go), gone) in enumerate(by_go.items(), 1):
-        _rewrite(store, open_place(name), go, [run.number for run in gone], host, clock)
-        progress(done, len(by_go))
+    by_batch = _by_batch(runs)
+    for done, ((name, batch), gone) in enumerate(by_batch.items(), 1):
+        _rewrite(store, open_place(name), batch, [run.number for run in gone], host, clock)
+        progress(done, len(by_batch))
     remove_unneeded(store, open_place)
 
 
@@ -225,7 +225,7 @@ def _rewrite(
     clock: Callable[[], int],
     freed: Collection[int] = (),
 ) -> None:
-    """Put a go in the place of another, of those of its runs that lie in it and stay, if there are any.
+    """Put a batch in the place of another, of those of its runs that lie in it and stay, if there are any.
 
     gone: numbers of runs that are deleted with it.
     freed: of those that the store holds whole, and the archive no longer.
@@ -233,17 +233,19 @@ def _rewrite(
     kept = [
         run.archived
         for run in store.runs()
-        if run.archived is not None and run.archived.go == old and run.number not in {*gone, *freed}
+        if run.archived is not None
+        and run.archived.batch == old
+        and run.number not in {*gone, *freed}
     ]
     new = None
     if kept:
-        new = go_name(host, clock())
+        new = batch_name(host, clock())
         store.archive.begin(place.name, new)
-        with Go(place, old) as go, GoWriter(place, new, host) as writer:
-            labels = {row["archive_id"]: row["labels"] for row in go.runs()}
+        with BatchReader(place, old) as batch, BatchWriter(place, new, host) as writer:
+            labels = {row["archive_id"]: row["labels"] for row in batch.runs()}
             given: set[bytes] = set()
             for one in kept:
-                records = go.records(one.id, given)
+                records = batch.records(one.id, given)
                 writer.begin(one.id, next(records), labels[one.id])
                 for record in records:
                     writer.put(record)
@@ -259,9 +261,9 @@ def remove_unneeded(store: Store, open_place: Open) -> int:
     Raises: StoreError.
     """
     found = store.archive.unneeded()
-    for name, go in found:
+    for name, batch in found:
         place = open_place(name)
         for folder in (STEPS, *(folder for folder in FOLDERS if folder != STEPS)):
-            place.remove(folder, go)
-        store.archive.removed(go)
+            place.remove(folder, batch)
+        store.archive.removed(batch)
     return len(found)

@@ -34,7 +34,7 @@ from playhead.proxy.operations.restore import open_place, restore_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.archive import schema, writing
 from playhead.store.archive.location import Place
-from playhead.store.archive.writing import GoWriter
+from playhead.store.archive.writing import BatchWriter
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
@@ -378,16 +378,16 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The runs stay; the next go begins anew."""
-    finish = GoWriter.finish
+    finish = BatchWriter.finish
 
-    def lose(writer: GoWriter) -> Any:
+    def lose(writer: BatchWriter) -> Any:
         made = finish(writer)
         (file,) = (attic(store) / "events").iterdir()
         file.write_bytes(file.read_bytes()[:-1])
         return made
 
     with monkeypatch.context() as patched:
-        patched.setattr(GoWriter, "finish", lose)
+        patched.setattr(BatchWriter, "finish", lose)
         assert "expected" in refused(store, "archive")
     with Store.open(store, readonly=True) as opened:
         assert not any(one.is_only_in_archive for one in opened.runs())
