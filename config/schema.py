@@ -388,7 +388,7 @@ class Config:
     durability: Durability = Durability.PROCESS
     on_full: OnFull = OnFull.STOP
     ballast_mib: int = 16
-    """Size of the file that `gc` and `erase` give up to have room to delete; 0 for none."""
+    """Size of the file that `gc` and `erase` give up to free space for deleting; 0 for none."""
     ca_dir: Path | None = None
     """None: `<store>/ca`."""
     upstream_ca: Path | None = None

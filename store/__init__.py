@@ -1,4 +1,4 @@
-"""What is remembered: the event log, the exchanges and their index, the list of runs.
+"""The store: the event log, the exchanges and their index, and the list of runs, in one LMDB environment.
 
 `Store.open` gives one LMDB environment in a folder. Writes go through its one writer thread and are told
 of after their commit; reads are short transactions, from any thread and any process.

@@ -1,4 +1,4 @@
-"""What can be wrong on disk.
+"""The errors of a store.
 
 StoreError          path, and what to do
   StoreTooNew       written by a newer version

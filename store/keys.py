@@ -1,4 +1,4 @@
-"""The keys in LMDB: one place that knows them.
+"""The keys and tables in LMDB: only this module knows their layout.
 
     meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
                   b"archive/", batch -> place and batch, whose files nobody needs;
@@ -9,15 +9,15 @@
     open          run -> b""                              runs not sealed yet
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
-                  run, seq, 1 byte -> what follows of it  of records that are put in parts (`values`)
-    blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`blocks`)
-    openings      name -> body codec + exchange           what conversations begin with, for all runs; in parts too
+                  run, seq, 1 byte -> what follows of it  of records that are put in parts (`deltas/records.py`)
+    blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`deltas/blobs.py`)
+    openings      name -> body codec + exchange           shared prefixes, for all runs; in parts too
     users         shared prefix, run -> b"1" if it came from that run
     uses          run, shared prefix -> b""
     fingerprints  run, fingerprint, seq -> b""            in recorded order inside a fingerprint
     raws          run, hash of raw bytes -> fingerprint   so that known bytes need no parsing
-    origins       run, origin, alpn offers -> alpn        what was negotiated with whom
-    mail          run, kind -> time                       what another process asks of the run's owner
+    origins       run, origin, alpn offers -> alpn        the protocol that was negotiated
+    mail          run, kind -> time                       owner requests: what another process asks of the run's owner
     messages      run, seq, number -> body codec + message    of a WebSocket, written as they pass
     files         run, seq -> hashes of body files        which an exchange needs, 32 bytes each
 
@@ -26,8 +26,8 @@ index: its own number, or the one that a later index was given.
 """
 
 FORMAT = 4
-"""Highest format that is read, and what is written. 1 had no shared prefixes, and no exchange stood on another; 2 is 1, encrypted;
-3 encrypted short values as it does large ones, and kept base64 where it stands."""
+"""Highest format that is read, and the one that is written. 1 had no shared prefixes and no deltas; 2 is 1, encrypted; 3
+encrypted short values as it does large ones, and kept base64 in the exchange."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -50,17 +50,17 @@ TABLES = (
 )
 
 CHECK_ROW = b"key"
-"""Of `meta`: what tells the key that a store is encrypted under from another; none in one that is not."""
+"""Row of `meta`: check value of the key that a store is encrypted under; absent in a store that is not encrypted."""
 FILES_ROW = b"files"
-"""Of `meta`: the table `files` speaks for every exchange; an earlier version did not write it."""
+"""Row of `meta`: the table `files` covers every exchange; an earlier version did not write it."""
 PROBE_ROW = b"writable"
-"""Of `meta`: written to see whether anything can be."""
+"""Row of `meta`: written to find out whether anything can be written."""
 LEFT_ROW = b"rekey-left"
-"""Of `meta`: what lay under another key has not been removed yet."""
+"""Row of `meta`: data under another key has not been removed yet."""
 ERASED_ROW = b"erased"
-"""Of `meta`: a run was erased, and its bytes may still be in the files."""
+"""Row of `meta`: a run was erased, and its bytes may still be in the files."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
-"""Tables whose values hold nothing of what was said; those of all others are encrypted in an encrypted store."""
+"""Tables whose values contain nothing of what was said; in an encrypted store the values of all others are encrypted."""
 BLOCK_AT = {"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8}
 """Where the 16 bytes of a hash begin in the keys of a table."""
 TEXT_FROM = {"names": 0, "origins": 8}

@@ -1,5 +1,9 @@
 """The store: runs, their events and their exchanges, in one LMDB environment.
 
+Rules: `events` is append-only and chained; an exchange is written once its outcome is known; only the writes that rule 3
+of the design names are awaited; a read transaction is open for one call. Each table has a module of its own; this module
+opens them and hands them out.
+
 Rules: `events` is append-only and chained; an exchange is written once its outcome is known; nothing is
 awaited but what rule 3 of the design asks for; a read transaction lives for one call. Each table has a part of its
 own; this is where they meet.
@@ -143,7 +147,7 @@ class Store:
         drop_unpublished(self._database, transaction)
 
     def ingest(self) -> Ingest:
-        """Begin to ingest runs from elsewhere; see `Ingest`."""
+        """Begin to ingest runs; see `Ingest`."""
         return Ingest(self._database, self._runs, self._log, self._exchanges, self._messages)
 
     def delete_runs(self, runs: Sequence[RunInfo]) -> int:
@@ -171,7 +175,7 @@ class Store:
     def erase_runs(self, runs: Sequence[RunInfo]) -> int:
         """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
 
-        See `delete_runs`, which leaves what conversations begin with for as long as a run uses it. Until the files
+        See `delete_runs`, which keeps a shared prefix for as long as a run uses it. Until the files
         nobody needs are removed and `compact` is through, `erasing` is True.
         Raises: RunOpen; StoreUnwritable.
         """
@@ -252,7 +256,7 @@ class Store:
 
     @property
     def encrypted(self) -> bool:
-        """Whether its values are encrypted on disk."""
+        """Whether the store is encrypted on disk."""
         return bool(self._database.cipher.check)
 
     @property

@@ -1,4 +1,4 @@
-"""The vocabulary of a tape: what was asked, what came of it, and what was decided.
+"""The vocabulary of a tape: requests, responses, faults, WebSockets and exchanges, as frozen values.
 
 Values only. Bytes are bytes until someone shows them; header fields are ordered pairs as they stood on
 the wire. Times inside an exchange are microseconds since its request arrived; `started_ns` alone is wall

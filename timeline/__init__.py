@@ -1,4 +1,4 @@
-"""Reading a tape like a debugger: receipts and listings, folded from the log.
+"""The timeline: receipts, listings and checks, computed from the log of a run.
 
 Everything here is computed from events and exchanges, so it can be computed again; nothing here writes.
 """

@@ -53,7 +53,7 @@ def import_(
     max_gib: int,
     file: Path,
 ) -> int:
-    """Take in runs: a tape that was exported, or exchanges as JSON lines."""
+    """Import runs: a tape file, or exchanges as JSON lines."""
     from ..operations.tape_files import import_file, import_jsonl
 
     config = reading(config_file, store)

@@ -1,4 +1,4 @@
-"""Where an archive is: a folder, or a part of an S3-compatible bucket.
+"""The location of an archive: a folder, or a part of an S3-compatible bucket.
 
 Rules:
 

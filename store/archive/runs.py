@@ -1,4 +1,13 @@
-"""Runs of the list that lie in an archive: which, where, and what the archive holds that nobody needs.
+"""The store's knowledge of archives: which runs are in which batch, and which batches nobody needs.
+
+Rules:
+
+1. This store says where a run is; what an archive contains of it before or after does not count. One transaction removes a
+   run's rows and records its place in the archive, and the reverse.
+2. A *batch* is what is written into an archive at once. It is listed in `meta` as unneeded from before its first byte until
+   its runs are removed from the store, and again from the moment its runs leave it until its files are removed. So the
+   remains of a kill are found without searching the archive.
+3. One process at a time moves runs: a lock of its own beside the store's.
 
 Rules:
 

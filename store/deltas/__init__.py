@@ -1,1 +1,1 @@
-"""Delta compression: conversations, similar bodies and base64 blobs are stored once."""
+"""Delta compression: similar exchanges are stored as deltas, and large base64 as blobs."""

@@ -1,14 +1,14 @@
-"""Large base64 in what was said: screenshots, documents. Each is kept once for a run, decoded.
+"""Large base64 in exchanges (screenshots, documents), extracted to blobs: each is stored once for a run, decoded.
 
-A conversation repeats its screenshots with every step, and nothing packs them: standing on an earlier exchange saves what
-is repeated, but what a keyframe repeats is kept again, and reading one unpacks the megabytes of all below it. So a value
-is *extracted* before it is packed: in the place of each stretch of base64 stands its name.
+Every step of a conversation repeats its screenshots, and base64 does not compress. A delta saves what the base contains,
+but each keyframe would store the screenshots again, and reading one would unpack the megabytes of all bases below it. So
+base64 is *extracted* from a value before the value is packed. A marker and the blob's name replace each stretch:
 
     0xC1  where the request's body begins (4 bytes)  the value, with each stretch as: _MARKER, 16 bytes of BLAKE3 of its text
 
-What is not extracted begins with another byte. A value that holds the mark by itself is never extracted, and no byte comes
-twice in the mark: so extracted ones are read back in one way only. Only what decodes and encodes to the very same text is
-extracted, and of that what does not pack: the base64 of a text, or hex, may grow from step to step, and takes less where it is.
+A value without blobs begins with another byte. A value that already contains the marker is stored as it is. No byte occurs
+twice in the marker, so blobs are put back in exactly one way. A stretch is extracted only if decoding and encoding it gives
+the same text, and if the decoded bytes do not compress: the base64 of a text, or hex, is smaller as part of the value.
 """
 
 import binascii
@@ -39,18 +39,18 @@ _WINDOW_BYTES = 64
 """Looked at once a step: a stretch that is long enough covers one."""
 _SAMPLE_BYTES = 4096
 _COMPRESSES = 0.9
-"""A sample that packs to less than this part of it is no screenshot."""
+"""A sample that compresses to less than this share is not worth a blob."""
 _PREFIX_BYTES = 128
 """Longest `data:image/png;base64,` before a stretch."""
 _LETTERS = f"{string.ascii_letters}{string.digits}+/".encode()
 MOST_BYTES = 1 << 26
-"""Larger values are not extracted, and what was extracted becomes no larger."""
+"""Nothing is extracted from larger values, and no value becomes larger when its blobs are put back."""
 _KNOWN = 4096
 """Blocks that are remembered to be in the store."""
 
 
 class Extracted(NamedTuple):
-    """A value as it is packed."""
+    """A value as it is packed, without its large base64."""
 
     value: bytes
     body_at: int
@@ -67,7 +67,7 @@ class Blobs:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: OrderedDict[tuple[int, bytes], bool] = OrderedDict()
-        """By run and name whether it is in the store, or stays where it stands; used last at the end."""
+        """By run and name: whether a blob is in the store, or stays in its value; used last at the end."""
         database.forgetting.append(self._known.clear)
 
     def forget(self, run: int) -> None:
@@ -76,7 +76,7 @@ class Blobs:
             del self._known[key]
 
     def extract(self, run: int, value: bytes, body_at: int) -> Extracted:
-        """Put names in the place of large base64.
+        """Replace large base64 with the names of blobs.
 
         body_at: where the request's body begins.
         """
@@ -136,7 +136,7 @@ class Blobs:
             return cursor.set_key(place)
 
     def restore(self, transaction: lmdb.Transaction, run: int, value: bytes) -> bytes:
-        """Give a value as it was before it was extracted.
+        """Put the blobs of a value back.
 
         Raises: BadRecord.
         """
@@ -165,12 +165,12 @@ class Blobs:
 
 
 def has_blobs(value: bytes) -> bool:
-    """Say whether blobs belong into a value."""
+    """Say whether blobs were extracted from a value."""
     return value.startswith(_EXTRACTED)
 
 
 def body_place(value: bytes) -> int:
-    """Give where the request's body begins in a value that was extracted.
+    """Give where the request's body begins in a value with blobs.
 
     Raises: BadRecord.
     """
@@ -199,9 +199,9 @@ def _fill(value: bytes, text: Callable[[bytes], bytes]) -> bytes:
 
 
 def _find(value: bytes) -> Iterator[tuple[int, int]]:
-    """Find where long stretches begin and end that are base64 as far as one looks.
+    """Find the long stretches that look like base64.
 
-    They stand between quotes. Time grows with the length of the value, whatever is in it.
+    A stretch is between quotes. Time is linear in the length of the value.
     """
     at, place = 0, _STEP_BYTES
     while place + _WINDOW_BYTES <= len(value):

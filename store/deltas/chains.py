@@ -1,18 +1,19 @@
-"""Which earlier exchange a new one is stored on: the one before it in its conversation.
+"""Choose the delta base of a new exchange: mostly the exchange before it in the same conversation.
 
-1. A base is picked by content, never because it came last: the agents of a run take turns. What is remembered of a
-   conversation is its last value and its last keyframe (a delta chain); of each run the last MAX_CHAINS conversations.
-2. A delta chain goes on with a body in which what its last step brought stands again. A body that only shares its beginning
-   with a delta chain, as that of a second agent does, begins a delta chain of its own.
-3. Each KEYFRAME_INTERVAL-th step of a delta chain, a keyframe, is stored on the keyframe before it, so that a reader has little to unpack
-   first; where that one lies MAX_KEYFRAME_DEPTH, on what a new conversation is stored on. So nothing lies deeper than MAX_DEPTH.
-4. The first step of a conversation is stored on a shared prefix: the first exchange of any run with the same path and the
-   same beginning and end. Shared prefixes are records of their own, so that runs can be deleted.
-5. Values of a few KB stand on the keyframe of their delta chain, never on each other: at most two bases lie below them.
-6. Small requests (reads, polls) have delta chains of their own, found by host and path, and push no conversation out.
+1. A base is chosen by content, not by time, because the agents of a run take turns. A delta chain is what is remembered
+   of one conversation: its last value and its last keyframe. The last MAX_CHAINS conversations of a run are remembered.
+2. A body continues a chain if it contains the text that the chain's last step added. A body that only shares its
+   beginning with a chain, such as the first request of a second agent, starts a chain of its own.
+3. Every KEYFRAME_INTERVAL-th step of a chain is a keyframe. Its base is the keyframe before it, so that a reader has few
+   records to unpack. If that keyframe already has MAX_KEYFRAME_DEPTH, the base is a shared prefix. So no record has a
+   depth above MAX_DEPTH.
+4. The base of a conversation's first step is a shared prefix: the first exchange of any run with the same path and the
+   same beginning and end. Shared prefixes are records of their own, so that runs can be deleted independently.
+5. The base of a value of a few KB is the keyframe of its chain, so its depth is at most 2.
+6. Small requests (reads, polls) have chains of their own, found by host and path. They never evict a conversation.
 
-Bytes held are bounded, for a run and for the process; what falls out begins a new delta chain when it comes again. Nothing is
-ever recovered: after a restart delta chains begin anew. Belongs to the writer's thread.
+Memory is bounded, for a run and for the process. A chain that was evicted starts anew when its conversation continues,
+and so do all chains after a restart: nothing needs recovery. Belongs to the writer's thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,24 +29,24 @@ from .similarity import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_added
 MAX_CHAINS = 16
 KEYFRAME_INTERVAL = 32
 MAX_KEYFRAME_DEPTH = MAX_DEPTH - KEYFRAME_INTERVAL + 1
-"""Most depth of a keyframe."""
+"""Largest depth of a keyframe."""
 MOST_VALUE_BYTES = 16 << 20
-"""Larger values stand alone."""
+"""Larger values have no delta base."""
 MOST_RUN_BYTES = 32 << 20
 MOST_BYTES = 96 << 20
 _CONVERSATION_BYTES = 512
-"""Bodies of requests from here on are conversations."""
+"""Requests with a body of this size are steps of a conversation."""
 _MIN_PREFIX_BYTES = 2048
 """Shorter ones would save less than a shared prefix takes."""
 _MAX_PREFIX_BYTES = 4 << 20
 _LIGHT_BYTES = 64 * 1024
-"""A base of this size is worth its time for the header fields alone."""
+"""A base of this size is worth its time even if only header fields are shared."""
 _NEARLY_ALL = 0.9
-"""Part of a delta chain's last body that stands in one so that no other delta chain is looked at, if it goes on."""
+"""Share of a chain's last body in a new body from which on no other chain is tried, if the body continues the chain."""
 _MUCH = 0.5
-"""Part of a body that it has to have in common with a delta chain to be no shared prefix."""
+"""Share of a body in common with a chain from which on no shared prefix is made."""
 _BRIEF_BYTES = 8 * 1024
-"""Smaller values have few bases below them: unpacking these would cost more than all else that is done to serve one."""
+"""Smaller values have a small depth: unpacking more bases would cost more than everything else in serving one."""
 _MAX_BRIEF_DEPTH = 1
 _LITTLE = 0.1
 """Part of a body that a larger base has to have in common with it."""
@@ -59,7 +60,7 @@ _NOTHING = Span(0, 0)
 
 @dataclass(slots=True, eq=False)
 class Stored:
-    """A value that others may be stored on."""
+    """A value that may be a delta base."""
 
     key: BaseKey
     """Its seq, or the name of a shared prefix: what a delta against it names."""
@@ -77,14 +78,14 @@ class Stored:
 
 
 class Placement(NamedTuple):
-    """Where a value is stored."""
+    """How a value is stored."""
 
     stored: Stored
     """Itself; set `written` when it is."""
     base: Stored | None
-    """Its base; None where it stands alone."""
+    """Its delta base; None if it is stored whole."""
     makes_prefix: bool = False
-    """Whether `base` is a shared prefix that is yet to be written, of the same value."""
+    """Whether `base` is a new shared prefix, of the same value, that is yet to be written."""
 
 
 FindSharedPrefix = Callable[[bytes], Stored | None]
@@ -93,16 +94,16 @@ FindSharedPrefix = Callable[[bytes], Stored | None]
 
 @dataclass(slots=True, eq=False)
 class _Chain:
-    """A conversation."""
+    """One conversation, or one endpoint of small requests."""
 
     where: tuple[str, str]
     """Host and path."""
     last: Stored
     keyframe: Stored
     steps: int = 1
-    """Since the keyframe, that included."""
+    """Steps since the keyframe, including it."""
     added: Span = _NOTHING
-    """Of the last body: what its step brought."""
+    """The part of the last body that its step added."""
 
     @property
     def size(self) -> int:
@@ -113,7 +114,7 @@ class _Chain:
 @dataclass(slots=True, eq=False)
 class _Run:
     conversations: list[_Chain] = field(default_factory=list)
-    """Of conversations, the one that spoke last at the end."""
+    """Chains of conversations; the one that continued last is at the end."""
     small: list[_Chain] = field(default_factory=list)
     size: int = 0
 
@@ -175,7 +176,7 @@ class DeltaChains:
         return place
 
     def _forget(self, run: int, seq: int) -> None:
-        """Let nothing stand on a value that is written anew."""
+        """Use a value that is written again as a delta base no more."""
         if (known := self._runs.get(run)) is not None:
             for chains in (known.conversations, known.small):
                 for chain in [one for one in chains if seq in (one.last.key, one.keyframe.key)]:
@@ -201,20 +202,20 @@ class DeltaChains:
 
 
 def shared_prefix_name(request: Request) -> bytes:
-    """Give the name of the shared prefix that a request shares with those that open alike."""
+    """Give the name of the shared prefix for requests with the same method, host, path, beginning and end."""
     path = f"{request.method} {request.host} {request.path}".encode("utf-8", "surrogatepass")
     parts = (path, request.body[:_HEAD_BYTES], request.body[-_TAIL_BYTES:])
     return blake3(b"\0".join(parts)).digest(PREFIX_NAME_BYTES)
 
 
 _Decision = tuple[Placement, _Chain, _Chain | None]
-"""The place of a value, its delta chain, and the delta chain that this one is instead of."""
+"""The placement of a value, its chain, and the chain that this one replaces."""
 
 
 def _place_conversation(
     chains: list[_Chain], stored: Stored, request: Request, find_shared_prefix: FindSharedPrefix
 ) -> _Decision:
-    """Decide for a value whose request is a step of a conversation."""
+    """Place a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Chain]] = []
     body = stored.body
     for chain in _likely_first(chains, body):
@@ -235,7 +236,7 @@ def _place_conversation(
 
 
 def _likely_first(chains: list[_Chain], body: Body) -> Iterator[_Chain]:
-    """Yield delta chains from the last one on, but first those that a body probably goes on from.
+    """Yield chains, those that a body probably continues first, else the latest first.
 
     Comparing two bodies takes the longer the more they share, as all agents of a run may.
     """
@@ -249,7 +250,7 @@ def _likely_first(chains: list[_Chain], body: Body) -> Iterator[_Chain]:
 
 
 def _is_likely(chain: _Chain, body: Body) -> bool:
-    """Say whether what a delta chain's last step brought stands in a body where it stood, seen from either end."""
+    """Say whether a body contains the text that a chain's last step added at its old offset, counted from either end."""
     old, (start, end) = chain.last.body, chain.added
     at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
     sample = old.value[at : at + SAMPLE_BYTES]
@@ -261,7 +262,7 @@ def _is_likely(chain: _Chain, body: Body) -> bool:
 
 
 def _find_added(chain: _Chain, body: Body, ends: Ends) -> Span | None:
-    """Find what a body brings that goes on from a delta chain; None where it does not."""
+    """Find the part that a body adds to a chain; None if it does not continue the chain."""
     added = find_added(chain.last.body, chain.added, body, ends)
     if added is not None and added.end - added.start < _SHORT_BYTES:  # the same again
         return Span(*(min(place, body.size) for place in chain.added))
@@ -271,7 +272,7 @@ def _find_added(chain: _Chain, body: Body, ends: Ends) -> Span | None:
 def _place_small(
     chains: list[_Chain], stored: Stored, request: Request, find_shared_prefix: FindSharedPrefix
 ) -> _Decision:
-    """Decide for a value whose request has no body to speak of."""
+    """Place a value whose request has a small body or none."""
     where = request.host, request.path
     for chain in reversed(chains):
         if chain.where == where:
@@ -290,7 +291,7 @@ def _extend(
     request: Request,
     find_shared_prefix: FindSharedPrefix,
 ) -> _Decision:
-    """Put a value behind the last one of its delta chain."""
+    """Continue a chain with a value."""
     if chain.steps < KEYFRAME_INTERVAL:
         place = _placed_on(stored, chain.keyframe if _is_brief(stored) else chain.last)
         return place, _Chain(chain.where, stored, chain.keyframe, chain.steps + 1, added), chain
@@ -306,7 +307,7 @@ def _start(
     request: Request,
     find_shared_prefix: FindSharedPrefix,
 ) -> tuple[Placement, Ends]:
-    """Find a base for the first value of a conversation, and what it has in common with that."""
+    """Find a delta base for the first value of a conversation, and the ends that the two share."""
     body = stored.body
     choices: list[tuple[Ends, Stored]] = []
     if nearest is not None:
@@ -326,13 +327,13 @@ def _start(
 
 
 def _make_prefix(stored: Stored, name: bytes) -> Placement:
-    """Make a value a shared prefix, and store it on that."""
+    """Make a value a shared prefix, and store the value as a delta against it."""
     prefix = Stored(name, stored.value, stored.body_at)
     return _placed_on(stored, prefix)._replace(makes_prefix=True)
 
 
 def _shallow(choices: list[Stored], stored: Stored) -> Stored | None:
-    """Find the first that a value may be stored on as a keyframe."""
+    """Find the first choice whose depth allows a keyframe as a delta against it."""
     max_depth = _MAX_BRIEF_DEPTH if _is_brief(stored) else MAX_KEYFRAME_DEPTH
     return next((one for one in choices if one.depth < max_depth), None)
 

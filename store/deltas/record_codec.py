@@ -1,14 +1,15 @@
-"""How an exchange's bytes lie on disk: a codec byte, then the value.
+"""The bytes of a record on disk: a codec byte, then the value, compressed alone or against a delta base.
 
     0  8 bytes of BLAKE3 over the value, then the value as it is
-    1  one zstd frame that states its size and ends with a checksum: what earlier versions wrote
-    2  8 bytes of BLAKE3 over the value, then a frame that stands alone
-    3  depth, seq of its base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
-    4  depth, name of its base among the shared prefixes (16 bytes), 8 bytes of BLAKE3, then a frame
+    1  one zstd frame that states its size and ends with a checksum; read, no longer written
+    2  8 bytes of BLAKE3 over the value, then a frame without a delta base
+    3  depth, seq of the delta base in the same run (4 bytes), 8 bytes of BLAKE3 over the value, then a frame
+    4  depth, name of the shared prefix that is the delta base (16 bytes), 8 bytes of BLAKE3, then a frame
 
-The frames of 2 to 4 are without their magic number. That of 3 and 4 has the base's value as prefix, so that it holds
-little more than what is new: what `zstd --patch-from` does. `depth` says how many bases lie below, and a base has fewer
-than what stands on it; so no record can lead in a circle, or further than MAX_DEPTH.
+The frames of 2 to 4 are stored without their magic number. A frame of 3 or 4 has the value of its delta base as prefix, so
+it contains little more than what is new: the method of `zstd --patch-from`. `depth` counts the bases below a record, and a
+base has a smaller depth than a delta against it. So a damaged file cannot lead a reader in a circle, or further than
+MAX_DEPTH records.
 """
 
 import struct
@@ -54,12 +55,12 @@ _WRITING: dict[int, int] = {
 MAX_BYTES = 1 << 28
 """Largest value that is unpacked; a frame that states more is refused unread."""
 MAX_DEPTH = 39
-"""Most bases below a record: what a reader has to unpack first."""
+"""Largest depth: the number of bases that a reader unpacks before a record."""
 MAX_SEQ = (1 << 32) - 1
 """Largest seq that can be named as a base."""
 
 BaseKey = int | bytes
-"""What a record stands on: a seq of its run, or the name of a shared prefix."""
+"""Key of a delta base: a seq of the run, or the name of a shared prefix."""
 
 
 class Packed(NamedTuple):
@@ -75,12 +76,12 @@ class Packed(NamedTuple):
 
 
 def digest(value: bytes) -> bytes:
-    """Give the checksum that stands beside a value."""
+    """Give the checksum that is stored with a value."""
     return blake3(value).digest(CHECKSUM_BYTES)
 
 
 def pack(value: bytes, check: bytes = b"") -> bytes:
-    """Pack a value that stands alone. May be called from any thread.
+    """Pack a value without a delta base. May be called from any thread.
 
     check: its digest, where that is known.
     """
@@ -93,11 +94,11 @@ def pack(value: bytes, check: bytes = b"") -> bytes:
 def pack_delta(
     value: bytes, base: BaseKey, base_value: bytes, depth: int, check: bytes = b""
 ) -> bytes:
-    """Pack a value on a similar one. May be called from any thread.
+    """Pack a value as a delta against a similar one. May be called from any thread.
 
     base: a seq of the same run, at most MAX_SEQ, or the name of a shared prefix.
     base_value: what the base unpacks to; 8 bytes at least, else zstd takes it for no prefix.
-    depth: those of the base and one.
+    depth: one more than that of the base.
     check: the value's digest, where that is known.
     """
     assert 1 <= depth <= MAX_DEPTH
@@ -138,18 +139,18 @@ def parse(data: bytes | memoryview) -> Packed:
 
 
 def unpack(data: bytes | memoryview) -> bytes:
-    """Unpack a value that stands alone.
+    """Unpack a value without a delta base.
 
     Raises: BadRecord on an unknown codec, a broken frame, one that states more than MAX_BYTES, a value that does
-    not fit its checksum, or one that stands on another.
+    not fit its checksum, or a delta.
     """
     return restore([parse(data)])
 
 
 def restore(chain: list[Packed], value: bytes | None = None) -> bytes:
-    """Unpack records of which each stands on the next.
+    """Unpack records, each a delta against the next.
 
-    value: of what the last one stands on; None where that stands alone.
+    value: of the last one's delta base; None if it has none.
     Raises: BadRecord.
     """
     for record in reversed(chain):
@@ -161,9 +162,9 @@ def restore(chain: list[Packed], value: bytes | None = None) -> bytes:
 
 
 def check_base(record: Packed, base: Packed | None) -> Packed:
-    """Give the record of a base if another can stand on it.
+    """Give the record of a delta base if it is valid for a record.
 
-    Raises: BadRecord, where it is missing, or lies as deep as what stands on it.
+    Raises: BadRecord, if it is missing, or if its depth is not smaller than the record's.
     """
     assert record.base is not None
     if base is None:
@@ -176,7 +177,7 @@ def check_base(record: Packed, base: Packed | None) -> Packed:
 
 
 def describe_base(base: BaseKey) -> str:
-    """Give a base in words."""
+    """Name a delta base in an error."""
     return f"exchange {base}" if isinstance(base, int) else f"shared prefix {base.hex()}"
 
 

@@ -1,4 +1,7 @@
-"""Exchanges as bytes: their records are put here, and read back with all that they stand on.
+"""Write the records of exchanges and shared prefixes, and restore their values through their delta bases.
+
+If exchanges are read in order, each is unpacked once: the values that were read last are cached, up to CACHE_BYTES. A
+cached value is found by its key and its checksum, so a record that was rewritten is never mistaken for the old one.
 
 Reading one exchange after another unpacks each once: what was read last is kept, within CACHE_BYTES. A kept value is
 found by its key and its checksum, so one that was written anew is never mistaken for what it was.
@@ -86,10 +89,10 @@ class Records:
     def deltas_on(
         self, transaction: lmdb.Transaction, run: int, base: BaseKey, base_value: bytes | None
     ) -> Iterator[tuple[int, bytes]]:
-        """Read what stands on a base directly: seq and value. Looks at every record of the run.
+        """Read the exchanges whose delta base is `base`: seq and value. Reads every record of the run.
 
-        base_value: the base's, which need not be in the store any more; None where that was lost.
-        What is damaged is left out: it is lost, with its base or without.
+        base_value: the value of the base, which need not be in the store any more; None if it is lost.
+        Damaged records are left out: they are lost, with their base or without.
         """
         if base_value is None:
             return
@@ -140,7 +143,7 @@ class Records:
 
 
 def _restore(chain: list[tuple[BaseKey, Packed]], value: bytes | None) -> bytes:
-    """Unpack records of which each stands on the next; what is wrong is said of the one that is damaged.
+    """Unpack records, each a delta against the next; an error names the damaged one.
 
     Raises: BadRecord.
     """

@@ -1,8 +1,8 @@
-"""Shared prefixes: what conversations of any run begin with, kept once.
+"""Shared prefixes: the first exchange of each kind of conversation, stored once for all runs.
 
-A shared prefix is the first exchange of its kind that any run had, as a record of its own: no run stands on the exchanges of
-another. It goes with the last run that uses it. It holds what the run said that it came from; where that one is erased
-for good, the others are put on a shared prefix out of one of them first.
+A shared prefix is a record of its own, so no run depends on the exchanges of another run. It is deleted with the last run
+that uses it. The store records which run it was copied from. If that run is erased, a new shared prefix is made from one of
+the remaining exchanges first, and the other exchanges are stored against the new one.
 """
 
 from collections import OrderedDict
@@ -21,11 +21,11 @@ from .records import Records
 
 _KEPT_BYTES = 8 << 20
 _AUTHOR = b"1"
-"""Stands in the row of the run that a shared prefix came from."""
+"""Value of the `users` row of the run that a shared prefix was copied from."""
 
 
 class SharedPrefixes:
-    """The shared prefixes that are being used. Belongs to the writer's thread."""
+    """The shared prefixes in use. Belongs to the writer's thread."""
 
     def __init__(self, database: Database, records: Records) -> None:
         self._database = database
@@ -62,7 +62,7 @@ class SharedPrefixes:
     def use(
         self, transaction: lmdb.Transaction, run: int, prefix: Stored, record: bytes | None
     ) -> bool:
-        """Let a run stand on a shared prefix; say whether it can. Inside a write transaction.
+        """Note that a run uses a shared prefix; say whether it can. Inside a write transaction.
 
         record: puts it, if it is not there.
         """
@@ -98,9 +98,9 @@ def release(database: Database, transaction: lmdb.Transaction, run: int) -> None
 
 
 def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[int]) -> None:
-    """Remove the shared prefixes, too, that came from runs of which nothing is to stay. Inside a write transaction.
+    """Remove the shared prefixes that were copied from erased runs. Inside a write transaction.
 
-    Reads all others that use them: what stands on one is put on another, which is made of the first of it.
+    Reads the other runs that use them: their exchanges are stored against a new shared prefix, made from the first of them.
     """
     own = [
         name
@@ -119,7 +119,7 @@ def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -
     runs = list(_users(database, transaction, name))
     try:
         before = records.find(transaction, 0, name)
-    except BadRecord:  # what stood on it is lost with it
+    except BadRecord:  # its deltas are lost with it
         before = None
     records.delete_prefix(transaction, name)
     prefix: bytes | None = None

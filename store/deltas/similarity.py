@@ -1,9 +1,9 @@
-"""Whether one body goes on from another, found by looking at little of either.
+"""Decide whether one body continues another, by comparing small parts of both.
 
-Two bodies of a conversation start alike and end alike, and differ where it grew; some differ elsewhere too: a clock in
-the system prompt, observations that were taken out, screenshots dropped from the front. What its last step brought
-stands in the next body all the same, so samples of that are looked for where the ends do not decide.
-Bodies are ends of longer values: nothing is copied to compare them.
+Two bodies of one conversation share their beginning and end, and differ in the middle, where the conversation grew.
+Some differ elsewhere too: a clock in the system prompt, observations that were removed, screenshots dropped from the
+front. The next body still contains the text that the last step added, so if the ends do not decide, samples of that text
+are looked for. A body is the end of a longer value: nothing is copied to compare two of them.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ _MOST_STEP_BYTES = 256 * 1024
 _EXACT_BYTES = 32
 """Where a difference begins is known to this."""
 SAMPLE_BYTES = 40
-"""Long enough to stand in one conversation alone."""
+"""Long enough to occur in one conversation only."""
 _SAMPLES = (1, 3, 5)
-"""Places of the samples, in sixths of what was brought."""
+"""Offsets of the samples, in sixths of the added part."""
 _MOST_MISSING = 1
 _NEAR_BYTES = 64 * 1024
 
@@ -63,9 +63,9 @@ def common_ends(old: Body, new: Body) -> Ends:
 
 
 def find_added(old: Body, added: Span, new: Body, ends: Ends) -> Span | None:
-    """Find what a body brings that goes on from another; None where it does not go on from it.
+    """Find the part that a body adds to another; None if it does not continue that one.
 
-    brought: of the old body, what its own step brought: most of it has to stand in the new one.
+    added: the part of the old body that its own step added; most of it must be in the new one.
     """
     missing, at, end = 0, ends.start, new.size - ends.end
     if added.end <= at or added.start >= old.size - ends.end:

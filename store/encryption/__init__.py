@@ -1,1 +1,1 @@
-"""Encryption at rest: rows and files, plain or with a key."""
+"""Encryption at rest: rows and body files, plain or encrypted under a key."""

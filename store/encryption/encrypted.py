@@ -1,18 +1,18 @@
-"""The cipher of an encrypted store: everything is encrypted under a key.
+"""The cipher of an encrypted store: AES-256-GCM for values, keyed hashes for names.
 
-An encrypted value is a marker byte and what AES-256-GCM makes of it, or AES-256-GCM-SIV where it is short (RFC 8452):
+An encrypted value is a marker byte and the output of AES-256-GCM, or of AES-256-GCM-SIV if the value is short (RFC 8452):
 
     0xE5  8 bytes of key id  12 random bytes  ciphertext and 16 bytes of tag
     0xE6  ciphertext and 16 bytes of tag
 
-Its table and the key of its row are authenticated with it, so that no value can be put in another's place. The nonce of
-a short one is not stored: it is a keyed hash of that table and key. So each place has a nonce of its own, and the same
-again where its row is written anew, which GCM does not bear and GCM-SIV is made for: it tells no more than whether
-the row is what it was. A nonce that is counted or made of time would not do: a copy of a store may be written to as well
-as the store, with the same counts. GCM-SIV takes ten times as long with what is large, where 20 bytes are nothing. Keys of
-rows hold numbers, which stay, and two kinds of content, which do not (`layout`): 16-byte hashes of requests become
-one block of AES under a key of their own, names of runs and origins become keyed hashes, and the text itself goes into
-the value. May be used from any thread.
+The table and the key of a row are authenticated with its value, so no value can be moved to another row. The nonce of a
+short value is not stored: it is a keyed hash of table and key. So each row has a nonce of its own, and rewriting a row uses
+that nonce again. GCM must not repeat a nonce; GCM-SIV is made for it, and reveals only whether the value is the same. A
+counter or a time would not do as a nonce: a copy of a store can be written to as well as the store, with the same counts.
+GCM-SIV takes ten times as long for large values, where 20 bytes do not matter. Keys of rows contain numbers, which stay
+readable, and two kinds of content, which do not (`keys.py`): a 16-byte hash of a request becomes one block of AES under a
+key of its own; a name of a run, or an origin, becomes a keyed hash, and its text is stored in the encrypted value. May be
+used from any thread.
 """
 
 import os

@@ -1,10 +1,11 @@
-r"""Files of bytes of any length: as they are, or encrypted in frames.
+r"""Body files that are encrypted in frames.
 
     b"PLAYHEAD BODY\1"  8 bytes of key id  16 bytes of salt
     frames: 64 KiB each but the last, encrypted, and 16 bytes of tag
 
-Each file has a key of its own, made of the store's and the salt. A frame's nonce is its number and whether it is the
-last: so one that is missing, or stands in another place or file, is found, and so is an end that is none.
+Each file has a key of its own, derived from the store's key and the salt. A frame's nonce is its number and whether it is
+the last frame. So a frame that is missing, or was moved within a file or to another file, is detected, and so is a file that
+was cut short.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""The key that a store is encrypted under: where it is read from, and what is derived from it.
+"""The key that a store is encrypted under: where it is read from, and the keys derived from it.
+
+A key is 32 random bytes, written as base64 or hex. It is read from a file that nobody else may read, or from the environment,
+which takes precedence. Each purpose uses a key of its own, derived from it (HKDF, SHA-256).
 
 A key is 32 random bytes, written as base64 or hex. It stands in a file that nobody else may read, or in the
 environment, which wins. What is used are keys derived from it (HKDF, SHA-256), one for each purpose.

@@ -1,4 +1,4 @@
-"""How rows and body files lie on disk: as they are, unless there is a key (`encrypted`). May be used from any thread."""
+"""The cipher interface of a store, and the cipher of a store without a key, which leaves rows and body files as they are. May be used from any thread."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from .plain_files import PlainFile, ReadableFile, WritableFile
 
 
 class StoreCipher:
-    """The cipher that does nothing: no key, no cost."""
+    """The cipher of a store without a key: nothing changes, at no cost."""
 
     check = b""
-    """What `meta` holds of the key; nothing without one."""
+    """Check value of the key in `meta`; empty without a key."""
 
     @property
     def folder(self) -> str:
@@ -18,15 +18,15 @@ class StoreCipher:
         return body_folder(self.check)
 
     def stored_key(self, table: str, key: bytes) -> bytes:
-        """Give the key that a row has in LMDB."""
+        """Give the key of a row as it is stored in LMDB."""
         return key
 
     def plain_key(self, table: str, place: bytes) -> bytes:
-        """Give the key of a row by its place, in a table whose keys hold no text."""
+        """Give the key of a row from its stored key, in a table whose keys contain no text."""
         return place
 
     def encrypt(self, table: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
-        """Give place and value of a row as LMDB holds them."""
+        """Give key and value of a row as they are stored in LMDB."""
         return key, value
 
     def decrypt(self, table: str, place: bytes, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Files of bytes of any length, as they are; and what such files can do."""
+"""Body files without encryption, and the interfaces of a file that is written or read."""
 
 import os
 from types import TracebackType

@@ -1,5 +1,8 @@
 """Free space of a store: on its disk, and inside its own file.
 
+Recording stops before the disk is full, so that the log of the stop still fits. A ballast file can be removed to free space
+for deleting, because LMDB needs pages for that too.
+
 Recording stops before the disk is full, so that what is written about stopping still fits, and a ballast file can be
 removed to free space for deleting: LMDB needs pages for that too.
 """
@@ -37,7 +40,7 @@ class FreeSpace:
         self._environment = environment
 
     def find_shortage(self, *, again: bool = False) -> int | None:
-        """Give how many bytes there are, where those are too few to go on; None where they are enough.
+        """Give the free bytes if they are too few to go on; None if they are enough.
 
         again: recording has stopped: enough is a margin more.
         Raises: OSError, lmdb.Error.

@@ -1,4 +1,7 @@
-"""Who is alive: each process that writes a store holds a file of its own there, locked by the kernel (flock).
+"""Liveness of processes: each process that writes a store locks a file of its own there (flock).
+
+The kernel releases the lock when the process ends, for whatever reason, and every container that shares the folder sees the
+lock. A process id does not work across containers: there it belongs to another process, or to none.
 
 The lock ends with its process, however that ends, and is seen from every container that shares the folder. A process
 id is not: elsewhere it is another process, or nobody.

@@ -1,4 +1,6 @@
-"""Who has a store open: a file that every process holds shared, and that exclusive work takes for itself.
+"""The lock of a store: a file that every open store holds shared, and that exclusive work holds alone.
+
+The lock is the kernel's (flock): it is released when its process ends, for whatever reason.
 
 The lock is the kernel's (flock), so it ends with its process, however that ends.
 """

@@ -1,4 +1,4 @@
-"""Whether the pages of a store's file are whole, read without LMDB's engine.
+"""Check the pages of a store's file without LMDB's engine.
 
 The engine trusts what it maps: a page whose head was damaged can end the process that reads it.
 """

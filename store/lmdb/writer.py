@@ -1,4 +1,8 @@
-"""The one writer of a process: a thread that commits at once when idle.
+"""The one writer of a process: a thread that commits at once if it is idle.
+
+Operations that are handed over during a commit are the next batch; there is no timer. A batch is one LMDB transaction, so
+it is on disk whole or not at all, and other processes wait for at most one batch. Waiting callers are notified after the
+commit, never before.
 
 What is handed over while a commit runs is the next batch; there is no timer. A batch is one LMDB
 transaction, so that it is on disk whole or not at all, and other processes are only kept waiting for one
@@ -8,8 +12,8 @@ What nobody waits for (a read's intent, a playback's verdicts) begins no commit 
 next one that is waited for, or when somebody flushes, or when there is much of it. A commit costs about as
 much as forwarding a small request, so this is a third of the cost of recording one.
 
-Where the disk is full, or nearly, operations are refused until there is free space again, which is looked for once a second:
-`failed` says why meanwhile, and `lost` counts by run what was not written.
+If the disk is full, or nearly full, operations are refused until there is free space again, which is checked once a second.
+Meanwhile `failed` says why, and `lost` counts by run the operations that were not written.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Maintenance: recovery, compaction, removal, rekeying and import of runs."""
+"""Maintenance: recovery, compaction, removal, rekeying and ingest of runs."""

@@ -1,4 +1,11 @@
-"""Runs that come from elsewhere: from a file, from an archive.
+"""Ingest runs from a tape file, JSON lines or an archive.
+
+Rules:
+
+1. Nobody sees a run before all of it is stored: its rows are written under a number that is not on the run list, and one
+   transaction puts all runs of an ingest onto the list.
+2. A run that was not published is dropped: if the ingest fails, or, if its process died, when the store is next opened.
+3. A run that could not be written, or that another process dropped, is never published as if it were whole.
 
 Rules:
 
@@ -34,7 +41,7 @@ _MOST_WAITING = 64
 
 
 class Ingest:
-    """Runs on their way into the store. Blocks; never use it on an event loop."""
+    """An ingest of runs into the store. Blocks; never use it on an event loop."""
 
     def __init__(
         self,
@@ -74,7 +81,7 @@ class Ingest:
         return self._reserve(None)
 
     def begin_restore(self, info: RunInfo) -> int:
-        """Give the number of a run of the list, whose rows are to come back; `publish_restored` says that they have.
+        """Give the number of an archived run whose rows are about to be restored; `publish_restored` ends that.
 
         Nobody sees them before: its row says that it is away.
         Raises: StoreUnwritable.
@@ -150,7 +157,7 @@ class Ingest:
         return made
 
     def publish_restored(self, info: RunInfo, at_ns: int) -> None:
-        """Say that all of a run that was begun again is here.
+        """Mark an archived run as restored, once all of its rows are stored.
 
         Raises: StoreError, where not all of it is; StoreUnwritable.
         """
@@ -179,7 +186,7 @@ class Ingest:
             number = self._runs.allocate_number(transaction) if known is None else known
             key = _META_PREFIX + number_key(number)
             transaction.put(key, owner, db=self._database.tables["meta"])
-            # Of a go that failed before, rows are gone that nothing may stand on.
+            # A failed attempt's rows were dropped: forget cached bases that refer to them.
             for forget in self._runs.ended:
                 forget(number)
             return number

@@ -1,4 +1,4 @@
-"""What is beside a store and is not part of it: halves of work that was broken off, and what lay under another key."""
+"""Remove files beside a store that are not part of it: unfinished work, and data under another key."""
 
 import re
 import shutil

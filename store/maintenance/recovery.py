@@ -1,4 +1,4 @@
-"""Close the runs whose process has died: what was in flight is unknown, never `not sent`."""
+"""Close the runs whose process has died: an effect without an outcome is unknown, never `not sent`."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Take the rows of a run out of the tables that hold them."""
+"""Remove the rows of a run from all tables that contain them."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,11 @@
-"""The files of bodies too large to be held.
+"""The files of bodies that are too large for memory.
+
+    bodies/HH/HASH          a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
+    bodies/partial-OWNER-N  a file that is being written; removed when the store is opened after its process died
+    bodies/gone-OWNER-HASH  a file that is being removed; put back when the store is opened after its process died
+
+In an encrypted store the folder is `bodies-KEYID`, the files are encrypted (`encryption/encrypted_files.py`), and HASH is
+a keyed hash. Equal bodies share one file.
 
     bodies/HH/HASH          a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
     bodies/partial-OWNER-N  one that is on its way; those of processes that died go when the store is opened

@@ -1,4 +1,4 @@
-"""Which exchanges need which body files, so that a file goes with the last of them."""
+"""Which exchanges need which body files, so that a file is removed with the last of them."""
 
 from collections.abc import Iterable, Iterator
 

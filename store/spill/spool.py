@@ -1,4 +1,7 @@
-"""Bodies too large to be held: written to a file while they pass, named by their hash in the end.
+"""Spools: bodies too large for memory, written to a file as they pass and named by their hash at the end.
+
+Threads do the writing. The code that feeds a spool checks its `backlog` and waits in `settle` while it is too large: that
+bounds memory. Equal bodies share one file.
 
 Writing is done on threads. Who feeds a spool asks for its `backlog` and waits in `settle` when there is too
 much of it: that is what bounds memory. Equal bodies are one file.

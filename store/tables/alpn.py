@@ -1,4 +1,4 @@
-"""What was negotiated with the origins that a run met."""
+"""ALPN results: the protocol that each origin of a run negotiated."""
 
 import lmdb
 

@@ -1,4 +1,4 @@
-"""The events of runs: append-only, and each chained to the one before it."""
+"""The event log of each run: append-only, and each event chained to the one before it."""
 
 import asyncio
 from collections.abc import Callable, Iterator

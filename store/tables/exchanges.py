@@ -51,11 +51,11 @@ class _Prepared(NamedTuple):
     whole: bytes
     """Itself."""
     extracted: Extracted
-    """The same as it is packed."""
+    """The same without its large base64."""
     value: bytes
     """Its record on disk."""
     prefix: bytes | None
-    """That of the shared prefix that it makes."""
+    """Record of the new shared prefix that it makes."""
     rows: Sequence[Row]
     raw: Row
     final: bool
@@ -165,21 +165,21 @@ class Exchanges:
             value = record_codec.pack(place.stored.value)
         whole = self._blobs.put(transaction, run, prepared.extracted)
         self._records.put(transaction, *key, value if whole else record_codec.pack(prepared.whole))
-        place.stored.written = whole  # what lies there otherwise is nobody's base
+        place.stored.written = whole  # else the record is not the value that a delta would need
 
     def _is_base_stored(
         self, transaction: lmdb.Transaction, prepared: _Prepared, base: Stored
     ) -> bool:
-        """Say whether the base is there that an exchange is to stand on."""
+        """Say whether the delta base of an exchange is stored."""
         if isinstance(base.key, int):
             return base.written
         return self._shared_prefixes.use(transaction, prepared.run, base, prepared.prefix)
 
     def _detach_deltas(self, transaction: lmdb.Transaction, run: int, seq: int) -> None:
-        """Let what stands on an exchange stand alone, before that is written anew."""
+        """Store the deltas against an exchange whole, before it is written again."""
         try:
             before = self._records.find(transaction, run, seq)
-        except BadRecord:  # what stood on it is lost with it
+        except BadRecord:  # its deltas are lost with it
             return
         for other, value in self._records.deltas_on(transaction, run, seq, before):
             self._records.put(transaction, run, other, record_codec.pack(value))

@@ -1,4 +1,4 @@
-"""The index of runs: by which fingerprint, and by which bytes, an exchange is found."""
+"""The index of a run: finds an exchange by its fingerprint or by its raw bytes."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The messages of WebSockets, written as they pass."""
+"""WebSocket messages, written as they pass."""
 
 from collections.abc import Callable, Iterator
 

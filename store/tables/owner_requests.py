@@ -1,4 +1,4 @@
-"""What other processes ask of the owner of a run."""
+"""Owner requests: what another process asks of the process that owns a run."""
 
 import time
 
@@ -14,13 +14,13 @@ class OwnerRequests:
         self._database = database
 
     def ask(self, info: RunInfo, what: str) -> None:
-        """Leave a message for the process that owns a run. Blocks."""
+        """Ask something of the process that owns a run. Blocks."""
         key = number_key(info.number) + what.encode()
         now = str(time.time_ns()).encode()
         self._database.writer.call(lambda txn: self._database.put(txn, "mail", key, now))
 
     def asked(self, info: RunInfo, what: str) -> bool:
-        """Say whether somebody left a message for the owner of a run."""
+        """Say whether another process asked something of the owner of a run."""
         with self._database.reading() as transaction:
             key = number_key(info.number) + what.encode()
             return self._database.holds(transaction, "mail", key)

@@ -1,4 +1,4 @@
-"""One run as the store lists it, without reading its tape."""
+"""A run's row in the run list: id, mode, status, labels and where it is archived."""
 
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
@@ -29,7 +29,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """Where a run lies that was moved to an archive."""
+    """The place of a run that was moved to an archive."""
 
     place: str
     """The archive, as the configuration writes it."""
@@ -40,7 +40,7 @@ class Archived:
     events: int
     """How many it has there."""
     restored_ns: int = 0
-    """Since when the store holds a copy of it; 0 where it holds none."""
+    """When the store restored a copy of it; 0 if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class RunInfo:
 
     @property
     def is_only_in_archive(self) -> bool:
-        """Whether the store holds nothing of it but this row."""
+        """Whether this row is all that the store has of the run."""
         return self.archived is not None and not self.archived.restored_ns
 
     @property

@@ -1,4 +1,4 @@
-"""The list of runs: how one begins, is found and ends."""
+"""The run list: create, find, label, seal and remove runs."""
 
 import asyncio
 import contextlib

@@ -1,11 +1,11 @@
-"""The canonical form of a request, and the fingerprint under which a tape finds it again.
+"""The canonical form of a request, and the fingerprint by which a tape finds it.
 
 Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
 2. What counts: method, scheme, host with its port, path, query as pairs sorted by name, a short list of header
-   fields, and the body by its type: JSON as a value (`json_form.py`), a form as its pairs in order,
+   fields, and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
 3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or

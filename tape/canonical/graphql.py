@@ -1,4 +1,4 @@
-"""GraphQL over HTTP: what of an operation is only layout.
+"""Normalize GraphQL documents: layout does not count in matching.
 
 Rules:
 

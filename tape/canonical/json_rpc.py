@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0: which ids are the client's own, and where they stand in an answer.
+"""JSON-RPC 2.0: find the ids that a client chose, in requests and in answers.
 
 A client numbers its requests as it likes, and calls made at the same time are numbered otherwise on every run.
 So the id of a request does not count (rule 1), and the id that the client sent now stands in its answer (rule 2).

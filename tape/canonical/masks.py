@@ -1,4 +1,4 @@
-"""Places that `ignore[].regex` masks: parts of texts, found by regular expressions.
+"""Masks of `ignore[].regex`: parts of texts, found by regular expressions, that do not count in matching.
 
 A match, or where the pattern has a first group that took part in it, that group, is masked; what is empty is not.
 What is left of a text is the list of its pieces, one more than were masked: so a masked place counts by being there,

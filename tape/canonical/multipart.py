@@ -1,4 +1,4 @@
-"""Random markers inside bodies: boundaries of a multipart body in another, signatures of the chunks of an upload.
+"""Random markers inside bodies: boundaries of nested multipart bodies, signatures of the chunks of an upload.
 
 Pure. What does not read as it should stays as it is, and counts.
 

@@ -1,7 +1,7 @@
-"""The digest of a body that is too large to be held, with and without its multipart boundary.
+"""The digest of a body that is too large for memory, with and without its multipart boundary.
 
 Fed piece by piece. What is compared of a multipart body must not hold its boundary, which is random; only
-delimiter lines change, as in `canonical.without_boundary`. Pure: bytes in, digests out.
+delimiter lines change, as in `form.without_boundary`. Pure: bytes in, digests out.
 """
 
 from blake3 import blake3

@@ -1,4 +1,4 @@
-"""What the body of a POST says of its class: whether all it asks for is to be read something.
+"""Classify a POST by its body: a request that only queries is a read.
 
 Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL) say in the body what is done. Rules:
 

@@ -1,4 +1,4 @@
-"""What kind of call a request is, from its method and URL alone; what a body says more is in `by_body.py`.
+"""Classify a request by its method and URL; `by_body.py` looks at its body.
 
 Rules, in this order; the first that speaks decides:
 

@@ -1,11 +1,11 @@
-"""Contracts: what a body has to look like, and in what it does not.
+"""Check a body against a contract (a JSON Schema), and describe the violations.
 
 1. A value is first asked whether it fits, which is quick; only one that does not is asked why, which is not. Both are
    bounded before they are begun (`json_schema.py`): what is too much work is *unchecked*, never taken for sound.
 2. What is shown of a value is what is stored of it: it is looked up in the redacted copy. The names of fields are
    shown as they stand in the body.
 3. An answer is judged where it says that all went well (2xx) and has come whole. A stream is no JSON; of a model's see
-   `model_contract.py`.
+   `model_output.py`.
 
 Pure; imports what is slow, for who has contracts alone.
 """

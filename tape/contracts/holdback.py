@@ -1,4 +1,4 @@
-"""Which answers can be held back until they have been checked: those that come whole and small, and say that all went well."""
+"""Which answers can be held back until they are checked: complete, small and successful ones."""
 
 from ..exchange import Headers
 

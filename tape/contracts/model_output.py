@@ -1,4 +1,4 @@
-"""What a request to a model declares of the answer, and in what the answer is not so.
+"""Check a model's answer against the output schema and the tools that its request declares.
 
 1. Declared are the schemas of the agent's own tools, and the format of what is said. A request that declares neither
    says nothing, and its answer is not looked at; one without tools may have them kept at its provider.

@@ -1,4 +1,4 @@
-"""Which contracts hold for a request and its answer: of several rules that match, the first that has the key."""
+"""Find the contracts that apply to a request and its answer: the first matching rule with the key wins."""
 
 from typing import NamedTuple
 

@@ -1,17 +1,17 @@
-"""Dialects: readers of the wire formats in which models are asked, and servers of tools.
+"""Dialects: readers of the wire formats of model providers and MCP servers.
 
-`find_dialect` says who can read a request, `read_request` and `read_response` give the view that all formats
-have in common (`model.py`). A view only: the raw bytes are the record, and what cannot be read is None, never
+`find_dialect` finds the dialect of a request, `read_request` and `read_response` give the view that all formats
+have in common (`common/inference.py`). A view only: the raw bytes are the record, and what cannot be read is None, never
 an error. Pure, bounded, and too slow for the way of a request: for looking at a tape, not for serving it.
 
     openai_chat, openai_responses, openai_completions, openai_embeddings, mistral,
     anthropic_messages, anthropic_complete, gemini, bedrock_converse, bedrock_invoke,
     cohere, cohere_v1, cohere_generate, ollama, mcp    one format each
     openai_chat_fold                           its streams, which others send too
-    dialect.py, reader.py                 what a dialect is; how one is found and used
-    places.py                             where what may drift stands in a request
-    pieces.py, sse.py, lines.py, eventstream.py    streams taken apart
-    shape.py, errors.py                   JSON of any shape; errors of any provider
+    common/dialect.py, reader.py               the interface of a dialect; how one is found and used
+    common/drift_places.py                     the fields of a request that may drift
+    framing/                                   streams split into pieces, events, lines or frames
+    common/untrusted_json.py, common/provider_errors.py    JSON of any shape; errors of any provider
 """
 
 from .common.dialect import Dialect

@@ -1,4 +1,4 @@
-"""Anthropic text completions, the kind before messages.
+"""Anthropic text completions, the API before messages.
 
 Source: Anthropic API reference, "Text completions" (legacy).
 """

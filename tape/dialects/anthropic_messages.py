@@ -1,4 +1,4 @@
-"""Anthropic messages, at Anthropic, on Vertex, and at all that speak it.
+"""Anthropic messages: at Anthropic, on Vertex, and at other providers of this API.
 
 The stream states usage twice: at its start and, cumulative, at its end; what is stated last counts. Cached
 tokens are not part of the input tokens.

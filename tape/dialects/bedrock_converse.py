@@ -1,4 +1,4 @@
-"""Bedrock's Converse and ConverseStream: one shape for the models of all makers.
+"""Bedrock Converse and ConverseStream: one format for the models of all makers.
 
 The model stands in the path and the answer does not name it. Cached tokens are not part of the input tokens.
 The fold takes the events of Nova's own format too, which are these with one object more around them.

@@ -1,4 +1,4 @@
-"""Bedrock's InvokeModel: each maker's own format, in the body or in the frames of a stream.
+"""Bedrock InvokeModel: each maker's own format, in a body or in the frames of a stream.
 
 Anthropic's messages, Nova's and OpenAI's chats are read by those dialects. What is left are texts: a prompt
 and its continuation, which every maker names in words of its own. Usage that a body does not state stands in

@@ -1,4 +1,4 @@
-"""Cohere's chat, version 2: close to OpenAI's, with contents of blocks, a plan for tool calls and other words.
+"""Cohere chat, version 2: close to OpenAI's, with content blocks, a plan for tool calls and other names.
 
 Usage is stated twice: the tokens there were, which are read, and those that are billed.
 

@@ -1,4 +1,4 @@
-"""Cohere's text completions, the kind before chats.
+"""Cohere text completions, the API before chat.
 
 Source: Cohere API reference, "Generate" (legacy).
 """

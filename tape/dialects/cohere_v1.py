@@ -1,4 +1,4 @@
-"""Cohere's chat, version 1: one message and the history apart, tools called without ids.
+"""Cohere chat, version 1: message and history are separate fields, tool calls have no ids.
 
 Source: Cohere API reference, "Chat (v1)"; also the format of Command R on Bedrock.
 """

@@ -1,4 +1,4 @@
-"""Gemini: `generateContent` and `streamGenerateContent`, at the Gemini API, on Vertex and for its command line.
+"""Gemini `generateContent` and `streamGenerateContent`: at the Gemini API, on Vertex and for its command line.
 
 The model stands in the path. Names may be written in two ways (`maxOutputTokens`, `max_output_tokens`), words
 may be numbers (`$alt=json;enum-encoding=int`), a stream may be events or an array. Thinking tokens are not

@@ -1,4 +1,4 @@
-"""Mistral: OpenAI's chat with a few words of its own, and completions of code between two ends.
+"""Mistral: OpenAI's chat with some other names, and fill-in-the-middle completions.
 
 What differs: `random_seed`, `stop` and limits in other words, thoughts as parts of the content, arguments of
 tool calls that may be a value, whole tool calls in one delta; requests to an agent name it in the place of a

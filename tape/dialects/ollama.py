@@ -1,4 +1,4 @@
-"""Ollama's own API: chats and texts. Its streams are lines of JSON, and the default.
+"""Ollama's own API: chats and texts, streamed by default as lines of JSON.
 
 Arguments of tool calls are values, and results have the tool's name in the place of an id.
 

@@ -1,4 +1,4 @@
-"""OpenAI chat completions, at OpenAI and at all that speak it: Azure, vLLM, OpenRouter, DeepSeek, xAI ...
+"""OpenAI chat completions: at OpenAI, Azure, vLLM, OpenRouter, DeepSeek, xAI and others.
 
 Thoughts stand under several names (`reasoning_content`, `reasoning`), and cached tokens too.
 

@@ -1,4 +1,4 @@
-"""Chunks of a chat completion, folded into the completion that would have been sent at once.
+"""Fold the chunks of a chat completion into the completion that an unstreamed answer would contain.
 
 Tool calls come in deltas by `index`. Some servers send each call whole, without an index, or all under the
 same: another id is another call.

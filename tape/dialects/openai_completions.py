@@ -1,4 +1,4 @@
-"""OpenAI text completions, the kind before chats; vLLM and others still speak it.
+"""OpenAI text completions, the API before chat; vLLM and others still offer it.
 
 Source: OpenAI API reference, "Completions" (legacy).
 """

@@ -1,4 +1,4 @@
-"""OpenAI embeddings: which model, and how many tokens it took. The vectors are left in the body.
+"""OpenAI embeddings: model and tokens. The vectors are left in the body.
 
 Source: OpenAI API reference, "Embeddings".
 """

@@ -1,4 +1,4 @@
-"""OpenAI responses: items instead of messages, at OpenAI, Azure and those that speak it.
+"""OpenAI responses: items instead of messages, at OpenAI, Azure and others.
 
 A stream ends with an event that holds the whole response. Some servers leave its output empty; then, and in
 a stream that was cut, the output is put together from the items and deltas before.

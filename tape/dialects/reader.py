@@ -1,4 +1,4 @@
-"""Finding the dialect of a request, and reading what was asked and what came back.
+"""Find the dialect of a request, and read its request and response.
 
 1. A request is told by its method, host, path and header fields; where these say too little, by the shape of
    its body.

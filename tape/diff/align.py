@@ -1,4 +1,4 @@
-"""Which request of one recording is which of another of the same task.
+"""Align two recordings of one task: which request of one corresponds to which request of the other.
 
 Rules, in the order they are applied; each sees what the ones before unused:
 

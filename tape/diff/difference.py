@@ -1,8 +1,8 @@
-"""Where two requests differ, place by place.
+"""Find where two requests differ, place by place.
 
 Rules:
 
-1. A difference is named by its place in what is compared (`canonical.py`), first what comes first in the
+1. A difference is named by its place in the canonical form (`canonical/form.py`), first what comes first in the
    request: method, scheme, host, path, query, header fields, body. In JSON the order is the recorded text's.
 2. Values are shown as one line of at most 200 characters around the first character that differs. Both
    requests are redacted already.

@@ -1,7 +1,7 @@
-"""What a run did that its tape does not hold, as values: kinds, differences, and the text for a person.
+"""Divergences as values: kinds, differences, and the text for a person.
 
 Values are shown as one line of at most 200 characters, with nothing that a terminal would act on. Where two
-requests differ is found in `difference.py`, which recorded request was meant in `nearness.py`.
+requests differ is found in `difference.py`, which recorded request was meant in `nearest.py`.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which recorded request a person would say was meant.
+"""Find the recorded request that a person would say was meant.
 
 Nearness ranks recorded requests for a person. It never decides what is served. Work is bounded whatever the
 requests hold: a cheap look at every candidate, a close one at a few.

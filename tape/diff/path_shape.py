@@ -1,4 +1,4 @@
-"""The shape of a path: what two requests to one endpoint share, whatever ids stand in it."""
+"""The shape of a URL path: what two requests to one endpoint share, whatever ids the path contains."""
 
 
 def path_shape(path: str) -> str:

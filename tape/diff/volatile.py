@@ -1,11 +1,11 @@
-"""What sort of thing a value is that differed between two recordings of the same task.
+"""Classify a value that differs between two recordings of one task: id, time, counter, random or content.
 
 Rules:
 
 1. `id`, `time`, `counter` and `random` are what a program makes anew each time; all else is `content`, which is
    what a task is about. When in doubt it is content: a place that is not proposed costs a person a line, one that
    is ignored wrongly hides a change.
-2. Both values have to look alike: an id beside a time is content.
+2. Both values must be of the same kind: an id beside a time is content.
 3. A value that is not whole (shortened, or missing on one side) is never more than content.
 
 Values are as `Difference` shows them: text in quotes where it stood in JSON.

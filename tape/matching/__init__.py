@@ -1,1 +1,1 @@
-"""Matching: the recorded exchange that answers a request, and the values that connect the two."""
+"""Matching: find the recorded exchange that answers a request, and the values that connect exchanges."""

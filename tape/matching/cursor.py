@@ -1,4 +1,4 @@
-"""How far a playback has come: which recorded exchange answers a request next.
+"""The cursor of a playback: which recorded exchange answers a request next.
 
 Identical requests are served in recorded order; between different fingerprints the order is free,
 because agents call in parallel. Finding and moving are apart: `find` looks, `take` moves.

@@ -1,4 +1,4 @@
-"""Which recorded answers a request depends on.
+"""Find the recorded answers that a request depends on.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""The client's ids of now in the answers of the tape.
+"""Rewrite recorded JSON-RPC ids in an answer to those of the current client.
 
 A request of JSON-RPC is found without its id (`json_rpc.py`), so its recorded answer may name it otherwise than the
 client does now. Rules:

@@ -1,4 +1,4 @@
-"""Idempotency keys of a replay beside those of its tape: whether there is one, and which effects share one.
+"""Compare the idempotency keys of a replay with those of its tape: whether a key is present, and which effects share one.
 
 The values of keys are random and never compared. Two runs agree where each key of the one stands for one key
 of the other. What differs is told, and refused by nobody: the effect is the same.

@@ -1,4 +1,4 @@
-"""Under which key each exchange of a tape is found, and what becomes of that under other rules.
+"""The index of a tape: the fingerprint of each exchange, and the changes under other match rules.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Drift: a model call that differs from a recorded one in fields that a person may let differ, and in nothing else.
+"""Model drift: a model call that differs from a recorded one only in fields that a person allowed to differ.
 
 Rules:
 

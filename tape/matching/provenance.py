@@ -1,4 +1,4 @@
-"""Which earlier answer a changed value came from.
+"""Find the earlier answer that a changed value came from.
 
 Looked for is the whole value, or the part of it that differs, if it is long enough to be no coincidence; a
 shorter one only as a whole string of a JSON document, and only if a single answer holds it.

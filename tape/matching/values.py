@@ -1,4 +1,4 @@
-"""Values that stand in requests and answers, each with its place: what can be traced from one to another.
+"""Values in requests and answers, each with its place, so that one can be traced to another.
 
 A value is what somebody made up and somebody else repeats: a string of a JSON document, a segment of a path, a
 parameter, a field, a number of 12 digits or more, the text that a stream spells out in pieces; and inside

@@ -1,1 +1,1 @@
-"""Playing recorded answers: steps with times, and WebSocket messages."""
+"""Playback of recorded answers: steps with times, and WebSocket messages."""

@@ -1,4 +1,4 @@
-"""How a recorded outcome is played: steps with times, made as they are needed.
+"""Play a recorded outcome: steps with times, made as they are needed.
 
 Offsets are microseconds since the request arrived. `pace` scales them; with `instant` (0) everything that
 the client had received comes at once. What it had *not* received keeps its real time, whatever the pace:

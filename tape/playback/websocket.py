@@ -1,4 +1,4 @@
-"""How a recorded WebSocket is played: which message comes next, from whom and when.
+"""Play a recorded WebSocket: which message comes next, from which side and when.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""One policy, one pure function: what to do with a request.
+"""The policy: one pure function that decides what happens to a request.
 
 Asked in this order, first answer wins:
 
@@ -88,7 +88,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
-    """A recorded model call differs from the one asked in what may drift, and in nothing else (`drift.py`)."""
+    """A recorded model call differs from the one asked in what may drift, and in nothing else (`model_drift.py`)."""
 
     seq: Seq
     """Of the recorded exchange; it has not been served."""

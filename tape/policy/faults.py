@@ -1,4 +1,4 @@
-"""Faults on purpose: which requests are hit, and what their client meets with.
+"""Injected faults: which requests they hit, and what the client receives.
 
 1. Which are hit follows from the rules, their seed and the order in which matching requests arrive, and from nothing
    else: no clock, no chance. Each rule counts all that match it, whether or not another rule hits them; of several

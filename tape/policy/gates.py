@@ -1,4 +1,4 @@
-"""What a person lets go, or not: approval is of exactly one request.
+"""Gates: a person approves or denies exactly one request.
 
 A gate's name says which request waits (`RUN:SEQ`), its digest what that request is. Whoever approves names both, so
 that what is sent is what was looked at.

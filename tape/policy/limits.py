@@ -1,4 +1,4 @@
-"""Limits of a run: what it has exhausted of the world, and which request would be one too many.
+"""Limits of a run: its usage so far, and the first request that would exceed a limit.
 
 1. Only what leaves counts, telemetry aside; what the tape answers costs nothing.
 2. A limit refuses what would use more of it: `calls` everything, `tokens` and `usd` model calls, `repeats` the

@@ -1,4 +1,4 @@
-"""What an agent sees of a refusal, and the mark on every answer that we make up.
+"""Refusals as the agent sees them, and the header that marks every answer that Playhead makes up.
 
 Rules:
 

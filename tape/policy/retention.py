@@ -1,4 +1,4 @@
-"""Which runs have been kept long enough.
+"""Retention: which runs are old enough to be deleted or archived.
 
 Rules, the first that speaks decides:
 

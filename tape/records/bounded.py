@@ -1,4 +1,4 @@
-"""How much memory it takes to unpack a msgpack value that came from elsewhere, without unpacking it.
+"""Bound the memory that unpacking an untrusted msgpack value takes, without unpacking it.
 
 A value of a few kilobytes can announce arrays of billions in each other, and one byte can be an empty map of 64: so the
 values are counted, one by one, before the first is made.

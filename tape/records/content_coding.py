@@ -1,4 +1,4 @@
-"""Content codings of bodies, undone for comparison and reading, and bounded in what they may grow to.
+"""Undo the content codings of bodies (gzip, br, zstd, deflate) for comparison and reading, with a bound on their size.
 
 Brotli and Zstandard are undone where their libraries are there. A body that is broken, goes on after its
 end, or grows beyond the bound stays as it is: then its coded bytes are compared.

@@ -1,4 +1,4 @@
-"""What an event has to hold, for those that come from elsewhere: what is written here is made so.
+"""Check the fields of events that come from elsewhere; events written by this store are correct by construction.
 
 Whoever shows a run takes its events as `events` describes them. A key that is not known here may hold anything.
 """

@@ -1,4 +1,4 @@
-"""The rows of the log: what happened in a run, in commit order.
+"""The events of a run's log: what happened, in commit order.
 
 Each event has a kind, a wall-clock time for people, and a small map whose keys depend on the kind:
 

@@ -1,4 +1,4 @@
-"""Runs as one file that can be sent to somebody: the format, without the file.
+"""The tape file format: runs as one file that can be sent to somebody.
 
     14 bytes   PLAYHEAD-TAPE and a line feed
      2 bytes   version of the format, big endian

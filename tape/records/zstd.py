@@ -1,4 +1,4 @@
-"""zstd by the API of the standard library: Python 3.14 brings it, `backports.zstd` gives it to those before."""
+"""zstd with the API of Python 3.14's standard library; earlier versions use `backports.zstd`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Secrets out of heads: first what is declared, so that it is known when the rest is searched.
+"""Redact heads: declared secrets first, so that they are known when the rest is searched.
 
 An agent sends most of its header fields with every request. What becomes of one depends on itself and on what the
 run has learned by then; so it is remembered until more is learned, and only what is new is searched.

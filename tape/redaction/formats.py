@@ -1,4 +1,4 @@
-"""Known formats of keys and tokens, and the words behind which one stands in any text.
+"""Known formats of keys and tokens, and the words that precede a secret in any text.
 
 Each is found in two steps, so that a text without one costs next to nothing: one automaton looks for what such
 a secret begins with or is announced by, and only there a pattern is asked. A pattern that names more than it

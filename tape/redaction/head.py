@@ -1,4 +1,4 @@
-"""Secrets in heads: in header fields and trailers by their names, in URLs by the names of query keys.
+"""Secrets in heads: header fields and trailers by name, URLs by the names of query parameters.
 
 What is no secret stays: the scheme of an `authorization`, names and attributes of cookies, names of query keys,
 every percent-encoding a valid one.

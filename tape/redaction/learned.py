@@ -1,4 +1,4 @@
-"""Secrets that were seen in a run, and how each is found again: as it is, in base64, in hex.
+"""Secrets that a run has shown, and how each is found again: as it is, in base64, in hex.
 
 Whatever stood in a declared place (a credential of a header, a token in an answer) may come back anywhere: an
 upstream echoes it, an agent logs it. The values are held in memory for as long as the run is open, never

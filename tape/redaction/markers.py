@@ -1,4 +1,4 @@
-"""What is compared in the place of a placeholder: its kind.
+"""Redaction markers: in comparison a placeholder counts only by its kind.
 
 A tape plays under other credentials, dummy ones too, and in a store with another key, because nothing of a
 secret counts but that there is one of its kind. What else of a request its name says so of is for

@@ -1,4 +1,4 @@
-r"""What stands in the place of a secret: keyed, stable, of the same length and alphabet.
+r"""Placeholders: keyed, stable, and of the same length and alphabet as the secret they replace.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Where credentials stand: header fields, query keys, fields of JSON and forms, and what kind each holds.
+"""Where credentials are found: header fields, query parameters, fields of JSON and forms, and the kind of each.
 
 Tables and small questions about names and values; nothing is replaced here.
 

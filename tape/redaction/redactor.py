@@ -1,11 +1,11 @@
-"""Secrets out, before anything is written: every known place of a credential gets a placeholder.
+"""The redactor: replaces every known secret with a placeholder before anything is written.
 
 Rules:
 
 1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
-   (`redact_placeholder.py`).
-2. What stands in a declared place (`redact_places.py`, `redact_head.py`, `redact_fields.py`) is learned, and looked for everywhere
-   else in the run: in bodies both ways, paths, queries, other header fields, messages (`redact_search.py`).
+   (`placeholder.py`).
+2. What stands in a declared place (`places.py`, `head.py`, `fields.py`) is learned, and looked for everywhere
+   else in the run: in bodies both ways, paths, queries, other header fields, messages (`search.py`).
 3. A request without a secret is given back as it is, the same object.
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
 

@@ -1,4 +1,4 @@
-"""Secrets in texts: bodies, messages, paths and undeclared header fields.
+"""Search texts for secrets: bodies, messages, paths and undeclared header fields.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Secrets in a body that is too large to be held: found in windows that overlap, in bounded memory.
+"""Redact a body that is too large for memory: in overlapping windows, with bounded memory.
 
 A secret is hidden whichever window it stands in, also across two, as long as it and what announces it are no
 longer than the overlap. The length stands, so what comes out can be written as it comes.

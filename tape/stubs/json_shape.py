@@ -1,4 +1,4 @@
-"""What values of one kind look like: the JSON Schema that all of them, and nothing much else, are valid against.
+"""Infer a JSON Schema from example values: all of them are valid against it, and little else is.
 
 Rules:
 

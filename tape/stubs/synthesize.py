@@ -1,4 +1,4 @@
-"""An answer to an effect that is not on the tape, after the pattern of answers that are.
+"""Synthesize an answer to an effect that is not on the tape, following recorded answers.
 
 Rules:
 
@@ -10,7 +10,7 @@ Rules:
    name, in the same form (`re_1Qx…`, a UUID, digits). With one recorded answer that is its `id`; with several, also
    each id that differs between them.
 4. Everything else stays as recorded: times, states, sums. What a server would compute is not known.
-5. What comes out is valid against the schema of all recorded answers (`shape.py`); a value that would not be stays
+5. What comes out is valid against the schema of all recorded answers (`json_shape.py`); a value that would not be stays
    as recorded. What is no JSON stays as recorded whole, ids of JSON-RPC aside.
 6. Never without the mark (`refusal.stub_headers`), and never with what is true of one answer alone: cookies, entity
    tags, digests and signatures are left out.

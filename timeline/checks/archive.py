@@ -1,4 +1,4 @@
-"""Move runs between a store and an archive, and take them out of it for good.
+"""Move runs between a store and an archive, and remove archived runs for good.
 
 The order in which things happen, so that a kill at any point loses nothing and leaves nothing twice: a batch is marked as
 unneeded, its files are written, its `steps` last, and all of it is read back; then one transaction of the store says that
@@ -256,7 +256,7 @@ def _rewrite(
 
 
 def remove_unneeded(store: Store, open_place: Open) -> int:
-    """Remove the files of goes that nobody needs, left by a kill or by what was deleted; give how many goes.
+    """Remove the files of batches that nobody needs, left by a kill or by deleted runs; give the number of batches.
 
     Raises: StoreError.
     """

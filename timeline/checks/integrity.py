@@ -1,4 +1,4 @@
-"""Whether a store still holds what it held: the log's chain, and each exchange against the hash that the log has of it.
+"""Verify a store: the hash chain of each log, and each exchange against the hash in the log.
 
 The log vouches for an exchange from its outcome on. Recordings of versions before that hash are *unproven*, as is
 what was under way when its process died: their chain is checked, and that all can be read. The index has no hash: each

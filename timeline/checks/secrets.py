@@ -1,4 +1,4 @@
-"""What a store holds that reads like a secret, placeholders aside: the check that redaction was enough.
+"""Search a store for text that looks like a secret, placeholders aside: a check of the redaction.
 
 Looked at are heads, bodies with their codings undone, messages of WebSockets, texts of events and the agent's
 command, of every run or of one: with the formats and names that redaction knows, under the rules of now, and with the

@@ -1,4 +1,4 @@
-"""Exchanges from JSON lines: `docs/import.md` describes one; the JSON of `playhead show RUN SEQ` is one, too.
+"""Read exchanges from JSON lines; `docs/import.md` describes a line, and the JSON of `playhead show RUN SEQ` is one.
 
 Rules:
 

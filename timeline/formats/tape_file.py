@@ -1,4 +1,4 @@
-"""A run as one portable file, and back: what goes into it, and what is asked of it before anything is kept.
+"""Export a run as a tape file, and import it: what the file contains, and the checks before anything is stored.
 
 A file holds a run, and before a playback its tape. What it holds is what the store held: events with their chain,
 exchanges, messages, bodies; placeholders stand where secrets stood.

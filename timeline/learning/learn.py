@@ -1,4 +1,4 @@
-"""What two recordings of the same task differ in, and which of it is volatile.
+"""Compare two recordings of one task: which places differ, and which of them are volatile.
 
 `learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
 there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
@@ -48,7 +48,7 @@ _HELD = 64
 _STRAYED = 2000
 """Most places listed of one pair of WebSockets."""
 _LOOKED_AT = 50
-"""Pairs of an endpoint in which it is checked that all items of a list look alike."""
+"""Pairs of an endpoint in which all items of a list are checked for the same class of value."""
 _MOST_CHARS = 64 * 1024
 """Of a value, in which words are looked for."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{12,}")
@@ -78,7 +78,7 @@ class Place:
     match: str
     """Of the endpoint, as a rule names it."""
     place: str
-    """As in a divergence; `[*]` where several items of a list differ alike."""
+    """As in a divergence; `[*]` if several items of a list differ in the same way."""
     value_class: ValueClass
     form: str
     """What such values look like, for people; may be empty."""
@@ -528,7 +528,7 @@ def _indexes(place: str) -> tuple[_Step, ...]:
 
 
 def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place]:
-    """Give the places of one group: one where all items differ alike, else one for each that is volatile."""
+    """Give the places of one group: one if all items differ in the same way, else one for each that is volatile."""
     whole = _place(group)
     if whole.value_class is not ValueClass.CONTENT and _all_have_class(tapes, group, whole):
         return [whole]

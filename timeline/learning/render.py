@@ -1,4 +1,4 @@
-"""What two recordings teach, as plain text for a terminal."""
+"""The result of `learn` as plain text for a terminal."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The client's messages of two WebSockets, held against each other.
+"""Compare the client's messages of two WebSockets.
 
 Each is compared with the one of the same place among the client's, as a playback does: there they come in the tape's
 order or not at all. Messages are read one by one, since there may be many.

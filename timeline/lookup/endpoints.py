@@ -1,4 +1,4 @@
-"""Where a tape's requests went, read from its log without reading the requests."""
+"""The endpoints of a tape, read from its log without reading the requests."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

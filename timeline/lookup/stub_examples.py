@@ -1,4 +1,4 @@
-"""Which exchanges of a tape show what an answer to an effect looks like."""
+"""Find the exchanges of a tape that show what an answer to an effect looks like."""
 
 from ...config import Classes
 from ...store import RunInfo, Store

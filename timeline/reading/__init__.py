@@ -1,1 +1,1 @@
-"""One exchange read for people: as JSON, as a model call, with tokens and money."""
+"""One exchange for people: as JSON, as a model call, with tokens and money."""

@@ -1,4 +1,4 @@
-"""One message that is not as agreed on, as receipts and listings have it."""
+"""A contract violation, as receipts and listings show it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Exchanges as JSON types: text where the bytes are UTF-8, base64 where they are not."""
+"""An exchange as JSON types: text if the bytes are UTF-8, else base64."""
 
 import base64
 import codecs

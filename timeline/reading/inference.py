@@ -1,4 +1,4 @@
-"""What was asked of a model, and which model answered, read from an exchange by its dialect.
+"""The model call of an exchange: the model asked for and the model that answered, read by its dialect.
 
 Read when it is looked at, never stored: a dialect that learns to read more shows more of old tapes.
 """

@@ -1,4 +1,4 @@
-"""What a model call has used: tokens as its answer states them, and money after a table of prices.
+"""The usage of a model call: tokens as its answer states them, and money by a price table.
 
 The table is that of `genai-prices`, as installed: nothing is asked for over the network. The provider is told by the
 URL, and behind another address by the dialect. A model that the provider does not have in the table has no price;

@@ -1,4 +1,4 @@
-"""The effect ledger: what an agent did to the world, or would have done, folded from the log of its run.
+"""The effect ledger: what an agent did to the world, or would have done, computed from the log of its run.
 
 Each effect with what answered it, what came of it, whether it repeats another, and how it differs from what is on
 the tape. The receipt shows the short form of the same rows. `docs/effects.md` describes both.

@@ -1,8 +1,8 @@
-"""Rules of the configuration that nothing in a run was meant by: most likely a mistyped pattern.
+"""Hints: rules of the configuration that matched nothing in a run, most likely because a pattern is mistyped.
 
 Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
 pattern is hinted at only for the places of `ignore` that were never there
-(`idle_places.py`). A run without requests says nothing about rules.
+(`unused_rules.py`). A run without requests says nothing about rules.
 """
 
 import re

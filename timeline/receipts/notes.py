@@ -1,4 +1,4 @@
-"""What people wrote beside a run: events of its log, so that nothing is overwritten; also after it has ended."""
+"""Notes that people attach to a run: events of its log, so nothing is overwritten; also after the run has ended."""
 
 import time
 from typing import Any, NamedTuple

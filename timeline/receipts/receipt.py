@@ -1,4 +1,4 @@
-"""The receipt: the account of a run, folded from its log.
+"""The receipt: the account of a run, computed from its log.
 
 What was served and how it matched, what was stubbed, refused, live or unused, what the agent did to the
 world or would have done, and what tried to leave. A replay is *faithful* when nothing diverged, nothing was

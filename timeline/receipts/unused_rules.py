@@ -1,4 +1,4 @@
-"""Places of `ignore` rules that never left anything out: most likely mistyped.
+"""Unused rules: places of `ignore` rules that were in no request, most likely mistyped.
 
 Whether a place was in a request is found out when the receipt is made, by what the canonical form becomes with it and
 without it; nothing is counted while requests are served. Bounded: of each rule the first `_LOOKED_AT` requests of its

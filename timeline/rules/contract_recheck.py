@@ -1,4 +1,4 @@
-"""A run held to the contracts of now.
+"""Check a recorded run against the current contracts.
 
 What is checked is what is stored: secrets are replaced, which a schema that looks at them may notice. Of what a
 playback was served the tape's exchange is checked, and what Playhead itself answered is not.

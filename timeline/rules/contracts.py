@@ -1,4 +1,4 @@
-"""What of a run was not as agreed on, as its log tells it."""
+"""List the contract violations of a run from its log."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A run judged again under other rules: what would be decided now, from its log alone.
+"""Dry run of a policy: what other rules would decide for a recorded run, from its log alone.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""What a tape's index becomes under the rules of now: read from its raw bytes, shown before it is written.
+"""Compute a tape's index under the current match rules from its raw bytes, and show the changes before writing it.
 
 Nothing here writes; `Store.replace_index` does.
 """

@@ -1,4 +1,4 @@
-"""What other rules would change, for a terminal."""
+"""The result of a policy dry run as plain text for a terminal."""
 
 from ..receipts.render import plain
 from .policy_dry_run import DryRunVerdict, PolicyDryRun

@@ -1,4 +1,4 @@
-"""What a dialect is: where it is spoken, how its bodies are read, how its streams are folded.
+"""The interface of a dialect: which requests it claims, how bodies are read, how streams are folded.
 
 A stream is folded into the body that would have been sent at once, and then read in the same way. So each
 dialect is one file that reads alike: `DIALECT` on top of what it needs.

@@ -1,4 +1,4 @@
-"""Where in a request stands what may drift between a tape and its replay.
+"""The fields of a request that may drift between a tape and its replay.
 
 A place in a JSON body is written as its names from the root with dots between, as `generationConfig.topP`.
 A field that can be written in several ways has several places. The text of a system prompt may stand in the

@@ -1,4 +1,4 @@
-"""What the wire formats have in common: one view of what was asked of a model, and of what it said.
+"""The common view of a model call: messages, tools, settings, answer and usage.
 
 Rules:
 

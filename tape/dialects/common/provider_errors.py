@@ -1,4 +1,4 @@
-"""Errors in the bodies of providers, who agree on little but that there is a message."""
+"""Errors in provider bodies, which have little in common but a message."""
 
 from ...exchange import Response
 from .inference import ApiError

@@ -1,4 +1,4 @@
-"""JSON whose shape nobody has promised: read once, bounded, and asked for what it may hold.
+"""Untrusted JSON: parsed once, bounded, and queried without assuming its shape.
 
 The `as_...` functions give what was looked for or nothing, whatever stands there, so that a reader needs no
 guard of its own. `find_json` gives None for what is no JSON, too large or nested too deep.

@@ -1,4 +1,4 @@
-"""Event stream frames of AWS, `application/vnd.amazon.eventstream`: bytes to frames.
+"""AWS event stream frames, `application/vnd.amazon.eventstream`: bytes to frames.
 
 A frame is a prelude (its length, the length of its header fields, a checksum of both; 4 bytes each, big
 endian), header fields, a payload and a checksum of all. The prelude's checksum keeps the reader in step; the

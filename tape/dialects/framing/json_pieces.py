@@ -1,4 +1,4 @@
-"""A stream taken apart, whatever it is framed with: pieces of JSON, each with the place where it was whole.
+"""Split a stream of any framing into JSON pieces, each with the offset at which it was complete.
 
 Event streams, AWS frames, lines of JSON, and an array that is sent member by member. What a body is, is seen
 in its first bytes and not in its content type: providers label errors as streams and streams as JSON.

@@ -1,4 +1,4 @@
-"""Lines of a body, one at a time, so that what is kept of a long one does not grow with it.
+"""Split a body into lines with bounded memory.
 
 A line ends with LF, CR LF or CR; nothing else ends one, as the standard of event streams has it.
 """

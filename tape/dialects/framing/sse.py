@@ -1,4 +1,4 @@
-"""Event streams, `text/event-stream`: bytes to events, each with the place at which it was whole.
+"""Server-sent events, `text/event-stream`: bytes to events, each with the offset at which it was complete.
 
 Lines end with LF, CR LF or CR; several `data` lines make one text; comments and unknown fields are passed
 over. What the standard throws away and providers send all the same is kept: a last event without the blank
