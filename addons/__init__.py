@@ -1,5 +1,5 @@
 """Thin mitmproxy hooks, one file a behaviour: they ask `tape` what to do and act on the flow.
 
 The order in `chain` is the life of a request: who is asking, what is decided, then one of record,
-playback, refusal. `Flight` is what one request carries from hook to hook.
+playback, refusal. `PendingExchange` is what one request carries from hook to hook.
 """

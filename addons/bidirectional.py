@@ -18,7 +18,7 @@ from ..tape.redaction.markers import blank
 from .faults.inject import note_injected
 from .playback import notes, play
 from .run.open_run import Session
-from .run.pending import Early, Flight, note_verdict
+from .run.pending import Early, PendingExchange, note_verdict
 from .wire.http import read_request
 
 _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
@@ -36,23 +36,23 @@ def is_duplex(request: http.Request) -> bool:
 class Duplex:
     """Begin answers from the tape while their requests still come."""
 
-    def playhead_duplex(self, flight: Flight) -> None:
+    def playhead_duplex(self, pending: PendingExchange) -> None:
         """Compare what has come; begin to play where the recorded answer had begun."""
-        if flight.early is not None:
-            _compare(flight, flight.early)
-        elif flight.session.tape is not None and flight.upload is None and flight.sent:
-            _find(flight, flight.session)
+        if pending.early is not None:
+            _compare(pending, pending.early)
+        elif pending.session.tape is not None and pending.upload is None and pending.sent:
+            _find(pending, pending.session)
 
 
-def _find(flight: Flight, session: Session) -> None:
+def _find(pending: PendingExchange, session: Session) -> None:
     """Find the recorded request that this one has been so far."""
     assert session.cursor is not None
-    flow = flight.flow
-    request, flight.redactions = session.redactor.head(read_request(flow, flight.fields))
-    flight.request = request
+    flow = pending.flow
+    request, pending.redactions = session.redactor.head(read_request(flow, pending.fields))
+    pending.request = request
     key = (request.method, request.url.partition("?")[0])
-    came = flight.sent[0]
-    form = _head_form(session, request, flight.request_class)
+    came = pending.sent[0]
+    form = _head_form(session, request, pending.request_class)
     for seq in session.find_endpoints().get(key, ()):
         if session.cursor.served(seq):
             continue
@@ -61,7 +61,7 @@ def _find(flight: Flight, session: Session) -> None:
         if recorded is None or not _began(recorded, came):
             continue
         if _head_form(session, recorded.request, recorded.request_class) == form:
-            _begin(flight, session, recorded)
+            _begin(pending, session, recorded)
             return
 
 
@@ -74,43 +74,43 @@ def _began(recorded: Exchange, came: bytes) -> bool:
     return asked.spilled is not None or not _differs(asked, 0, came)
 
 
-def _begin(flight: Flight, session: Session, recorded: Exchange) -> None:
+def _begin(pending: PendingExchange, session: Session, recorded: Exchange) -> None:
     assert session.cursor is not None
-    flight.early = Early(recorded, len(flight.sent[0]))
-    flight.fingerprint = session.fingerprint_of(recorded)
-    flight.effect_key = session.effect_key_of(recorded)
-    flight.found = Hit(recorded.seq)
-    session.cursor.take(flight.fingerprint, flight.found)
+    pending.early = Early(recorded, len(pending.sent[0]))
+    pending.fingerprint = session.fingerprint_of(recorded)
+    pending.effect_key = session.effect_key_of(recorded)
+    pending.found = Hit(recorded.seq)
+    session.cursor.take(pending.fingerprint, pending.found)
     reason = "on tape: its request is the same so far"
-    flight.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
-    if flight.injection is not None:
-        note_injected(flight)
-        reason = flight.decision.reason
-    play(flight, recorded)
+    pending.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
+    if pending.injection is not None:
+        note_injected(pending)
+        reason = pending.decision.reason
+    play(pending, recorded)
     if session.bus is not None:
-        flight.answered = recorded
-    assert flight.request is not None
-    more = notes(flight, flight.request, recorded)
+        pending.answered = recorded
+    assert pending.request is not None
+    more = notes(pending, pending.request, recorded)
     served = VerdictKind.SERVED
     note_verdict(
-        flight, flight.request, served, reason, tape_seq=recorded.seq, match="exact", **more
+        pending, pending.request, served, reason, tape_seq=recorded.seq, match="exact", **more
     )
 
 
-def _compare(flight: Flight, early: Early) -> None:
+def _compare(pending: PendingExchange, early: Early) -> None:
     """Compare what came after the answer had begun."""
     asked = early.exchange.request
     if asked.spilled is not None or early.diverged:
         return
-    came = b"".join(flight.sent)
-    flight.sent = []
+    came = b"".join(pending.sent)
+    pending.sent = []
     expected = asked.body[early.compared : early.compared + len(came)]
     early.compared += len(came)
     differs = _differs(asked, early.compared - len(came), came)
-    if flight.request_ended and early.compared < len(asked.body):
+    if pending.request_ended and early.compared < len(asked.body):
         differs = True
     if differs:
-        _diverge(flight, early, came, expected)
+        _diverge(pending, early, came, expected)
 
 
 def _differs(asked: Request, at: int, came: bytes) -> bool:
@@ -123,21 +123,21 @@ def _differs(asked: Request, at: int, came: bytes) -> bool:
     return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
-def _diverge(flight: Flight, early: Early, came: bytes, expected: bytes) -> None:
+def _diverge(pending: PendingExchange, early: Early, came: bytes, expected: bytes) -> None:
     early.diverged = True
-    assert flight.request is not None
+    assert pending.request is not None
     at = early.compared - len(came)
     path = f"body[{at}:{early.compared}]"
     divergence = Divergence(
         DivergenceKind.CHANGED,
-        flight.seq,
-        flight.request.method,
-        flight.request.url,
+        pending.seq,
+        pending.request.method,
+        pending.request.url,
         early.exchange.seq,
-        (Difference(path, repr(expected[:100]), repr(flight.session.redactor.text(came)[:100])),),
+        (Difference(path, repr(expected[:100]), repr(pending.session.redactor.text(came)[:100])),),
         "the request went on otherwise after its answer had begun",
     )
-    flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
+    pending.session.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
 
 def _head_form(session: Session, request: Request, request_class: RequestClass) -> Canonical:

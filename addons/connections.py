@@ -12,7 +12,7 @@ from typing import Any
 from mitmproxy import connection
 
 from .run.open_run import Session
-from .run.pending import Flight
+from .run.pending import PendingExchange
 from .run.registry import Sessions
 from .wire.peer import heard, is_shut
 
@@ -78,13 +78,13 @@ class Connections:
         if handler is not None and handler.unread:
             await asyncio.sleep(READ_S)
 
-    async def playhead_gate(self, flight: Flight) -> None:
+    async def playhead_gate(self, pending: PendingExchange) -> None:
         """Hear what the client of a request that was held has done meanwhile."""
-        writer = self._writer(flight.flow.client_conn)
+        writer = self._writer(pending.flow.client_conn)
         raw = writer.get_extra_info("socket") if writer is not None else None
         await heard(raw)
         if is_shut(raw):
-            flight.client_left()
+            pending.client_left()
 
     async def playhead_drain(self, client: connection.Client) -> None:
         """Wait until a client has taken most of what it was sent."""

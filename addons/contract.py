@@ -24,7 +24,7 @@ from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
 from .run.contract_state import MAX_REASON, Found, Terms, tell
-from .run.pending import Flight, find_flight
+from .run.pending import PendingExchange, find_pending
 from .wire.http import make_answer, read_request
 
 if TYPE_CHECKING:
@@ -36,28 +36,28 @@ class Contract:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Find what holds for a request that has come whole; check its body."""
-        flight = find_flight(flow)
-        if flight is None or flight.session.contracts is None or flight.decision is not None:
+        pending = find_pending(flow)
+        if pending is None or pending.session.contracts is None or pending.decision is not None:
             return None
-        bound = flight.session.contracts.find(flight.facts)
+        bound = pending.session.contracts.find(pending.facts)
         if bound is None:
             return None
-        flight.terms = Terms(bound)
+        pending.terms = Terms(bound)
         if bound.request is None:
             return None
-        return self._check(flow, flight, flight.terms, bound.request)
+        return self._check(flow, pending, pending.terms, bound.request)
 
     async def _check(
-        self, flow: http.HTTPFlow, flight: Flight, terms: Terms, rule: ContractRule
+        self, flow: http.HTTPFlow, pending: PendingExchange, terms: Terms, rule: ContractRule
     ) -> None:
-        asked = read_request(flow, flight.fields, flight.uploaded)
-        checked = await asyncio.to_thread(_check_request, flight, rule, asked)
+        asked = read_request(flow, pending.fields, pending.uploaded)
+        checked = await asyncio.to_thread(_check_request, pending, rule, asked)
         terms.in_request = Found("request", rule.match.text, checked, refuses=False)
         # What cannot be checked is not what was agreed on.
         wrong = checked.text or "; ".join(checked.unchecked)
         if wrong and rule.on_violation is Breach.REFUSE:
             text = f"the request is not as agreed on: {wrong} (contract {rule.match.text!r})"
-            terms.breach = one_line(flight.session.redactor.redact_text(text), MAX_REASON)
+            terms.breach = one_line(pending.session.redactor.redact_text(text), MAX_REASON)
 
 
 class Breached:
@@ -65,35 +65,35 @@ class Breached:
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Note it in the run's log."""
-        flight = find_flight(flow)
-        terms = flight.terms if flight is not None else None
-        if flight is None or terms is None or terms.in_request is None or flight.decision is None:
+        pending = find_pending(flow)
+        terms = pending.terms if pending is not None else None
+        if pending is None or terms is None or terms.in_request is None or pending.decision is None:
             return
-        by_contract = flight.decision.rule.startswith(f"{CONTRACTS} ")
-        refuses = by_contract and flight.decision.action is Action.REFUSE
-        tell(flight, terms.in_request._replace(refuses=refuses))
+        by_contract = pending.decision.rule.startswith(f"{CONTRACTS} ")
+        refuses = by_contract and pending.decision.action is Action.REFUSE
+        tell(pending, terms.in_request._replace(refuses=refuses))
 
 
-def _check_request(flight: Flight, rule: ContractRule, asked: Request) -> "Checked":
+def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request) -> "Checked":
     """Check a request's body. Any thread."""
     from ..tape.contracts.check import check_request  # for who has contracts: not for a start
 
     checked = check_request(rule.request, asked, asked)
     if not checked.violations:
         return checked
-    shown, _ = flight.session.redactor.request(asked)
+    shown, _ = pending.session.redactor.request(asked)
     return check_request(rule.request, asked, shown)
 
 
-def judge_recorded(flight: Flight, terms: Terms, exchange: Exchange) -> None:
+def judge_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -> None:
     """Check an answer of the tape. Any thread."""
     response, request = exchange.response, exchange.request
     terms.withheld = exchange.withheld
     if response is None or exchange.fault is not None or not terms.bound.answers:
         return
     can = can_hold(request.method, response.status, response.headers)
-    held = can and response.spilled is None and flight.injection is None
-    terms.judge(request, response, response, flight.session.redactor.redact_text, held=held)
+    held = can and response.spilled is None and pending.injection is None
+    terms.judge(request, response, response, pending.session.redactor.redact_text, held=held)
 
 
 def make_refusal(request: Request, withheld: str) -> http.Response:
@@ -102,11 +102,11 @@ def make_refusal(request: Request, withheld: str) -> http.Response:
     return make_answer(REFUSAL_STATUS, refusal_headers(withheld, request), body)
 
 
-def lay_refusal(flight: Flight, recorded: Exchange, withheld: str) -> None:
-    """Lay a refusal over the recorded answer that a flight is about to play, with the bytes it had then."""
+def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> None:
+    """Lay a refusal over the recorded answer that a pending exchange is about to play, with the bytes it had then."""
     made = make_refusal(recorded.request, withheld)
-    flight.flow.response, flight.ragged = made, False
-    flight.withheld = True
-    at_us = int(recorded.end_us * flight.session.config.playback.pace)
+    pending.flow.response, pending.ragged = made, False
+    pending.withheld = True
+    at_us = int(recorded.end_us * pending.session.config.playback.pace)
     head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
-    flight.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])
+    pending.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])

@@ -5,7 +5,7 @@ import json
 from mitmproxy import http
 
 from ..tape.policy.decide import Action
-from .run.pending import find_flight
+from .run.pending import find_pending
 from .wire.http import make_answer
 
 
@@ -14,13 +14,13 @@ class Control:
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Say which run this connection belongs to."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None:
             return
-        if flight.decision.action is not Action.CONTROL:
+        if pending.decision.action is not Action.CONTROL:
             return
-        session = flight.session
-        known = flow.request.method in ("GET", "HEAD") and flight.facts.target in ("/", "/run")
+        session = pending.session
+        known = flow.request.method in ("GET", "HEAD") and pending.facts.target in ("/", "/run")
         body = {
             "run": session.run.id if session.run else None,
             "mode": session.mode.value,

@@ -15,7 +15,7 @@ from ..tape.policy.gates import Ruled, Ruling
 from ..tape.records.events import EventKind
 from .run.approvals import MOST_HELD, Gates
 from .run.events import repeat_row
-from .run.pending import Flight, find_flight
+from .run.pending import PendingExchange, find_pending
 from .run.registry import Sessions
 
 logger = logging.getLogger(__name__)
@@ -30,28 +30,28 @@ class Gate:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Hold a request that the policy has decided to hold."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None:
             return None
-        if flight.decision.action is not Action.HOLD:
+        if pending.decision.action is not Action.HOLD:
             return None
-        if flight.session.run is None:
-            _refuse(flight, "its run could not be begun, so nobody could be asked")
+        if pending.session.run is None:
+            _refuse(pending, "its run could not be begun, so nobody could be asked")
             return None
         if len(self._gates) >= MOST_HELD:
-            _refuse(flight, f"{MOST_HELD} requests are held already; approve or deny some")
+            _refuse(pending, f"{MOST_HELD} requests are held already; approve or deny some")
             return None
-        return self._hold(flight, flight.decision)
+        return self._hold(pending, pending.decision)
 
-    async def _hold(self, flight: Flight, decision: Decision) -> None:
-        session, request = flight.session, flight.request
+    async def _hold(self, pending: PendingExchange, decision: Decision) -> None:
+        session, request = pending.session, pending.request
         assert session.run is not None
         assert request is not None
         assert decision.gate is not None
         assert decision.then is not None
         held = self._gates.hold(
             session.run.id,
-            flight.seq,
+            pending.seq,
             request,
             decision.gate,
             reason=decision.reason,
@@ -62,7 +62,7 @@ class Gate:
         more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
         session.note(
             EventKind.HELD,
-            seq=flight.seq,
+            seq=pending.seq,
             method=request.method,
             url=request.url,
             digest=held.digest,
@@ -72,11 +72,11 @@ class Gate:
             **more,
         )
         logger.warning("%s: %s %s is %s", held.name, request.method, request.url, held.reason)
-        flight.held = held
+        pending.held = held
         ruled = Ruled(Ruling.ENDED)
         try:
             ruled = await held.wait()
-            if ruled.ruling is Ruling.APPROVED and flight.left:
+            if ruled.ruling is Ruling.APPROVED and pending.left:
                 ruled = replace(ruled, ruling=Ruling.LEFT)
             elif ruled.ruling is Ruling.APPROVED and session.stopped is not None:
                 ruled = Ruled(Ruling.ENDED, reason=str(session.stopped))
@@ -85,7 +85,7 @@ class Gate:
             session.tally.rulings[ruled.ruling.value] += 1
         session.note(
             EventKind.RULED,
-            seq=flight.seq,
+            seq=pending.seq,
             digest=held.digest,
             ruling=ruled.ruling.value,
             by=ruled.by,
@@ -94,16 +94,16 @@ class Gate:
         )
         reason = f"{decision.reason}; {ruled.text}"
         if ruled.ruling is Ruling.APPROVED:
-            flight.decision = Decision(decision.then, reason, decision.rule)
+            pending.decision = Decision(decision.then, reason, decision.rule)
         else:
-            _refuse(flight, reason)
+            _refuse(pending, reason)
 
 
-def _refuse(flight: Flight, reason: str) -> None:
+def _refuse(pending: PendingExchange, reason: str) -> None:
     """Have a request refused that was about to leave: it has not been done, and costs nothing."""
-    assert flight.decision is not None
-    if flight.gated is not None:
-        flight.gated.undone = True
-    if flight.session.meter is not None:
-        flight.session.meter.count(flight, -1)
-    flight.decision = Decision(Action.REFUSE, reason, flight.decision.rule)
+    assert pending.decision is not None
+    if pending.gated is not None:
+        pending.gated.undone = True
+    if pending.session.meter is not None:
+        pending.session.meter.count(pending, -1)
+    pending.decision = Decision(Action.REFUSE, reason, pending.decision.rule)

@@ -17,7 +17,7 @@ from .contract import judge_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
 from .record import is_terminal
 from .run.events import idempotency_key
-from .run.pending import Flight, find_flight, note_verdict
+from .run.pending import PendingExchange, find_pending, note_verdict
 from .wire.http import make_head
 
 _TAIL_BYTES = 4096
@@ -25,63 +25,65 @@ _TAIL_BYTES = 4096
 
 
 class Playback:
-    """Put the recorded outcome into the flight, for the stream to play."""
+    """Put the recorded outcome into the pending exchange, for the stream to play."""
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Serve the recorded exchange that was decided on."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None or flight.early is not None:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None or pending.early is not None:
             return None
-        decision, session = flight.decision, flight.session
+        decision, session = pending.decision, pending.session
         if decision.action is not Action.SERVE:
             return None
         assert session.tape is not None
         assert decision.seq is not None
-        exchange = flight.recorded or session.store.find_exchange(session.tape, decision.seq)
+        exchange = pending.recorded or session.store.find_exchange(session.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
                 f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
             )
-        if flight.terms is not None and flight.terms.bound.answers:
-            return self._serve_judged(flow, flight, exchange)
-        self._serve(flow, flight, exchange)
+        if pending.terms is not None and pending.terms.bound.answers:
+            return self._serve_judged(flow, pending, exchange)
+        self._serve(flow, pending, exchange)
         return None
 
-    async def _serve_judged(self, flow: http.HTTPFlow, flight: Flight, exchange: Exchange) -> None:
+    async def _serve_judged(
+        self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange
+    ) -> None:
         """Serve an exchange whose answer is held to a contract."""
-        terms = flight.terms
+        terms = pending.terms
         assert terms is not None
-        await asyncio.to_thread(judge_recorded, flight, terms, exchange)
-        if flight.finished:  # its client has left, or its run has ended
+        await asyncio.to_thread(judge_recorded, pending, terms, exchange)
+        if pending.finished:  # its client has left, or its run has ended
             return
-        self._serve(flow, flight, exchange)
-        terms.tell(flight, recorded=bool(exchange.withheld))
+        self._serve(flow, pending, exchange)
+        terms.tell(pending, recorded=bool(exchange.withheld))
 
-    def _serve(self, flow: http.HTTPFlow, flight: Flight, exchange: Exchange) -> None:
-        decision, session, request = flight.decision, flight.session, flight.request
+    def _serve(self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange) -> None:
+        decision, session, request = pending.decision, pending.session, pending.request
         assert decision is not None
         assert request is not None
         if session.bus is not None:
-            flight.answered = exchange
+            pending.answered = exchange
         response = exchange.response
-        if flight.injection is not None:
-            note_injected(flight)
-            decision = flight.decision
+        if pending.injection is not None:
+            note_injected(pending)
+            decision = pending.decision
             assert decision is not None
         verdict, reason = VerdictKind.SERVED, decision.reason
-        if response is not None and response.status == 101 and flight.injection is None:
-            wrong = websocket.serve(flight, flow, exchange)
+        if response is not None and response.status == 101 and pending.injection is None:
+            wrong = websocket.serve(pending, flow, exchange)
             if wrong:
                 flow.response = refusal(request, None, wrong)
                 verdict, reason = VerdictKind.REFUSED, wrong
         else:
-            play(flight, exchange)
-            withheld = flight.terms.withheld if flight.terms is not None else ""
-            if (withheld or exchange.withheld) and flight.injection is None:
-                lay_refusal(flight, exchange, withheld or exchange.withheld)
+            play(pending, exchange)
+            withheld = pending.terms.withheld if pending.terms is not None else ""
+            if (withheld or exchange.withheld) and pending.injection is None:
+                lay_refusal(pending, exchange, withheld or exchange.withheld)
         match = "repeated" if decision.repeated else "canonical"
         # Bytes that are on the tape may be those of another of the requests that are the same under the rules.
-        if match == "canonical" and flight.exact:
+        if match == "canonical" and pending.exact:
             recorded = exchange.request
             # A tunnel that failed fails in the place of this request, and has no bytes of its own.
             if recorded.method == "CONNECT" or same_bytes(recorded, request):
@@ -90,38 +92,38 @@ class Playback:
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
         if verdict is VerdictKind.SERVED:
-            more |= notes(flight, request, exchange)
-        note_verdict(flight, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
+            more |= notes(pending, request, exchange)
+        note_verdict(pending, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
 
-def play(flight: Flight, exchange: Exchange) -> None:
-    """Have a recorded outcome played by the flight's stream."""
-    session, flow = flight.session, flight.flow
+def play(pending: PendingExchange, exchange: Exchange) -> None:
+    """Have a recorded outcome played by the pending exchange's stream."""
+    session, flow = pending.session, pending.flow
     spelling = None
     if exchange.response is not None and exchange.response.secrets:
         session.redactor.learn(exchange.response)
-    if flight.request is not None:
-        exchange, spelling = session.id_rewriting.answer(flight.request, exchange)
+    if pending.request is not None:
+        exchange, spelling = session.id_rewriting.answer(pending.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
     pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
     steps = script(exchange, session.config.playback.pace, pieces)
-    flight.steps = Steps(steps, spelling.take if spelling is not None else None)
-    flight.ragged = head.ragged
-    if flight.injection is not None:
-        lay_fault(flight, flight.injection)
+    pending.steps = Steps(steps, spelling.take if spelling is not None else None)
+    pending.ragged = head.ragged
+    if pending.injection is not None:
+        lay_fault(pending, pending.injection)
 
 
-def notes(flight: Flight, request: Request, recorded: Exchange) -> dict[str, Any]:
+def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dict[str, Any]:
     """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up."""
     found: dict[str, Any] = {}
-    if flight.request_class is RequestClass.EFFECT:
+    if pending.request_class is RequestClass.EFFECT:
         asked, had = idempotency_key(request), idempotency_key(recorded.request)
-        differs = flight.session.key_pairs.compare(flight.seq, asked, recorded.seq, had)
+        differs = pending.session.key_pairs.compare(pending.seq, asked, recorded.seq, had)
         if differs:
             found["drifted"] = differs
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-    if _gave_up(recorded) and flight.injection is None:
+    if _gave_up(recorded) and pending.injection is None:
         found["waits"] = True
     return found
 

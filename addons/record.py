@@ -36,7 +36,7 @@ from ..tape.records.events import Event, EventKind
 from .run.constraints import settle_gated
 from .run.events import idempotency_key, intent_row, outcome_event
 from .run.open_run import Session
-from .run.pending import HELD_BYTES, Flight, find_flight, note_verdict
+from .run.pending import HELD_BYTES, PendingExchange, find_pending, note_verdict
 from .run.registry import Sessions
 from .run.repeats import Effect
 from .websocket import Kept, Played
@@ -65,8 +65,8 @@ class Record:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin a request that is sent on as it comes: it was decided by its head."""
-        flight = find_flight(flow)
-        if flight is None or not flight.duplex or flight.decision is None:
+        pending = find_pending(flow)
+        if pending is None or not pending.duplex or pending.decision is None:
             return None
         waiting = self.request(flow)
         flow.request.stream = True
@@ -74,73 +74,73 @@ class Record:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Log the intent; for an effect, before it is forwarded."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None or flight.forwarded:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None or pending.forwarded:
             return None
-        if flight.decision.action not in (Action.FORWARD, Action.LIVE):
+        if pending.decision.action not in (Action.FORWARD, Action.LIVE):
             return None
-        self._prepare(flow, flight)
-        if flight.session.run is None or not flight.seq:
-            if flight.session.mode is Mode.RECORD:
-                _pass_unbegun(flight)
-            flight.forwarded = True
+        self._prepare(flow, pending)
+        if pending.session.run is None or not pending.seq:
+            if pending.session.mode is Mode.RECORD:
+                _pass_unbegun(pending)
+            pending.forwarded = True
             return None
-        flight.recording = True
-        if flight.request_class is RequestClass.EFFECT:
-            return self._log_intent(flight)
+        pending.recording = True
+        if pending.request_class is RequestClass.EFFECT:
+            return self._log_intent(pending)
         try:
-            _append_intent(flight)
+            _append_intent(pending)
         except StoreUnwritable as error:
-            flight.session.miss(error)
-            flight.unlogged = True
-        flight.forwarded = True
+            pending.session.miss(error)
+            pending.unlogged = True
+        pending.forwarded = True
         return None
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
-        flight = find_flight(flow)
-        if flight is None or flow.response is None or flight.steps is not None:
+        pending = find_pending(flow)
+        if pending is None or flow.response is None or pending.steps is not None:
             return
-        if flight.decision is None or flight.decision.action not in (Action.FORWARD, Action.LIVE):
+        if pending.decision is None or pending.decision.action not in (Action.FORWARD, Action.LIVE):
             return
-        flight.head_us = flight.now_us()
+        pending.head_us = pending.now_us()
         if flow.response.status_code == 101:
             return
         flow.response.stream = True
         kind = flow.response.headers.get("content-type", "")
-        flight.event_stream = kind.lower().startswith("text/event-stream")
+        pending.event_stream = kind.lower().startswith("text/event-stream")
         if flow.request.method != "HEAD":
-            flight.announced = announced_length(flow.response.data.headers.fields)
-        if flight.terms is not None and flight.recording:
-            flight.terms.holds = _may_hold(flight, flow.response)
+            pending.announced = announced_length(flow.response.data.headers.fields)
+        if pending.terms is not None and pending.recording:
+            pending.terms.holds = _may_hold(pending, flow.response)
 
-    async def playhead_release(self, flight: Flight) -> None:
+    async def playhead_release(self, pending: PendingExchange) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
         try:
-            await self._release(flight)
+            await self._release(pending)
         except StoreUnwritable as error:
-            flight.session.miss(error)
+            pending.session.miss(error)
 
-    async def _release(self, flight: Flight) -> None:
-        if flight.unkept:
+    async def _release(self, pending: PendingExchange) -> None:
+        if pending.unkept:
             return
-        if flight.download is not None:
+        if pending.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
-            await flight.download.settle()
-        elif flight.recording and not flight.broken and flight.request_ended:
+            await pending.download.settle()
+        elif pending.recording and not pending.broken and pending.request_ended:
             # Half a request would stand for the whole one.
-            made = _Maker(flight, flight.flow.response, complete=False)
-            assert flight.session.run is not None
-            await flight.session.store.save(flight.session.run.number, made)
+            made = _Maker(pending, pending.flow.response, complete=False)
+            assert pending.session.run is not None
+            await pending.session.store.save(pending.session.run.number, made)
 
-    async def playhead_left(self, flight: Flight) -> None:
+    async def playhead_left(self, pending: PendingExchange) -> None:
         """Correct an exchange whose client left before it was sent the end."""
-        session, gone = flight.session, flight.gone
-        if session.run is None or gone is None or not flight.seq:
+        session, gone = pending.session, pending.gone
+        if session.run is None or gone is None or not pending.seq:
             return
-        if flight.broken or flight.unkept:
+        if pending.broken or pending.unkept:
             return
-        made = _Maker(flight, flight.flow.response, complete=True, tell=_left)
+        made = _Maker(pending, pending.flow.response, complete=True, tell=_left)
         try:
             await session.store.save(session.run.number, made)
         except StoreUnwritable as error:
@@ -148,43 +148,43 @@ class Record:
 
     async def response(self, flow: http.HTTPFlow) -> None:
         """Log the outcome; the last byte is released after this."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None or flight.steps is not None:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None or pending.steps is not None:
             return
-        if flight.recording and not flight.saved:  # else its run was ended over it
-            if flight.conversation is not None:
-                self._begin(flight)  # its outcome is its end
+        if pending.recording and not pending.saved:  # else its run was ended over it
+            if pending.conversation is not None:
+                self._begin(pending)  # its outcome is its end
                 return
-            await self._save(flight, flow.response, complete=True)
-        elif not flight.recording and flight.decision.action is Action.FORWARD:
-            flight.finish()  # else whoever saves it does so, once its bodies are kept
+            await self._save(pending, flow.response, complete=True)
+        elif not pending.recording and pending.decision.action is Action.FORWARD:
+            pending.finish()  # else whoever saves it does so, once its bodies are kept
 
-    async def playhead_talked(self, flight: Flight) -> None:
+    async def playhead_talked(self, pending: PendingExchange) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
-        if flight.recording and not flight.saved:
-            await self._save(flight, flight.flow.response, complete=True)
+        if pending.recording and not pending.saved:
+            await self._save(pending, pending.flow.response, complete=True)
 
     async def error(self, flow: http.HTTPFlow) -> None:
         """Log that the exchange failed, or that the client left."""
-        flight = find_flight(flow)
-        if flight is None:
+        pending = find_pending(flow)
+        if pending is None:
             return
-        if not flight.recording:
-            if flight.decision is not None and flight.decision.action is Action.SERVE:
+        if not pending.recording:
+            if pending.decision is not None and pending.decision.action is Action.SERVE:
                 # Its client left before the first step.
-                gone_us = flight.now_us()
-                flight.session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=gone_us)
-            flight.finish()
-        elif not flight.saved:
-            if flight.fault is None:
-                flight.client_left()
-                if flight.keep_reading and not flight.head_us and flight.steps is None:
+                gone_us = pending.now_us()
+                pending.session.note(EventKind.OUTCOME, seq=pending.seq, gone_us=gone_us)
+            pending.finish()
+        elif not pending.saved:
+            if pending.fault is None:
+                pending.client_left()
+                if pending.keep_reading and not pending.head_us and pending.steps is None:
                     # Once it has been sent, an effect's answer is waited for.
-                    flight.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
-            answer = flow.response if flight.head_us else None
+                    pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
+            answer = flow.response if pending.head_us else None
             # An answer to HEAD is its head, and a client that has it may leave at once.
-            whole = answer is not None and flow.request.method == "HEAD" and flight.fault is None
-            await self._save(flight, answer, complete=whole)
+            whole = answer is not None and flow.request.method == "HEAD" and pending.fault is None
+            await self._save(pending, answer, complete=whole)
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """Keep the upstream connections while late answers are still to come."""
@@ -195,219 +195,227 @@ class Record:
             await self._crashed(session, client, f"{INTERNAL}: {crashed}")
             return
         late = [
-            flight
-            for flight in session.flights
-            if flight.flow.client_conn is client and flight.keep_reading and flight.forwarded
+            pending
+            for pending in session.pending_exchanges
+            if pending.flow.client_conn is client and pending.keep_reading and pending.forwarded
         ]
-        for flight in late:
-            if not flight.saved:
-                flight.client_left()  # its stream may hear of it only once the upstream is connected
-        for flight in late:
-            await flight.ended(LATE_ANSWER_S)
+        for pending in late:
+            if not pending.saved:
+                pending.client_left()  # its stream may hear of it only once the upstream is connected
+        for pending in late:
+            await pending.ended(LATE_ANSWER_S)
 
     async def _crashed(self, session: Session, client: connection.Client, text: str) -> None:
         """Keep what was under way on a connection that an error of ours has ended."""
         session.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
-        for flight in [found for found in session.flights if found.flow.client_conn is client]:
-            if flight.recording and not flight.saved:
-                if isinstance(flight.conversation, Kept):
-                    flight.conversation.end(ABRUPT, "", by_client=False)
-                flight.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
-                answer = flight.flow.response if flight.head_us else None
-                await self._save(flight, answer, complete=False)
-            elif flight.steps is not None and flight.request is not None:
-                note_verdict(flight, flight.request, VerdictKind.REFUSED, text)
-            flight.finish()
+        for pending in [
+            found for found in session.pending_exchanges if found.flow.client_conn is client
+        ]:
+            if pending.recording and not pending.saved:
+                if isinstance(pending.conversation, Kept):
+                    pending.conversation.end(ABRUPT, "", by_client=False)
+                pending.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
+                answer = pending.flow.response if pending.head_us else None
+                await self._save(pending, answer, complete=False)
+            elif pending.steps is not None and pending.request is not None:
+                note_verdict(pending, pending.request, VerdictKind.REFUSED, text)
+            pending.finish()
 
-    async def keep_failed(self, flight: Flight) -> None:
+    async def keep_failed(self, pending: PendingExchange) -> None:
         """Keep an exchange that failed before any answer, before its client is told."""
-        await self._save(flight, None, complete=False)
+        await self._save(pending, None, complete=False)
 
-    async def give_up(self, flight: Flight) -> None:
+    async def give_up(self, pending: PendingExchange) -> None:
         """Save what there is of an exchange whose run ends now."""
-        if isinstance(flight.conversation, Played):
-            await flight.conversation.end()
-        if flight.recording and not flight.saved:
-            if flight.conversation is None:
-                flight.client_left()
-            flight.warnings.append("its run ended before the answer did")
-            answer = flight.flow.response if flight.head_us else None
-            whole = flight.conversation is not None or (flight.muted and flight.whole)
-            await self._save(flight, answer, complete=whole)
-        flight.finish()
+        if isinstance(pending.conversation, Played):
+            await pending.conversation.end()
+        if pending.recording and not pending.saved:
+            if pending.conversation is None:
+                pending.client_left()
+            pending.warnings.append("its run ended before the answer did")
+            answer = pending.flow.response if pending.head_us else None
+            whole = pending.conversation is not None or (pending.muted and pending.whole)
+            await self._save(pending, answer, complete=whole)
+        pending.finish()
 
-    def break_off(self, flight: Flight, text: str, rule: str) -> Awaitable[None] | None:
+    def break_off(self, pending: PendingExchange, text: str, rule: str) -> Awaitable[None] | None:
         """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
 
         rule: what decided that.
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
-        if flight.recording and not flight.saved:
-            if isinstance(flight.conversation, Kept):
-                flight.conversation.end(ABRUPT, "", by_client=False)
-            if flight.muted:
-                flight.client_left()  # it has heard nothing of what came
-            begun = bool(flight.taken) or flight.head_sent
+        if pending.recording and not pending.saved:
+            if isinstance(pending.conversation, Kept):
+                pending.conversation.end(ABRUPT, "", by_client=False)
+            if pending.muted:
+                pending.client_left()  # it has heard nothing of what came
+            begun = bool(pending.taken) or pending.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
-            flight.fault = Fault(kind, phase, one_line(text), flight.now_us(), Ending.RST)
-            flight.broken = flight.saved = True
-            answer = flight.flow.response if flight.head_us else None
-            return self._save(flight, answer, complete=False)
+            pending.fault = Fault(kind, phase, one_line(text), pending.now_us(), Ending.RST)
+            pending.broken = pending.saved = True
+            answer = pending.flow.response if pending.head_us else None
+            return self._save(pending, answer, complete=False)
         waiting = None
-        if flight.request is not None and not flight.finished:
+        if pending.request is not None and not pending.finished:
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
-                note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=rule)
-            if isinstance(flight.conversation, Played):
-                waiting = flight.conversation.end()
-        flight.finish()
+                note_verdict(pending, pending.request, VerdictKind.REFUSED, text, rule=rule)
+            if isinstance(pending.conversation, Played):
+                waiting = pending.conversation.end()
+        pending.finish()
         return waiting
 
     # ---- inside --------------------------------------------------------------------------------
 
-    def _prepare(self, flow: http.HTTPFlow, flight: Flight) -> None:
+    def _prepare(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         flow.response = None
-        wants = flight.session.config.upstream_encoding
+        wants = pending.session.config.upstream_encoding
         identity = {
             RequestClass.INFERENCE: wants.inference,
             RequestClass.READ: wants.reads,
             RequestClass.EFFECT: wants.effects,
-        }.get(flight.request_class, False)
+        }.get(pending.request_class, False)
         if identity and "accept-encoding" in flow.request.headers:
             flow.request.headers["accept-encoding"] = "identity"
 
-    async def _log_intent(self, flight: Flight) -> None:
-        assert flight.session.run is not None
+    async def _log_intent(self, pending: PendingExchange) -> None:
+        assert pending.session.run is not None
         try:
-            await flight.session.store.append_durably(
-                flight.session.run.number, lambda: _intent(flight)
+            await pending.session.store.append_durably(
+                pending.session.run.number, lambda: _intent(pending)
             )
         except StoreUnwritable as error:
-            flight.session.miss(error, effects=1)
-            flight.unlogged = True
-        flight.forwarded = True
+            pending.session.miss(error, effects=1)
+            pending.unlogged = True
+        pending.forwarded = True
 
-    def _begin(self, flight: Flight) -> None:
+    def _begin(self, pending: PendingExchange) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
-        assert flight.session.run is not None
-        made = _Maker(flight, flight.flow.response, complete=True)
+        assert pending.session.run is not None
+        made = _Maker(pending, pending.flow.response, complete=True)
         try:
-            flight.session.store.save_unwaited(flight.session.run.number, made)
+            pending.session.store.save_unwaited(pending.session.run.number, made)
         except StoreUnwritable as error:
-            flight.session.miss(error)
+            pending.session.miss(error)
 
-    async def _save(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
-        assert flight.session.run is not None
-        flight.saved = True
-        settle_gated(flight, answer.status_code if answer is not None else 0)
+    async def _save(
+        self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
+    ) -> None:
+        assert pending.session.run is not None
+        pending.saved = True
+        settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
-            if flight.session.meter is not None:
-                flight.session.meter.heard(flight, answer)
+            if pending.session.meter is not None:
+                pending.session.meter.heard(pending, answer)
             try:
-                await self._write(flight, answer, complete=complete)
+                await self._write(pending, answer, complete=complete)
             except StoreUnwritable as error:
-                if flight.terms is not None and flight.terms.holds:
+                if pending.terms is not None and pending.terms.holds:
                     raise  # it is checked where it is written, and not let go unchecked
-                flight.unkept = True
-                flight.session.miss(error, exchanges=1)
+                pending.unkept = True
+                pending.session.miss(error, exchanges=1)
             withheld = False
-            if flight.terms is not None:
-                flight.terms.tell(flight)
-                withheld = bool(flight.terms.withheld)
-            if complete and flight.gone is None and not withheld:
-                for effect in (flight.effect, flight.gated):
+            if pending.terms is not None:
+                pending.terms.tell(pending)
+                withheld = bool(pending.terms.withheld)
+            if complete and pending.gone is None and not withheld:
+                for effect in (pending.effect, pending.gated):
                     if effect is not None:
                         effect.seen = True  # the last byte is released now
         finally:
-            flight.finish()
+            pending.finish()
 
-    async def _write(self, flight: Flight, answer: http.Response | None, *, complete: bool) -> None:
-        assert flight.session.run is not None
-        if flight.unkept or (isinstance(flight.conversation, Kept) and flight.conversation.holed):
+    async def _write(
+        self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
+    ) -> None:
+        assert pending.session.run is not None
+        if pending.unkept or (
+            isinstance(pending.conversation, Kept) and pending.conversation.holed
+        ):
             raise StoreUnwritable("a part of the exchange could not be written", _HINT)
-        await flight.keep_bodies()
-        if flight.unlogged:
-            _append_intent(flight)
-        made = _Maker(flight, answer, complete=complete, tell=_outcome)
-        await flight.session.store.save(flight.session.run.number, made)
+        await pending.keep_bodies()
+        if pending.unlogged:
+            _append_intent(pending)
+        made = _Maker(pending, answer, complete=complete, tell=_outcome)
+        await pending.session.store.save(pending.session.run.number, made)
 
 
-def _pass_unbegun(flight: Flight) -> None:
+def _pass_unbegun(pending: PendingExchange) -> None:
     """Count a request of a recording that could not be begun yet.
 
     Raises: StoreUnwritable, where a contract may refuse its answer: that is checked where it is written.
     """
-    if flight.terms is not None and flight.terms.bound.refuses_answers:
+    if pending.terms is not None and pending.terms.bound.refuses_answers:
         raise StoreUnwritable(_UNBEGUN, _HINT)
-    effect = flight.request_class is RequestClass.EFFECT
-    flight.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
+    effect = pending.request_class is RequestClass.EFFECT
+    pending.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
 
 
-def _append_intent(flight: Flight) -> None:
+def _append_intent(pending: PendingExchange) -> None:
     """Log an intent that nobody waits for."""
-    assert flight.session.run is not None
-    flight.session.store.append_made(flight.session.run.number, lambda: _intent(flight))
+    assert pending.session.run is not None
+    pending.session.store.append_made(pending.session.run.number, lambda: _intent(pending))
 
 
-def _may_hold(flight: Flight, answer: http.Response) -> bool:
+def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
     """Say whether an answer is held back until it has been checked."""
-    terms = flight.terms
-    if terms is None or flight.injection is not None or flight.announced > HELD_BYTES:
+    terms = pending.terms
+    if terms is None or pending.injection is not None or pending.announced > HELD_BYTES:
         return False
-    method, fields = flight.flow.request.method, answer.data.headers.fields
+    method, fields = pending.flow.request.method, answer.data.headers.fields
     return terms.bound.refuses_answers and can_hold(method, answer.status_code, fields)
 
 
-def _intent(flight: Flight) -> Event:
+def _intent(pending: PendingExchange) -> Event:
     """Make the intent event. Runs on the writer's thread."""
     # What is sent on as it comes has no body yet that could be compared.
-    request = flight.request if flight.duplex else _identified(flight)
+    request = pending.request if pending.duplex else _identified(pending)
     assert request is not None
     data = intent_row(
-        flight.seq,
+        pending.seq,
         request,
-        flight.request_class,
-        flight.fingerprint or b"",
-        repeat=flight.repeat,
+        pending.request_class,
+        pending.fingerprint or b"",
+        repeat=pending.repeat,
     )
-    assert flight.decision is not None
-    data["rule"] = flight.decision.rule
-    if flight.facts.by_body:
+    assert pending.decision is not None
+    data["rule"] = pending.decision.rule
+    if pending.facts.by_body:
         data["by_body"] = True
-    if flight.session.mode is Mode.PLAYBACK or flight.held is not None:
-        data["reason"] = flight.decision.reason
-    flight.told = data
-    return Event(EventKind.INTENT, flight.started_ns, data)
+    if pending.session.mode is Mode.PLAYBACK or pending.held is not None:
+        data["reason"] = pending.decision.reason
+    pending.told = data
+    return Event(EventKind.INTENT, pending.started_ns, data)
 
 
-def _identified(flight: Flight) -> Request:
-    request = flight.request
+def _identified(pending: PendingExchange) -> Request:
+    request = pending.request
     assert request is not None
-    if flight.sent and not request.body:
-        request = flight.request = replace(request, body=b"".join(flight.sent))
-    if not flight.searched and request.body:
-        flight.searched = True
-        request, more = flight.session.redactor.request_body(request)
-        flight.request = request
-        flight.redactions = (*flight.redactions, *more)
-    if flight.fingerprint is None:
-        found = flight.session.identify(request, flight.request_class)
-        flight.fingerprint, flight.effect_key = found
-    if flight.effect is None and flight.effect_key is not None:
-        flight.effect = Effect(flight.seq, idempotency_key(request))
-        flight.repeat = flight.session.effects.note(flight.effect_key, flight.effect)
+    if pending.sent and not request.body:
+        request = pending.request = replace(request, body=b"".join(pending.sent))
+    if not pending.searched and request.body:
+        pending.searched = True
+        request, more = pending.session.redactor.request_body(request)
+        pending.request = request
+        pending.redactions = (*pending.redactions, *more)
+    if pending.fingerprint is None:
+        found = pending.session.identify(request, pending.request_class)
+        pending.fingerprint, pending.effect_key = found
+    if pending.effect is None and pending.effect_key is not None:
+        pending.effect = Effect(pending.seq, idempotency_key(request))
+        pending.repeat = pending.session.effects.note(pending.effect_key, pending.effect)
     return request
 
 
-def _outcome(flight: Flight, exchange: Exchange) -> Event:
+def _outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     live = exchange.verdict is VerdictKind.LIVE
-    return outcome_event(exchange, live=live, charge=flight.charge)
+    return outcome_event(exchange, live=live, charge=pending.charge)
 
 
-def _left(flight: Flight, exchange: Exchange) -> Event:
+def _left(pending: PendingExchange, exchange: Exchange) -> Event:
     """Correct an outcome that was told already."""
     assert exchange.gone is not None
-    told = {"seq": flight.seq, "gone_us": exchange.gone.at_us}
+    told = {"seq": pending.seq, "gone_us": exchange.gone.at_us}
     return Event(EventKind.OUTCOME, time.time_ns(), told)
 
 
@@ -420,8 +428,8 @@ class _Maker:
         "complete",
         "conversation",
         "end_us",
-        "flight",
         "head",
+        "pending",
         "pieces",
         "places",
         "spilled",
@@ -431,33 +439,33 @@ class _Maker:
 
     def __init__(
         self,
-        flight: Flight,
+        pending: PendingExchange,
         answer: http.Response | None,
         *,
         complete: bool,
-        tell: Callable[[Flight, Exchange], Event] | None = None,
+        tell: Callable[[PendingExchange, Exchange], Event] | None = None,
     ) -> None:
         """Take what is true now.
 
         tell: makes what the log says of it; None where its outcome is still to come.
         """
-        self.flight = flight
+        self.pending = pending
         self.complete = complete
         self.tell = tell
-        meter = flight.session.meter
-        model = flight.request_class is RequestClass.INFERENCE
-        final = tell is _outcome or not flight.saved
+        meter = pending.session.meter
+        model = pending.request_class is RequestClass.INFERENCE
+        final = tell is _outcome or not pending.saved
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
-        judges = flight.terms is not None and flight.terms.bound.answers
-        self.terms = flight.terms if judges and complete and tell is _outcome else None
-        self.end_us = flight.now_us()
-        self.pieces = list(flight.pieces)
-        self.chunks: tuple[Chunk, ...] = tuple(flight.chunks)
-        self.spilled = flight.downloaded
-        self.places = flight.download.secrets if flight.download is not None else ()
-        talk = flight.conversation
+        judges = pending.terms is not None and pending.terms.bound.answers
+        self.terms = pending.terms if judges and complete and tell is _outcome else None
+        self.end_us = pending.now_us()
+        self.pieces = list(pending.pieces)
+        self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
+        self.spilled = pending.downloaded
+        self.places = pending.download.secrets if pending.download is not None else ()
+        talk = pending.conversation
         self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
@@ -469,10 +477,10 @@ class _Maker:
                 self.pieces = [data.content]
 
     def __call__(self) -> StoredRecord:
-        flight = self.flight
-        request = _identified(flight)
-        session = flight.session
-        redactions, warnings = flight.redactions, tuple(flight.warnings)
+        pending = self.pending
+        request = _identified(pending)
+        session = pending.session
+        redactions, warnings = pending.redactions, tuple(pending.warnings)
         response = None
         if self.head is not None:
             status, reason, version, fields, trailers = self.head
@@ -482,55 +490,55 @@ class _Maker:
                 http_version=version.decode("latin-1"),
                 headers=fields,
                 body=b"".join(self.pieces),
-                head_us=flight.head_us,
+                head_us=pending.head_us,
                 chunks=self.chunks,
                 trailers=trailers,
                 complete=self.complete,
                 spilled=self.spilled,
-                head_need=flight.head_need,
-                ragged=flight.ragged,
+                head_need=pending.head_need,
+                ragged=pending.ragged,
                 secrets=self.places,
             )
         if self.charged is not None:
-            self.charged.charge(flight, request, response)
+            self.charged.charge(pending, request, response)
         if response is not None:
             came = response
             response, more, changed = session.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if self.terms is not None:
-                held = self.terms.holds and flight.gone is None
+                held = self.terms.holds and pending.gone is None
                 redact_text = session.redactor.redact_text
                 self.terms.judge(request, came, response, redact_text, held=held)
         live = session.mode is Mode.PLAYBACK
-        decision = flight.decision
+        decision = pending.decision
         assert decision is not None
-        assert flight.fingerprint is not None
-        client = flight.flow.client_conn
+        assert pending.fingerprint is not None
+        client = pending.flow.client_conn
         exchange = Exchange(
-            seq=flight.seq,
-            request_class=flight.request_class,
+            seq=pending.seq,
+            request_class=pending.request_class,
             verdict=VerdictKind.LIVE if live else VerdictKind.RECORDED,
             reason=decision.reason,
             request=request,
-            started_ns=flight.started_ns,
+            started_ns=pending.started_ns,
             end_us=self.end_us,
-            fingerprint=flight.fingerprint,
+            fingerprint=pending.fingerprint,
             response=response,
-            fault=flight.fault,
-            gone=flight.gone,
+            fault=pending.fault,
+            gone=pending.gone,
             redactions=redactions,
-            warnings=(*warnings, *noted(flight.flow)),
+            warnings=(*warnings, *noted(pending.flow)),
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
-            repeat=flight.repeat,
-            withheld=flight.terms.withheld if flight.terms is not None else "",
-            tunnel=flight.tunnel,
+            repeat=pending.repeat,
+            withheld=pending.terms.withheld if pending.terms is not None else "",
+            tunnel=pending.tunnel,
             websocket=session.redactor.websocket(self.conversation),
         )
         if session.bus is not None:
-            flight.answered = exchange
-        outcome = self.tell(flight, exchange) if self.tell is not None else None
-        return StoredRecord(exchange, raw_key(request, flight.request_class), outcome)
+            pending.answered = exchange
+        outcome = self.tell(pending, exchange) if self.tell is not None else None
+        return StoredRecord(exchange, raw_key(request, pending.request_class), outcome)
 
 
 def is_terminal(data: bytes) -> bool:

@@ -26,7 +26,7 @@ from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
 from .run.open_run import Session
-from .run.pending import Flight, detach, note_verdict
+from .run.pending import PendingExchange, detach, note_verdict
 from .run.registry import Sessions
 
 
@@ -81,25 +81,25 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
     """Cut what is under way; give what is still to be written of it."""
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
-    for flight in list(session.flights):
-        if flight.held is not None:
-            flight.held.rule_on(Ruled(Ruling.ENDED, reason=text))
-        if flight.recording:
-            if flight.saved or flight.gone is not None:
+    for pending in list(session.pending_exchanges):
+        if pending.held is not None:
+            pending.held.rule_on(Ruled(Ruling.ENDED, reason=text))
+        if pending.recording:
+            if pending.saved or pending.gone is not None:
                 continue  # it is over, or only its late answer is waited for
-            if flight.keep_reading and _is_sent(flight):
-                flight.warnings.append(text)
-                flight.client_left()
+            if pending.keep_reading and _is_sent(pending):
+                pending.warnings.append(text)
+                pending.client_left()
             else:
-                writing += _broken(sessions, flight, text)
-        elif flight.steps is not None or flight.conversation is not None:
-            writing += _broken(sessions, flight, text)
-        elif flight.decision is not None and flight.decision.action is policy.Action.SERVE:
-            _refuse(flight, text)
+                writing += _broken(sessions, pending, text)
+        elif pending.steps is not None or pending.conversation is not None:
+            writing += _broken(sessions, pending, text)
+        elif pending.decision is not None and pending.decision.action is policy.Action.SERVE:
+            _refuse(pending, text)
             continue
         else:
             continue  # not decided yet, so it will be refused; or being answered by us
-        cut[flight.flow.client_conn.id] = flight.flow.client_conn
+        cut[pending.flow.client_conn.id] = pending.flow.client_conn
     for client in session.clients.values():
         if getattr(client, "handshaking", False):  # its upstream is being connected
             cut[client.id] = client
@@ -109,25 +109,25 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
     return writing
 
 
-def _broken(sessions: Sessions, flight: Flight, text: str) -> list[Awaitable[None]]:
+def _broken(sessions: Sessions, pending: PendingExchange, text: str) -> list[Awaitable[None]]:
     # Not sent on any more once its connection stands, or its intent is durable.
-    flight.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+    pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
     assert sessions.on_broken is not None
-    waiting = sessions.on_broken(flight, text, policy.STOPPED)
+    waiting = sessions.on_broken(pending, text, policy.STOPPED)
     return [waiting] if waiting is not None else []
 
 
-def _is_sent(flight: Flight) -> bool:
+def _is_sent(pending: PendingExchange) -> bool:
     """Say whether a request is on its way to its upstream, or there."""
-    return flight.forwarded and flight.conversation is None and flight.flow.server_conn.connected
+    return pending.forwarded and pending.conversation is None and pending.flow.server_conn.connected
 
 
-def _refuse(flight: Flight, text: str) -> None:
+def _refuse(pending: PendingExchange, text: str) -> None:
     """Answer what was found on the tape, and is not played yet, with a refusal."""
-    flight.flow.response = refusal(flight.request, None, text, STOPPED)
-    detach(flight.flow)
-    if flight.request is not None:
+    pending.flow.response = refusal(pending.request, None, text, STOPPED)
+    detach(pending.flow)
+    if pending.request is not None:
         # Where nothing can be written whoever asked for the stop is told by the event.
         with contextlib.suppress(StoreError):
-            note_verdict(flight, flight.request, VerdictKind.REFUSED, text, rule=policy.STOPPED)
-    flight.finish()
+            note_verdict(pending, pending.request, VerdictKind.REFUSED, text, rule=policy.STOPPED)
+    pending.finish()

@@ -55,7 +55,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class _Pending:
+class _OpenTunnel:
     """A tunnel whose client waits for its handshake."""
 
     session: Session
@@ -76,7 +76,7 @@ class Tunnels:
         """Look after the tunnels of the runs in `sessions`."""
         self._sessions = sessions
         sessions.on_ending = self.give_up
-        self._pending: dict[str, _Pending] = {}
+        self._opening: dict[str, _OpenTunnel] = {}
         self._saving: set[asyncio.Task[None]] = set()
 
     # ---- hooks ---------------------------------------------------------------------------------
@@ -91,24 +91,24 @@ class Tunnels:
             return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
         tunnel = session.next_tunnel(client, host, port)
-        pending = _Pending(
+        opening = _OpenTunnel(
             session, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )
         if session.mode is Mode.RECORD:
-            self._begin(client, pending)
+            self._begin(client, opening)
         elif session.tape is not None and host != CONTROL_HOST:
             missed = find_due(session, host, port)
             if missed is not None and tunnel.number >= missed.tunnel.number:
-                return self._play(client, pending, missed)
+                return self._play(client, opening, missed)
         return None
 
-    def _begin(self, client: connection.Client, pending: _Pending) -> None:
-        self._pending[client.id] = pending
+    def _begin(self, client: connection.Client, opening: _OpenTunnel) -> None:
+        self._opening[client.id] = opening
         client.handshaking = True  # type: ignore[attr-defined]  # read by the handler
 
-    def _find(self, client: connection.Client) -> _Pending | None:
+    def _find(self, client: connection.Client) -> _OpenTunnel | None:
         client.handshaking = False  # type: ignore[attr-defined]  # read by the handler
-        return self._pending.pop(client.id, None)
+        return self._opening.pop(client.id, None)
 
     def tls_established_server(self, data: tls.TlsData) -> None:
         """Forget a client whose upstream has been reached."""
@@ -116,50 +116,50 @@ class Tunnels:
 
     async def playhead_tunnel(self, attempt: Attempt) -> None:
         """Keep an attempt that failed; its client is reset after this."""
-        pending = self._find(attempt.client)
-        if pending is not None and not pending.given_up:
-            await self._save(pending, attempt)
+        opening = self._find(attempt.client)
+        if opening is not None and not opening.given_up:
+            await self._save(opening, attempt)
 
     def client_disconnected(self, client: connection.Client) -> None:
         """Keep a tunnel that its client gave up."""
-        pending = self._find(client)
-        if pending is None:
+        opening = self._find(client)
+        if opening is None:
             return
-        pending.left.set()
-        if pending.session.mode is Mode.RECORD and not pending.given_up:
-            task = asyncio.get_running_loop().create_task(self._save(pending, None))
+        opening.left.set()
+        if opening.session.mode is Mode.RECORD and not opening.given_up:
+            task = asyncio.get_running_loop().create_task(self._save(opening, None))
             self._saving.add(task)
             task.add_done_callback(self._saving.discard)
 
     async def give_up(self, session: Session) -> None:
         """Keep the tunnels over which a run ends, before it is sealed."""
-        for pending in list(self._pending.values()):
-            if pending.session is session and session.mode is Mode.RECORD:
-                pending.given_up = True
-                await self._save(pending, None)
+        for opening in list(self._opening.values()):
+            if opening.session is session and session.mode is Mode.RECORD:
+                opening.given_up = True
+                await self._save(opening, None)
         if self._saving:
             await asyncio.wait(list(self._saving))
 
     # ---- recording -----------------------------------------------------------------------------
 
-    async def _save(self, pending: _Pending, attempt: Attempt | None) -> None:
-        session = pending.session
+    async def _save(self, opening: _OpenTunnel, attempt: Attempt | None) -> None:
+        session = opening.session
         assert session.run is not None
-        end_us = int((time.monotonic() - pending.t0) * 1e6)
+        end_us = int((time.monotonic() - opening.t0) * 1e6)
         seq = session.next_seq()
-        request = _request(pending.host, pending.port)
+        request = _request(opening.host, opening.port)
         exchange = Exchange(
             seq=seq,
             request_class=_CLASS,
             verdict=VerdictKind.RECORDED,
             reason="mode record",
             request=request,
-            started_ns=pending.started_ns,
+            started_ns=opening.started_ns,
             end_us=end_us,
             fingerprint=session.fingerprint(request, _CLASS),
             fault=_fault(attempt, end_us) if attempt is not None else None,
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
-            tunnel=pending.tunnel,
+            tunnel=opening.tunnel,
         )
         told = {
             "seq": seq,
@@ -178,9 +178,11 @@ class Tunnels:
 
     # ---- playing -------------------------------------------------------------------------------
 
-    async def _play(self, client: connection.Client, pending: _Pending, recorded: Exchange) -> None:
-        session = pending.session
-        self._begin(client, pending)
+    async def _play(
+        self, client: connection.Client, opening: _OpenTunnel, recorded: Exchange
+    ) -> None:
+        session = opening.session
+        self._begin(client, opening)
         take_missed(session, recorded)
         seq = session.next_seq()
         session.note(
@@ -200,7 +202,7 @@ class Tunnels:
         at_s = recorded.end_us / 1e6 * session.config.playback.pace
         patience_s = at_s if recorded.fault is not None else None
         try:
-            await asyncio.wait_for(pending.left.wait(), patience_s)
+            await asyncio.wait_for(opening.left.wait(), patience_s)
         except TimeoutError:
             if self._sessions.on_reset is not None:
                 self._sessions.on_reset(client)

@@ -1,6 +1,6 @@
 """WebSocket conversations: kept message by message while they pass, and played from the tape.
 
-A flight that has become a WebSocket has a conversation: `Kept` while it is recorded, `Played` while it comes
+A pending exchange that has become a WebSocket has a conversation: `Kept` while it is recorded, `Played` while it comes
 from the tape. The layers in `proxy/engine/websocket.py` read and write frames; what a message means is said here.
 
 Messages are appended and not waited for: the log keeps their order, and whatever the agent sends out because
@@ -32,7 +32,7 @@ from ..tape.playback.websocket import (
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.markers import mark_message
-from .run.pending import Flight, find_flight
+from .run.pending import PendingExchange, find_pending
 from .run.registry import Sessions
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
@@ -51,14 +51,14 @@ UNREADABLE = "the tape cannot be read on"
 class Kept:
     """A conversation that is being recorded."""
 
-    def __init__(self, flight: Flight) -> None:
+    def __init__(self, pending: PendingExchange) -> None:
         """Begin with the handshake's answer."""
-        self._flight = flight
+        self._pending = pending
         self._messages = 0
         self._size = 0
         self._unasked = 0
         """Bytes appended since a commit was last asked for."""
-        self._outages = flight.session.store.writer.outages
+        self._outages = pending.session.store.writer.outages
         """How often writing had stopped when it began."""
         self._writing: asyncio.Future[None] | None = None
         self.backlog = 0
@@ -68,12 +68,12 @@ class Kept:
     @property
     def holed(self) -> bool:
         """Whether messages of it may be missing in the store."""
-        return self._outages != self._flight.session.store.writer.outages
+        return self._outages != self._pending.session.store.writer.outages
 
     @property
     def over(self) -> bool:
         """Whether it is saved: nothing more of it is kept."""
-        return self._flight.saved
+        return self._pending.saved
 
     def note(
         self, kind: MessageKind, data: bytes, frames: tuple[int, ...], *, from_client: bool
@@ -82,23 +82,23 @@ class Kept:
 
         Raises: StoreUnwritable.
         """
-        flight = self._flight
-        run = flight.session.run
-        if flight.saved or run is None:
+        pending = self._pending
+        run = pending.session.run
+        if pending.saved or run is None:
             return
-        at_us = flight.now_us()
+        at_us = pending.now_us()
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
-        message = Message(at_us, from_client, kind, data, frames, flight.session.last_seq)
+        message = Message(at_us, from_client, kind, data, frames, pending.session.last_seq)
         if self.holed:
-            flight.session.miss(StoreUnwritable(HOLED))
+            pending.session.miss(StoreUnwritable(HOLED))
             return
         try:
-            flight.session.store.append_message(
-                run.number, flight.seq, self._messages, message, flight.session.redactor.message
+            pending.session.store.append_message(
+                run.number, pending.seq, self._messages, message, pending.session.redactor.message
             )
         except StoreUnwritable as error:
-            flight.session.miss(error)
+            pending.session.miss(error)
             return
         self._messages += 1
         self._size += len(data)
@@ -109,7 +109,7 @@ class Kept:
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
         """Note a closing frame, or 1006 for a connection that ended without one; the second answers the first."""
         if self.close is None:
-            self.close = Close(self._flight.now_us(), by_client, code, reason)
+            self.close = Close(self._pending.now_us(), by_client, code, reason)
         elif self.close.by_client != by_client and self.close.answer is None:
             self.close = replace(self.close, answer=(code, reason))
 
@@ -128,7 +128,7 @@ class Kept:
         size, self._unasked = self.backlog, 0
         # Ordered behind all that was appended before.
         try:
-            writing = self._flight.session.store.writer.submit(lambda: lambda _: None)
+            writing = self._pending.session.store.writer.submit(lambda: lambda _: None)
         except StoreUnwritable:  # the next append says so
             return
         self._writing = writing
@@ -144,17 +144,17 @@ class Kept:
 class Played:
     """A conversation that comes from the tape."""
 
-    def __init__(self, flight: Flight, exchange: Exchange, tape: RunInfo) -> None:
+    def __init__(self, pending: PendingExchange, exchange: Exchange, tape: RunInfo) -> None:
         """Begin before the handshake is answered."""
-        session = flight.session
-        assert flight.request is not None
+        session = pending.session
+        assert pending.request is not None
         store = session.store
-        masks = session.rules.of(flight.request).masks.json
+        masks = session.rules.of(pending.request).masks.json
 
         def read(after: int) -> Iterator[Message]:
             return store.messages(tape, exchange.seq, after)
 
-        self._flight = flight
+        self._pending = pending
         self._exchange = exchange
         self._pace = session.config.playback.pace
         self._cursor = MessageCursor(read, exchange, self._pace, masks, self._arrived)
@@ -168,8 +168,8 @@ class Played:
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """Header fields of the handshake's answer as it was played."""
-        assert self._flight.flow.response is not None
-        return self._flight.flow.response.data.headers.fields
+        assert self._pending.flow.response is not None
+        return self._pending.flow.response.data.headers.fields
 
     @property
     def close(self) -> Close:
@@ -201,7 +201,7 @@ class Played:
         """
         if self._ended:
             return True
-        heard = self._flight.session.redactor.message(Message(0, True, kind, data))
+        heard = self._pending.session.redactor.message(Message(0, True, kind, data))
         self._stray = self._cursor.hear(_now_us(), kind, mark_message(heard))
         return self._stray is None
 
@@ -224,23 +224,25 @@ class Played:
     # ---- its end -------------------------------------------------------------------------------
 
     async def end(self) -> None:
-        """Say whether all of it was played, and end the flight. Twice is once."""
+        """Say whether all of it was played, and end the pending exchange. Twice is once."""
         if self._ended:
             return
         self._ended = True
-        flight = self._flight
+        pending = self._pending
         try:
             found = await asyncio.to_thread(self._explain)
             if found is not None:
-                flight.session.note(EventKind.DIVERGED, seq=flight.seq, divergence=found.to_json())
+                pending.session.note(
+                    EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
+                )
         finally:
-            flight.finish()
+            pending.finish()
 
     def _explain(self) -> Divergence | None:
-        seq, tape_seq, request = self._flight.seq, self._exchange.seq, self._flight.request
+        seq, tape_seq, request = self._pending.seq, self._exchange.seq, self._pending.request
         assert request is not None
         if self._stray is not None:
-            rules = self._flight.session.rules
+            rules = self._pending.session.rules
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
@@ -256,7 +258,7 @@ class Played:
         return self._exchange.fault is not None and self.close.by_client
 
     def _arrived(self, seqs: range) -> bool:
-        session = self._flight.session
+        session = self._pending.session
         assert session.cursor is not None
         served, holds = session.cursor.served, session.store.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
@@ -266,7 +268,7 @@ class Played:
         """Wait until the handshake's answer is due."""
         assert self._exchange.response is not None
         due_s = self._exchange.response.head_us * self._pace / 1e6
-        wait_s = due_s - (time.monotonic() - self._flight.t0)
+        wait_s = due_s - (time.monotonic() - self._pending.t0)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
 
@@ -275,9 +277,9 @@ def _now_us() -> int:
     return time.monotonic_ns() // 1000
 
 
-def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
+def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> str:
     """Have a recorded WebSocket played; give why it cannot be, or empty."""
-    response, asked, tape = exchange.response, flight.request, flight.session.tape
+    response, asked, tape = exchange.response, pending.request, pending.session.tape
     assert response is not None
     assert asked is not None
     assert tape is not None
@@ -289,7 +291,7 @@ def serve(flight: Flight, flow: http.HTTPFlow, exchange: Exchange) -> str:
     if isinstance(made, str):
         return made
     flow.response = make_head(made, flow.request)
-    flight.conversation = Played(flight, exchange, tape)
+    pending.conversation = Played(pending, exchange, tape)
     return ""
 
 
@@ -302,10 +304,10 @@ class Websocket:
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Offer the upstream no extension that cannot be read here."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None or not flight.seq:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None or not pending.seq:
             return
-        if flight.decision.action not in (Action.FORWARD, Action.LIVE):
+        if pending.decision.action not in (Action.FORWARD, Action.LIVE):
             return
         headers = flow.request.headers
         if is_upgrade(headers.fields):
@@ -316,25 +318,25 @@ class Websocket:
 
     def response(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin to keep what follows; wait until a played handshake is due."""
-        flight = find_flight(flow)
-        if flight is None:
+        pending = find_pending(flow)
+        if pending is None:
             return None
-        if isinstance(flight.conversation, Played):
-            return flight.conversation.answer()
-        if flight.recording and flow.websocket is not None:
-            flight.conversation = Kept(flight)
+        if isinstance(pending.conversation, Played):
+            return pending.conversation.answer()
+        if pending.recording and flow.websocket is not None:
+            pending.conversation = Kept(pending)
         return None
 
-    async def playhead_talked(self, flight: Flight) -> None:
+    async def playhead_talked(self, pending: PendingExchange) -> None:
         """End a conversation that was played."""
-        if isinstance(flight.conversation, Played):
-            await flight.conversation.end()
+        if isinstance(pending.conversation, Played):
+            await pending.conversation.end()
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """End what its stream did not: the client left before it was begun, or its layers crashed."""
         session = self._sessions.of(client)
         if session is None:
             return
-        for flight in list(session.flights):
-            if flight.flow.client_conn is client and isinstance(flight.conversation, Played):
-                await flight.conversation.end()
+        for pending in list(session.pending_exchanges):
+            if pending.flow.client_conn is client and isinstance(pending.conversation, Played):
+                await pending.conversation.end()

@@ -19,7 +19,7 @@ from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import Answer, find_origin, find_texts, sought
 from ...tape.policy.decide import Drifted
 from ..run.open_run import Session
-from ..run.pending import Flight
+from ..run.pending import PendingExchange
 
 _CANDIDATES = 32
 """Recorded exchanges read for the nearest one."""
@@ -32,18 +32,18 @@ _TRACED = 3
 _LIMIT_S = 0.5
 
 
-def explain(session: Session, flight: Flight, request: Request) -> Divergence:
+def explain(session: Session, pending: PendingExchange, request: Request) -> Divergence:
     """Say how a request diverged. Blocking.
 
     request: redacted.
     """
-    found, needs = flight.found, flight.needs
-    made = partial(Divergence, seq=flight.seq, method=request.method, url=request.url)
+    found, needs = pending.found, pending.needs
+    made = partial(Divergence, seq=pending.seq, method=request.method, url=request.url)
     if needs is not None and isinstance(found, Hit | Drifted):
         text = _too_early(needs)
         return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
-    if flight.unreadable and isinstance(found, Hit | Drifted) and flight.decision is not None:
-        reason = flight.decision.reason
+    if pending.unreadable and isinstance(found, Hit | Drifted) and pending.decision is not None:
+        reason = pending.decision.reason
         return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=reason)
     if isinstance(found, Exhausted):
         text = f"the tape answers this request {found.times} times, and it was asked once more"
@@ -52,9 +52,9 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
         text = f"{found.text}; {found.advice}"
         differs = found.differences
         return made(DivergenceKind.DRIFTED, nearest_seq=found.seq, differences=differs, text=text)
-    near = _find_pattern(session, flight) or find_nearest(session, request)
+    near = _find_pattern(session, pending) or find_nearest(session, request)
     if near is not None and near[1].method == request.method:
-        return _changed(session, flight, request, *near)
+        return _changed(session, pending, request, *near)
     # Another method is another deed, however much alike they look; told is one at the same place.
     text = "the tape holds nothing like this request"
     if near is None or near[1].path != request.path:
@@ -63,11 +63,11 @@ def explain(session: Session, flight: Flight, request: Request) -> Divergence:
     return made(DivergenceKind.UNEXPECTED, nearest_seq=near[0], text=text)
 
 
-def _find_pattern(session: Session, flight: Flight) -> tuple[Seq, Request] | None:
+def _find_pattern(session: Session, pending: PendingExchange) -> tuple[Seq, Request] | None:
     """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
-    if flight.made is None:
+    if pending.made is None:
         return None
-    seq = flight.made.after[0]
+    seq = pending.made.after[0]
     exchange = _read(session, seq)
     return (seq, exchange.request) if exchange is not None else None
 
@@ -107,9 +107,9 @@ def _too_early(needs: Dependence) -> str:
 
 
 def _changed(
-    session: Session, flight: Flight, request: Request, seq: Seq, recorded: Request
+    session: Session, pending: PendingExchange, request: Request, seq: Seq, recorded: Request
 ) -> Divergence:
-    kind = flight.request_class
+    kind = pending.request_class
     secret = session.redactor.redacted_query(recorded) | session.redactor.redacted_query(request)
     found = differences(recorded, request, session.rules, kind, secret, _COMPARED)
     rule = ""
@@ -117,7 +117,7 @@ def _changed(
         rule = propose_rule(recorded, request, found, session.rules, kind, secret)
     return Divergence(
         DivergenceKind.CHANGED,
-        flight.seq,
+        pending.seq,
         request.method,
         request.url,
         seq,
@@ -125,7 +125,7 @@ def _changed(
         "; ".join(
             [f"nearest on the tape is seq {seq}", *slow(session.rules.of(request).masks.regex)]
         ),
-        cause=_find_cause(session, flight, seq, recorded, request, found),
+        cause=_find_cause(session, pending, seq, recorded, request, found),
         rule=rule,
         note=note_on(kind) if rule else "",
     )
@@ -133,7 +133,7 @@ def _changed(
 
 def _find_cause(
     session: Session,
-    flight: Flight,
+    pending: PendingExchange,
     seq: Seq,
     recorded: Request,
     asked: Request,
@@ -141,7 +141,7 @@ def _find_cause(
 ) -> Cause | None:
     """Find where the values of the first difference that can be traced came from."""
     deadline = time.monotonic() + _LIMIT_S
-    untraced = frozenset(one.place for one in flight.redactions)
+    untraced = frozenset(one.place for one in pending.redactions)
     for _, one in zip(range(_TRACED), found, strict=False):
         old, new = find_texts(one.place, recorded, asked, untraced)
         cause = Cause(

@@ -29,7 +29,7 @@ from ...tape.policy.refusal import (
     refusal_headers,
 )
 from ...tape.records.events import Event, EventKind
-from ..run.pending import Flight, detach, find_flight, note_verdict
+from ..run.pending import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
 from .explain import explain
 from .stub import stubbed
@@ -43,38 +43,38 @@ class Refuse:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Answer with the refusal or the stub."""
-        flight = find_flight(flow)
-        if flight is None or flight.decision is None:
+        pending = find_pending(flow)
+        if pending is None or pending.decision is None:
             return None
-        if flight.decision.action in (Action.REFUSE, Action.STUB):
-            return self._answer(flow, flight)
+        if pending.decision.action in (Action.REFUSE, Action.STUB):
+            return self._answer(flow, pending)
         return None
 
     def response(self, flow: http.HTTPFlow) -> None:
-        """End the flight: the made-up answer is on its way."""
-        flight = find_flight(flow)
-        if flight is None or flight.conversation is not None:
+        """End the pending exchange: the made-up answer is on its way."""
+        pending = find_pending(flow)
+        if pending is None or pending.conversation is not None:
             return
-        if not flight.recording and flight.steps is None:
-            flight.finish()
+        if not pending.recording and pending.steps is None:
+            pending.finish()
 
-    async def _answer(self, flow: http.HTTPFlow, flight: Flight) -> None:
-        decision, request, session = flight.decision, flight.request, flight.session
+    async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
+        decision, request, session = pending.decision, pending.request, pending.session
         assert decision is not None
         assert request is not None
         divergence = None
         stopped = session.stopped is not None
-        telemetry = flight.request_class is RequestClass.TELEMETRY
+        telemetry = pending.request_class is RequestClass.TELEMETRY
         limited = decision.rule == LIMITS
         broken = decision.rule.startswith(f"{CONTRACTS} ")
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         elsewhere = stopped or limited or broken
         if session.tape is not None and not telemetry and not elsewhere:
-            divergence = await asyncio.to_thread(explain, session, flight, request)
+            divergence = await asyncio.to_thread(explain, session, pending, request)
         reason = session.problem or decision.reason
         more: dict[str, Any] = {}
         if decision.action is Action.STUB:
-            flow.response, more = stubbed(flight, decision)
+            flow.response, more = stubbed(pending, decision)
             verdict = VerdictKind.STUBBED
         else:
             codes = ((stopped, STOPPED), (limited, LIMIT_REACHED), (broken, CONTRACT_BROKEN))
@@ -83,25 +83,25 @@ class Refuse:
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
-        note_verdict(flight, request, verdict, reason, **more)
-        if flight.effect is not None:
-            flight.effect.seen = True
-        if flight.upload is not None:
-            await flight.keep_bodies()
-            request = flight.request or request
-        await self._keep(flight, request, verdict, reason)
-        flight.divergence = divergence
+        note_verdict(pending, request, verdict, reason, **more)
+        if pending.effect is not None:
+            pending.effect.seen = True
+        if pending.upload is not None:
+            await pending.keep_bodies()
+            request = pending.request or request
+        await self._keep(pending, request, verdict, reason)
+        pending.divergence = divergence
         if divergence is not None:
-            session.note(EventKind.DIVERGED, seq=flight.seq, divergence=divergence.to_json())
+            session.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
     async def _keep(
-        self, flight: Flight, request: Request, verdict: VerdictKind, reason: str
+        self, pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str
     ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
-        session, answer = flight.session, flight.flow.response
-        if session.run is None or answer is None or not flight.seq:
+        session, answer = pending.session, pending.flow.response
+        if session.run is None or answer is None or not pending.seq:
             return
-        run, end_us = session.run.number, flight.now_us()
+        run, end_us = session.run.number, pending.now_us()
         made = Response(
             status=answer.status_code,
             reason=answer.data.reason,
@@ -112,29 +112,29 @@ class Refuse:
         )
 
         if verdict is VerdictKind.STUBBED and len(session.stubbed) < _STUBS:
-            session.stubbed[flight.seq] = made
+            session.stubbed[pending.seq] = made
 
         def make() -> Record:
-            found = flight.fingerprint or session.fingerprint(request, flight.request_class)
+            found = pending.fingerprint or session.fingerprint(request, pending.request_class)
             exchange = Exchange(
-                seq=flight.seq,
-                request_class=flight.request_class,
+                seq=pending.seq,
+                request_class=pending.request_class,
                 verdict=verdict,
                 reason=reason,
                 request=request,
-                started_ns=flight.started_ns,
+                started_ns=pending.started_ns,
                 end_us=end_us,
                 fingerprint=found,
                 response=made,
-                gone=flight.gone,
-                redactions=flight.redactions,
+                gone=pending.gone,
+                redactions=pending.redactions,
             )
             # The verdict says all of it but the hash, which the store adds.
-            outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": flight.seq})
-            return Record(exchange, raw_key(request, flight.request_class), outcome)
+            outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": pending.seq})
+            return Record(exchange, raw_key(request, pending.request_class), outcome)
 
         if session.bus is not None:
-            flight.answered = make().exchange
+            pending.answered = make().exchange
         try:
             if session.mode is Mode.RECORD:
                 await session.store.save(run, make)
@@ -170,18 +170,18 @@ _PRESET_BODY = refusal_body(Request("", "http", "", 80, "", "HTTP/1.1", ()), Non
 def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     """Answer a request whose deciding failed with a refusal.
 
-    Its flight ends here, so that nothing more is decided, played, recorded or let out.
+    Its pending exchange ends here, so that nothing more is decided, played, recorded or let out.
     """
     reason = f"internal error: {type(error).__name__}"
     flow.response = refusal(None, None, reason)
-    flight = detach(flow)
-    if flight is None:
+    pending = detach(flow)
+    if pending is None:
         return
-    facts = flight.facts
+    facts = pending.facts
     # Its query may hold what was to be redacted.
-    path = flight.session.redactor.redact_text(facts.target.partition("?")[0])
+    path = pending.session.redactor.redact_text(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):
-        note_verdict(flight, flight.request or bare, VerdictKind.REFUSED, reason)
-    flight.finish()
+        note_verdict(pending, pending.request or bare, VerdictKind.REFUSED, reason)
+    pending.finish()

@@ -11,31 +11,31 @@ from ...tape.policy.decide import Decision
 from ...tape.policy.refusal import stub_headers
 from ...tape.stubs.synthesize import Made, imitate
 from ...timeline.lookup.stub_examples import find_models
-from ..run.pending import Flight
+from ..run.pending import PendingExchange
 from ..wire.http import make_answer
 
 _SHOWN = 5
 """Seqs that are named in the mark of an answer."""
 
 
-def imitate_tape(flight: Flight) -> Made | None:
+def imitate_tape(pending: PendingExchange) -> Made | None:
     """Make up an answer after those recorded for requests of the same endpoint; None without any. Blocking."""
-    session, request = flight.session, flight.request
+    session, request = pending.session, pending.request
     assert session.tape is not None
     assert request is not None
     near, classes = session.find_near(), session.config.classes
-    models = find_models(session.store, session.tape, near, classes, request, flight.found)
-    return imitate(models, request, flight.fingerprint or b"") if models else None
+    models = find_models(session.store, session.tape, near, classes, request, pending.found)
+    return imitate(models, request, pending.fingerprint or b"") if models else None
 
 
-def stubbed(flight: Flight, decision: Decision) -> tuple[http.Response, dict[str, Any]]:
+def stubbed(pending: PendingExchange, decision: Decision) -> tuple[http.Response, dict[str, Any]]:
     """Give the answer of a stub, and what the log says of where it comes from."""
     given = decision.answer
     if given is not None:
         fields = tuple((name.encode(), value.encode()) for name, value in given.headers)
         mark = stub_headers(fields, decision.reason)
         return make_answer(given.status, mark, given.body), {"answered_by": "template"}
-    made = flight.made
+    made = pending.made
     assert made is not None
     mark = stub_headers(made.headers, f"synthetic, after {_exchanges(made)}; {decision.reason}")
     told = {"answered_by": "synthetic" if made.changed else "tape", "after": list(made.after)}

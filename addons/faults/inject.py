@@ -22,7 +22,7 @@ from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.decide import Action
 from ...tape.policy.faults import Injection, lay_over, made_answer
 from ...tape.records.events import EventKind
-from ..run.pending import Flight, find_flight
+from ..run.pending import PendingExchange, find_pending
 from ..wire.http import make_answer
 from ..wire.websocket_handshake import is_upgrade
 
@@ -34,72 +34,72 @@ class Fault:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Count a request that has arrived, and say what hits it."""
-        flight = find_flight(flow)
-        if flight is None or not flight.seq:
+        pending = find_pending(flow)
+        if pending is None or not pending.seq:
             return None
-        if flight.session.config.faults:
-            upgrade = is_upgrade(flight.fields)
-            flight.injection = flight.session.faults.take(flight.facts, upgrade=upgrade)
-        return self.request(flow) if flight.injection is not None else None
+        if pending.session.config.faults:
+            upgrade = is_upgrade(pending.fields)
+            pending.injection = pending.session.faults.take(pending.facts, upgrade=upgrade)
+        return self.request(flow) if pending.injection is not None else None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin what is done to a request that is about to be sent on."""
-        flight = find_flight(flow)
-        if flight is None or flight.injection is None or flight.decision is None:
+        pending = find_pending(flow)
+        if pending is None or pending.injection is None or pending.decision is None:
             return None
-        if flight.forwarded or flight.decision.action not in _LEAVING:
+        if pending.forwarded or pending.decision.action not in _LEAVING:
             return None
-        note_injected(flight)
-        if flight.injection.kind is Inject.TIMEOUT_AFTER_SUCCESS:
-            flight.muted = True
-        if flight.injection.kind is Inject.DELAY:
-            return _delay(flight, flight.injection.rule.delay_s)
+        note_injected(pending)
+        if pending.injection.kind is Inject.TIMEOUT_AFTER_SUCCESS:
+            pending.muted = True
+        if pending.injection.kind is Inject.DELAY:
+            return _delay(pending, pending.injection.rule.delay_s)
         return None
 
 
-async def _delay(flight: Flight, delay_s: float) -> None:
+async def _delay(pending: PendingExchange, delay_s: float) -> None:
     """Wait, unless the client leaves or the run ends; then nothing is sent."""
-    if flight.delayed is not None:
+    if pending.delayed is not None:
         return
-    flight.delayed = asyncio.Event()
+    pending.delayed = asyncio.Event()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(flight.delayed.wait(), delay_s)
-    if flight.finished:
-        flight.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+        await asyncio.wait_for(pending.delayed.wait(), delay_s)
+    if pending.finished:
+        pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
 
 
-def note_injected(flight: Flight) -> None:
+def note_injected(pending: PendingExchange) -> None:
     """Name the fault in the run, and in the exchange."""
-    injection, decision = flight.injection, flight.decision
+    injection, decision = pending.injection, pending.decision
     assert injection is not None
     assert decision is not None
-    if injection.text in flight.warnings:
+    if injection.text in pending.warnings:
         return
-    flight.warnings.append(injection.text)
-    flight.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
-    flight.session.tally.injected[injection.kind.value] += 1
-    flight.session.note(
+    pending.warnings.append(injection.text)
+    pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
+    pending.session.tally.injected[injection.kind.value] += 1
+    pending.session.note(
         EventKind.INJECTED,
-        seq=flight.seq,
+        seq=pending.seq,
         rule=injection.rule.label,
         inject=injection.kind.value,
         nth=injection.nth,
-        seed=flight.session.faults.seed,
+        seed=pending.session.faults.seed,
     )
 
 
-def lay_fault(flight: Flight, injection: Injection) -> None:
-    """Lay a fault over the recorded answer that a flight is about to play."""
-    assert flight.steps is not None
+def lay_fault(pending: PendingExchange, injection: Injection) -> None:
+    """Lay a fault over the recorded answer that a pending exchange is about to play."""
+    assert pending.steps is not None
     if injection.kind is Inject.STATUS:
-        assert flight.request is not None
-        made = answer_with(flight.request, injection)
-        flight.flow.response, flight.ragged = made, False
+        assert pending.request is not None
+        made = answer_with(pending.request, injection)
+        pending.flow.response, pending.ragged = made, False
         body = made.data.content or b""
         steps = [Step(0, StepKind.HEAD), Step(0, StepKind.DATA, body), Step(0, StepKind.END)]
-        flight.steps = Steps(steps if body else [steps[0], steps[2]])
+        pending.steps = Steps(steps if body else [steps[0], steps[2]])
     else:
-        flight.steps = Steps(lay_over(flight.steps.rest(), injection))
+        pending.steps = Steps(lay_over(pending.steps.rest(), injection))
 
 
 def answer_with(request: Request, injection: Injection) -> http.Response:

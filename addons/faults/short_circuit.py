@@ -12,7 +12,7 @@ from ...tape import exchange as model
 from ...tape.exchange import FaultKind, Phase, Response
 from ...tape.playback.script import Steps
 from ...tape.policy.faults import UNASKED, lay_over
-from ..run.pending import Flight, find_flight
+from ..run.pending import PendingExchange, find_pending
 from ..wire.http import make_head
 from .inject import answer_with
 
@@ -22,7 +22,7 @@ _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
 class Unasked:
     """Answer, or do not, in the upstream's place."""
 
-    def __init__(self, keep_failed: Callable[[Flight], Awaitable[None]]) -> None:
+    def __init__(self, keep_failed: Callable[[PendingExchange], Awaitable[None]]) -> None:
         """Keep what failed by `keep_failed`, before the client is told."""
         self._keep_failed = keep_failed
 
@@ -33,28 +33,28 @@ class Unasked:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Do what the rule says in place of sending the request on."""
-        flight = _find(flow)
-        if flight is None or flight.injection is None or flight.request is None:
+        pending = _find(flow)
+        if pending is None or pending.injection is None or pending.request is None:
             return None
-        injection = flight.injection
-        if flight.duplex:
-            flight.sent, flight.request_ended = [flow.request.raw_content or b""], True
+        injection = pending.injection
+        if pending.duplex:
+            pending.sent, pending.request_ended = [flow.request.raw_content or b""], True
         if injection.kind is Inject.STATUS:
-            flow.response = answer_with(flight.request, injection)
+            flow.response = answer_with(pending.request, injection)
             return None
         flow.response = make_head(_NO_HEAD, flow.request)
-        flight.steps = Steps(lay_over((), injection))
+        pending.steps = Steps(lay_over((), injection))
         if injection.kind is Inject.TIMEOUT:
             return None
-        flight.fault = model.Fault(
-            FaultKind.RESET, Phase.HEAD, injection.text, flight.now_us(), injection.ending
+        pending.fault = model.Fault(
+            FaultKind.RESET, Phase.HEAD, injection.text, pending.now_us(), injection.ending
         )
-        return self._keep_failed(flight)
+        return self._keep_failed(pending)
 
 
-def _find(flow: http.HTTPFlow) -> Flight | None:
-    """Find the flight of a request that is recorded, and not to be sent."""
-    flight = find_flight(flow)
-    if flight is None or flight.injection is None or not flight.recording:
+def _find(flow: http.HTTPFlow) -> PendingExchange | None:
+    """Find the pending exchange of a request that is recorded, and not to be sent."""
+    pending = find_pending(flow)
+    if pending is None or pending.injection is None or not pending.recording:
         return None
-    return flight if flight.injection.kind in UNASKED else None
+    return pending if pending.injection.kind in UNASKED else None

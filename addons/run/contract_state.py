@@ -11,7 +11,7 @@ from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
     from ...tape.contracts.check import Checked
-    from .pending import Flight
+    from .pending import PendingExchange
 
 MAX_REASON = 600
 _DECLARED = "declared by the request"
@@ -89,24 +89,24 @@ class Terms:
                 )
                 self.withheld = one_line(redact_text(text), MAX_REASON)
 
-    def tell(self, flight: "Flight", *, recorded: bool = False) -> None:
+    def tell(self, pending: "PendingExchange", *, recorded: bool = False) -> None:
         """Note in the run's log what was found in the answer. Loop.
 
         recorded: whether the client was refused the answer on the tape.
         """
         for found in self._found:
-            tell(flight, found, recorded=recorded)
+            tell(pending, found, recorded=recorded)
 
 
-def tell(flight: "Flight", found: Found, *, recorded: bool = False) -> None:
+def tell(pending: "PendingExchange", found: Found, *, recorded: bool = False) -> None:
     """Note in the run's log what a check has found, if it has found anything. Loop."""
     checked = found.checked
     if not checked.violations and not checked.unchecked:
         return
-    session = flight.session
+    session = pending.session
     session.note(
         EventKind.CONTRACT,
-        seq=flight.seq,
+        seq=pending.seq,
         of=found.of,
         rule=found.rule,
         refused=found.refused,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...tape.policy.decide import Action
 
 if TYPE_CHECKING:
-    from .pending import Flight
+    from .pending import PendingExchange
 
 UNDECIDED = "undecided"
 """Verdict of a request that ended before anything was decided: its client left, or an error of ours."""
@@ -48,10 +48,10 @@ class Tally:
         self.lost: Counter[str] = Counter()
         """Rows that a sink did not get, by sink."""
 
-    def add(self, flight: "Flight") -> None:
+    def add(self, pending: "PendingExchange") -> None:
         """Count a request that has ended."""
-        decision = flight.decision
+        decision = pending.decision
         verdict = UNDECIDED if decision is None else _VERDICTS.get(decision.action, UNDECIDED)
-        self.requests[flight.session.mode.value, flight.request_class.value, verdict] += 1
-        if flight.fault is not None:
-            self.faults[flight.fault.kind.value] += 1
+        self.requests[pending.session.mode.value, pending.request_class.value, verdict] += 1
+        if pending.fault is not None:
+            self.faults[pending.fault.kind.value] += 1

@@ -14,7 +14,7 @@ from ...tape.exchange import RequestClass
 from ...timeline.receipts.effects import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
-    from .pending import Flight
+    from .pending import PendingExchange
 
 
 class Ledger:
@@ -22,32 +22,32 @@ class Ledger:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Wait until there is room, as long as the sink's patience lasts."""
-        flight: Flight | None = flow.metadata.get("playhead")
-        if flight is None or flight.session.bus is None or flight.finished:
+        pending: PendingExchange | None = flow.metadata.get("playhead")
+        if pending is None or pending.session.bus is None or pending.finished:
             return None
-        if flight.request_class is RequestClass.EFFECT and flight.session.bus.full:
-            return flight.session.bus.room()
+        if pending.request_class is RequestClass.EFFECT and pending.session.bus.full:
+            return pending.session.bus.room()
         return None
 
 
-def tell_line(flight: "Flight") -> bytes:
+def tell_line(pending: "PendingExchange") -> bytes:
     """Give the row of an effect that has ended; empty for what is none, or was not decided on."""
-    session, told = flight.session, flight.told
+    session, told = pending.session, pending.told
     if told is None or session.run is None:
         return b""
     effect = read_effect(told, intent="verdict" not in told, playback=session.mode is Mode.PLAYBACK)
     if effect is None:
         return b""
-    if flight.injection is not None and flight.injection.text in flight.warnings:
-        name, inject = flight.injection.rule.label, flight.injection.kind.value
+    if pending.injection is not None and pending.injection.text in pending.warnings:
+        name, inject = pending.injection.rule.label, pending.injection.kind.value
         inject_into(effect, name, inject, playback=session.mode is Mode.PLAYBACK)
-    early = flight.early
+    early = pending.early
     # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
-    asked = early.exchange.request if early is not None and not early.diverged else flight.request
-    complete(effect, asked, flight.answered)
-    if flight.divergence is not None:
-        effect.divergence = flight.divergence.to_json()
-    held = flight.held
+    asked = early.exchange.request if early is not None and not early.diverged else pending.request
+    complete(effect, asked, pending.answered)
+    if pending.divergence is not None:
+        effect.divergence = pending.divergence.to_json()
+    held = pending.held
     if held is not None and held.ruled.done():
         ruled = held.ruled.result()
         effect.gate = {

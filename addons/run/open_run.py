@@ -47,7 +47,7 @@ from .usage_meter import Meter
 if TYPE_CHECKING:
     from ..stop import Stopped
     from .model_drift import Drifts
-    from .pending import Flight
+    from .pending import PendingExchange
 
 _PAUSE_S = 0.0005
 _PREPARED = 20_000
@@ -110,7 +110,7 @@ class Session:
         self.groups: set[tuple[int, float]] = set()
         self.groups_known = True
         self.clients: dict[str, connection.Client] = {}
-        self.flights: set[Flight] = set()
+        self.pending_exchanges: set[PendingExchange] = set()
         self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
         """Seqs of the tape by method and URL without query; read when first needed."""
         self.given: dict[Seq, Seq] = {}
@@ -136,7 +136,7 @@ class Session:
         """Origins of the tape with a failed tunnel that has not failed again yet."""
         self.tunnel_counts: dict[tuple[str, int], int] = {}
         """How many tunnels were asked for, by host and port."""
-        self.permits: dict[Flight, tuple[str, str, int]] = {}
+        self.permits: dict[PendingExchange, tuple[str, str, int]] = {}
         """Where live requests on their way may be connected to: client id, host, port."""
         self.last_request = time.monotonic()
         self.requests = 0
@@ -163,22 +163,22 @@ class Session:
         self.last_seq = Seq(self.last_seq + 1)
         return self.last_seq
 
-    def begin(self, flight: "Flight") -> None:
+    def begin(self, pending: "PendingExchange") -> None:
         """Note a request on its way."""
-        self.flights.add(flight)
+        self.pending_exchanges.add(pending)
         self._idle.clear()
         self.requests += 1
         self.last_request = time.monotonic()
 
-    def finish(self, flight: "Flight") -> None:
+    def finish(self, pending: "PendingExchange") -> None:
         """Note that a request is done."""
-        self.flights.discard(flight)
-        if self.bus is not None and (line := tell_line(flight)):
+        self.pending_exchanges.discard(pending)
+        if self.bus is not None and (line := tell_line(pending)):
             self.bus.tell(self.teller, line)
-        self.permits.pop(flight, None)
+        self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
-        if not self.flights:
+        if not self.pending_exchanges:
             self._idle.set()
 
     async def settled(self, timeout_s: float) -> bool:
@@ -187,7 +187,7 @@ class Session:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
             return False
-        return not self.flights
+        return not self.pending_exchanges
 
     def hurry(self) -> None:
         """Have `settled` wait no longer."""

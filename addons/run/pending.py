@@ -1,6 +1,6 @@
 """What one request carries from hook to hook, and to the streams that play or record it.
 
-A flight belongs to the event loop. It lives in `flow.metadata` and ends with its flow.
+A pending exchange belongs to the event loop. It lives in `flow.metadata` and ends with its flow.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Early:
     diverged: bool = False
 
 
-class Flight:
+class PendingExchange:
     """One request on its way."""
 
     def __init__(self, session: Session, flow: http.HTTPFlow, seq: Seq, facts: Facts) -> None:
@@ -190,7 +190,7 @@ class Flight:
         session.begin(self)
 
     def finish(self) -> None:
-        """End the flight: nothing more comes of it. Twice is once."""
+        """End the pending exchange: nothing more comes of it. Twice is once."""
         if not self._done.is_set():
             self._done.set()
             if self.held is not None:
@@ -374,53 +374,53 @@ def spools_of(client: connection.Client) -> set[Any]:
     return found
 
 
-def find_flight(flow: http.HTTPFlow) -> Flight | None:
-    """Find the flight of a flow."""
-    found: Flight | None = flow.metadata.get(_KEY)
+def find_pending(flow: http.HTTPFlow) -> PendingExchange | None:
+    """Find the pending exchange of a flow."""
+    found: PendingExchange | None = flow.metadata.get(_KEY)
     return found
 
 
-def attach(flow: http.HTTPFlow, flight: Flight) -> None:
-    """Bind a flight to its flow."""
-    flow.metadata[_KEY] = flight
+def attach(flow: http.HTTPFlow, pending: PendingExchange) -> None:
+    """Bind a pending exchange to its flow."""
+    flow.metadata[_KEY] = pending
 
 
-def detach(flow: http.HTTPFlow) -> Flight | None:
-    """Take the flight off its flow, if there is one."""
-    found = find_flight(flow)
+def detach(flow: http.HTTPFlow) -> PendingExchange | None:
+    """Take the pending exchange off its flow, if there is one."""
+    found = find_pending(flow)
     flow.metadata.pop(_KEY, None)
     return found
 
 
 def note_verdict(
-    flight: Flight, request: Request, verdict: VerdictKind, reason: str, **more: Any
+    pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str, **more: Any
 ) -> None:
     """Log what playback decided for a request; `more` is what served it.
 
-    A second verdict on the same flight takes the first one's place: what was served could not be served whole.
+    A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
     key = idempotency_key(request)
-    if flight.judged:
+    if pending.judged:
         more["again"] = True  # it is one request still, and repeats no other
-    elif flight.effect_key is not None:
-        flight.effect = Effect(flight.seq, key)
-        flight.repeat = flight.session.effects.note(flight.effect_key, flight.effect)
-        if flight.repeat is not None:
-            more["repeat"] = repeat_row(flight.repeat)
-    flight.judged = True
+    elif pending.effect_key is not None:
+        pending.effect = Effect(pending.seq, key)
+        pending.repeat = pending.session.effects.note(pending.effect_key, pending.effect)
+        if pending.repeat is not None:
+            more["repeat"] = repeat_row(pending.repeat)
+    pending.judged = True
     if verdict is VerdictKind.SERVED:
-        flight.session.given.setdefault(more["tape_seq"], flight.seq)
+        pending.session.given.setdefault(more["tape_seq"], pending.seq)
     told = {
-        "seq": flight.seq,
+        "seq": pending.seq,
         "method": request.method,
         "url": request.url,
-        "request_class": flight.request_class.value,
+        "request_class": pending.request_class.value,
         "verdict": verdict.value,
         "reason": reason,
-        "rule": flight.decision.rule if flight.decision is not None else "",
-        "fingerprint": flight.fingerprint or b"",
+        "rule": pending.decision.rule if pending.decision is not None else "",
+        "fingerprint": pending.fingerprint or b"",
         "key": key,
         **more,
     }
-    flight.told = told
-    flight.session.note(EventKind.VERDICT, **told)
+    pending.told = told
+    pending.session.note(EventKind.VERDICT, **told)

@@ -47,7 +47,7 @@ from .open_run import Session
 from .sink import Bus
 
 if TYPE_CHECKING:
-    from .pending import Flight
+    from .pending import PendingExchange
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +132,8 @@ class Sessions:
         self.tally = Tally()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
-        self.on_unfinished: Callable[[Flight], Awaitable[None]] | None = None
-        self.on_broken: Callable[[Flight, str, str], Awaitable[None] | None] | None = None
+        self.on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
+        self.on_broken: Callable[[PendingExchange, str, str], Awaitable[None] | None] | None = None
         """Asked to keep an exchange that is broken off by us, with why and what decided that."""
         self.on_ended: Callable[[Session], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
@@ -536,7 +536,7 @@ class Sessions:
 
     def _quiet(self, session: Session) -> bool:
         idle_s = time.monotonic() - session.last_request
-        return not session.flights and idle_s > self.config.runs.grace_s
+        return not session.pending_exchanges and idle_s > self.config.runs.grace_s
 
     def end(self, session: Session, reason: str) -> "asyncio.Task[None] | None":
         """Begin to end a run: no new request joins it; it is sealed once what is in flight is done."""
@@ -576,11 +576,11 @@ class Sessions:
         settled = await session.settled(session.config.runs.grace_s)
         if not settled:
             await _refuse_held(session)
-        session.unfinished = tuple(sorted(flight.seq for flight in session.flights))
+        session.unfinished = tuple(sorted(pending.seq for pending in session.pending_exchanges))
         if not settled and self.on_unfinished is not None:
-            for flight in list(session.flights):
+            for pending in list(session.pending_exchanges):
                 with contextlib.suppress(StoreUnwritable):  # a gap
-                    await self.on_unfinished(flight)
+                    await self.on_unfinished(pending)
         if session.preparing is not None:
             await asyncio.wait([session.preparing])
         with contextlib.suppress(StoreUnwritable):
@@ -630,8 +630,10 @@ class Sessions:
 async def _refuse_held(session: Session) -> None:
     """Refuse what gates still hold, and wait until that is kept: nothing but words follows the end of a run."""
     ended = Ruled(Ruling.ENDED)
-    held = [one for one in session.flights if one.held is not None and one.held.rule_on(ended)]
-    await asyncio.gather(*(flight.ended(_REFUSED_S) for flight in held))
+    held = [
+        one for one in session.pending_exchanges if one.held is not None and one.held.rule_on(ended)
+    ]
+    await asyncio.gather(*(pending.ended(_REFUSED_S) for pending in held))
 
 
 def _note_rules(session: Session) -> None:

@@ -17,7 +17,7 @@ from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
     from .open_run import Session
-    from .pending import Flight
+    from .pending import PendingExchange
 
 
 class Meter:
@@ -36,11 +36,11 @@ class Meter:
         """Whether answers of models are read for what they state."""
         return self.limits.tokens is not None or self.limits.usd is not None
 
-    def asks_for_repeats(self, flight: "Flight") -> bool:
+    def asks_for_repeats(self, pending: "PendingExchange") -> bool:
         """Say whether a request's fingerprint is needed before it leaves; a poll that a rule allows is none."""
-        if self.limits.repeats is None or flight.request_class is RequestClass.TELEMETRY:
+        if self.limits.repeats is None or pending.request_class is RequestClass.TELEMETRY:
             return False
-        return flight.session.policy.find_repeat(flight.facts) is None
+        return pending.session.policy.find_repeat(pending.facts) is None
 
     def begin(self, session: "Session") -> None:
         """Note the limits in the run's log, and get ready. Loop."""
@@ -59,27 +59,27 @@ class Meter:
         if self.limits.usd is not None:
             charge.load_prices()
 
-    def find_spent(self, flight: "Flight") -> Spent | None:
+    def find_spent(self, pending: "PendingExchange") -> Spent | None:
         """Find the limit that stands in a request's way. Once a request."""
         times = 0
-        if flight.fingerprint is not None and self.asks_for_repeats(flight):
-            times = self._row.note(flight.facts, flight.fingerprint)
-        return find_spent(self.limits, self.used, flight.request_class, times)
+        if pending.fingerprint is not None and self.asks_for_repeats(pending):
+            times = self._row.note(pending.facts, pending.fingerprint)
+        return find_spent(self.limits, self.used, pending.request_class, times)
 
-    def count(self, flight: "Flight", calls: int = 1) -> None:
+    def count(self, pending: "PendingExchange", calls: int = 1) -> None:
         """Count a request that is about to leave; -1 takes back one that did not."""
-        if flight.request_class is not RequestClass.TELEMETRY:
+        if pending.request_class is not RequestClass.TELEMETRY:
             self.used.calls += calls
 
-    def tell(self, flight: "Flight", spent: Spent) -> None:
+    def tell(self, pending: "PendingExchange", spent: Spent) -> None:
         """Note in the run's log that a limit is exhausted, once for each."""
         if spent.limit in self._told:
             return
         self._told.add(spent.limit)
         used = self.used
-        flight.session.note(
+        pending.session.note(
             EventKind.LIMITED,
-            seq=flight.seq,
+            seq=pending.seq,
             limit=spent.limit,
             reason=spent.text,
             calls=used.calls,
@@ -87,37 +87,41 @@ class Meter:
             usd=str(used.usd),
         )
 
-    def heard(self, flight: "Flight", answer: http.Response | None) -> None:
+    def heard(self, pending: "PendingExchange", answer: http.Response | None) -> None:
         """Note what a read was answered, where its repeats are counted. Loop; before the last byte is released."""
-        if flight.request_class is not RequestClass.READ or flight.fingerprint is None:
+        if pending.request_class is not RequestClass.READ or pending.fingerprint is None:
             return
-        if not self.asks_for_repeats(flight):
+        if not self.asks_for_repeats(pending):
             return
         told = blake3(b"%d " % (0 if answer is None else answer.status_code))
-        if flight.downloaded is not None:
-            told.update(flight.downloaded.digest)
+        if pending.downloaded is not None:
+            told.update(pending.downloaded.digest)
         else:
-            told.update(b"".join(flight.pieces))
-        self._row.heard(flight.facts, flight.fingerprint, told.digest(16))
+            told.update(b"".join(pending.pieces))
+        self._row.heard(pending.facts, pending.fingerprint, told.digest(16))
 
-    def charge(self, flight: "Flight", request: Request, response: Response | None) -> None:
+    def charge(
+        self, pending: "PendingExchange", request: Request, response: Response | None
+    ) -> None:
         """Charge what a model's answer states, in place of what was charged for it before. The writer's thread."""
         size = 0 if response is None else response.body_bytes
-        if flight.charge is not None:
-            if size == flight.charged_bytes:
+        if pending.charge is not None:
+            if size == pending.charged_bytes:
                 return  # the end of a stream whose last piece was read already
-            self.used.add(flight.charge, -1)
-        flight.charged_bytes = size
-        flight.charge = self._read(flight, request, response)
-        if flight.charge is not None:
-            self.used.add(flight.charge)
+            self.used.add(pending.charge, -1)
+        pending.charged_bytes = size
+        pending.charge = self._read(pending, request, response)
+        if pending.charge is not None:
+            self.used.add(pending.charge)
 
-    def _read(self, flight: "Flight", request: Request, response: Response | None) -> Charge | None:
+    def _read(
+        self, pending: "PendingExchange", request: Request, response: Response | None
+    ) -> Charge | None:
         if response is None:
-            fault = flight.fault
+            fault = pending.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
             return None if unsent else Charge()
         from ...timeline.reading.usage import read_charge
 
         priced = self.limits.usd is not None
-        return read_charge(request, response, flight.started_ns, priced=priced)
+        return read_charge(request, response, pending.started_ns, priced=priced)

@@ -20,7 +20,7 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 from ...addons.chain import chain
 from ...addons.connections import Connections
 from ...addons.run.open_run import Session
-from ...addons.run.pending import Flight, find_flight
+from ...addons.run.pending import PendingExchange, find_pending
 from ...addons.run.registry import Sessions
 from ...config import Listen, Mode
 from ...tape.policy.decide import Action
@@ -250,7 +250,7 @@ class Engine:
             # Asked for a new connection: one request of this very client has been let out to there.
             allowed = (client.id, *target) in session.permits.values()
         else:
-            allowed = _is_live(find_flight(flow), session, target)
+            allowed = _is_live(find_pending(flow), session, target)
         if not allowed:
             self._deny(session, address, "playback: no live rule names it")
         return allowed
@@ -279,18 +279,18 @@ def _own_addresses() -> set[str]:
     return {address.address.partition("%")[0] for addresses in found for address in addresses}
 
 
-def _is_live(flight: Flight | None, session: Session, target: tuple[str, int]) -> bool:
+def _is_live(pending: PendingExchange | None, session: Session, target: tuple[str, int]) -> bool:
     """Say whether a request was decided to go live to `target`; if so it has the permit to connect.
 
-    The permit ends with the flight.
+    The permit ends with the pending exchange.
     """
-    if flight is None or flight.decision is None or flight.finished:
+    if pending is None or pending.decision is None or pending.finished:
         return False
-    if flight.session is not session or flight.decision.action is not Action.LIVE:
+    if pending.session is not session or pending.decision.action is not Action.LIVE:
         return False
-    if target != (flight.facts.host, flight.facts.port):
+    if target != (pending.facts.host, pending.facts.port):
         return False
-    session.permits[flight] = (flight.flow.client_conn.id, *target)
+    session.permits[pending] = (pending.flow.client_conn.id, *target)
     return True
 
 

@@ -153,7 +153,7 @@ async def _run(
         if session is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
         else:
-            if session.flights:
+            if session.pending_exchanges:
                 say("playhead: waiting for late answers")
             runtime.sessions.end(session, reason)
         await runtime.sessions.close(reason)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.run.pending import Flight
+from playhead.addons.run.pending import PendingExchange
 from playhead.config import Config, Mode
 from playhead.proxy.engine.http.playback_stream import PlayingStream
 from playhead.proxy.engine.http.recording_stream import RecordingStream
@@ -53,12 +53,12 @@ def _ask(deck: Deck, run: str, url: str) -> tuple[bytes, Ending]:
 
 
 def _crash_in(monkeypatch: pytest.MonkeyPatch, kind: type[Any], method: str, after: int) -> None:
-    """Have a method crash on its flights with `/crash` in their path, once `after` pieces have come."""
+    """Have a method crash on its pending exchanges with `/crash` in their path, once `after` pieces have come."""
     sound = getattr(kind, method)
 
     def crash(self: Any, *rest: Any) -> Any:
-        flight = self if kind is Flight else self._flight
-        if flight.flow.request.path == "/crash" and flight.taken >= after:
+        pending = self if kind is PendingExchange else self._pending
+        if pending.flow.request.path == "/crash" and pending.taken >= after:
             raise ZeroDivisionError("by the test")
         return sound(self, *rest)
 
@@ -73,7 +73,7 @@ def test_a_crash_while_recording_is_a_fault_of_ours_and_not_a_client_that_left(
     if where == "head":
         _crash_in(monkeypatch, RecordingStream, "start_response_stream", 0)
     else:
-        _crash_in(monkeypatch, Flight, "take", 1)
+        _crash_in(monkeypatch, PendingExchange, "take", 1)
     _, how = _ask(deck, "crashed", f"{origin.url}/crash")
     fine, _ = _ask(deck, "crashed", f"{origin.url}/fine")
     deck.end("crashed")

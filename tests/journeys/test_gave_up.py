@@ -228,7 +228,9 @@ async def _tell(
             seen = await see(case, PATIENCE_S, leave=case.leave)
             session = running.session(case.name)
             await _until(
-                lambda: session.requests and all(flight.gone for flight in session.flights)
+                lambda: (
+                    session.requests and all(pending.gone for pending in session.pending_exchanges)
+                )
             )
             asyncio.get_running_loop().call_later(LATER_S, origins.gone[case.name].set)
             assert await session.settled(_LONG_S), "its exchange was never kept"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.addons.run import pending as flight
+from playhead.addons.run import pending as pending
 from playhead.addons.run.pending import HELD_BYTES
 from playhead.config import (
     Config,
@@ -310,8 +310,10 @@ async def test_a_timeout_after_success_is_kept_when_its_run_ends_first(
 
 
 def _has_come(at: House) -> bool:
-    flights = [flight for found in at.running.sessions.open for flight in found.flights]
-    return any(flight.size == len(ANSWER) for flight in flights)
+    pending_exchanges = [
+        pending for found in at.running.sessions.open for pending in found.pending_exchanges
+    ]
+    return any(pending.size == len(ANSWER) for pending in pending_exchanges)
 
 
 @OVER
@@ -336,7 +338,7 @@ async def test_a_delayed_request_ends_with_its_run(
     async with house(tmp_path, certificates, fault("delay", delay_s=60)) as at:
         asking = asyncio.create_task(at.ask("h1", "tape", "/refunds", _LONG_S))
         async with asyncio.timeout(_LONG_S):
-            while not any(found.flights for found in at.running.sessions.open):  # noqa: ASYNC110
+            while not any(found.pending_exchanges for found in at.running.sessions.open):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await at.running.end("tape")
         assert (await asking).status == 0
@@ -606,7 +608,7 @@ async def test_an_answer_in_very_many_pieces_is_kept_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However small they are: a list of them takes more than they do."""
-    monkeypatch.setattr(flight, "HELD_PIECES", 1)
+    monkeypatch.setattr(pending, "HELD_PIECES", 1)
     async with saying(tmp_path, CHUNKS, fault("timeout_after_success")) as (running, url):
         assert await _raw(running, url, PATIENCE_S) == b""
         exchange = await _recorded(running)

@@ -115,7 +115,7 @@ class Story:
         """Wait until it is known that the client left."""
         session = self.running.session("tape")
         async with asyncio.timeout(_LONG_S):
-            while not all(flight.gone for flight in session.flights):  # noqa: ASYNC110
+            while not all(pending.gone for pending in session.pending_exchanges):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
 
     async def end(self) -> list[Exchange]:

@@ -224,7 +224,7 @@ async def test_a_stream_of_a_model_is_broken_off(
     asking = asyncio.ensure_future(connection.ask(url, body=b"{}", credentials="mine:x"))
     await _arrived(house)
     session = running.session("mine")
-    await _until(lambda: any(flight.head_sent for flight in session.flights))
+    await _until(lambda: any(pending.head_sent for pending in session.pending_exchanges))
     await _stop(running)
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(_ended(asking, connection), 10)
@@ -236,7 +236,7 @@ async def test_a_stream_of_a_model_is_broken_off(
     assert kept.fault.text == TEXT
     assert kept.gone is None
     assert kept.response is not None
-    assert not session.flights
+    assert not session.pending_exchanges
 
 
 async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
@@ -255,7 +255,7 @@ async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
         await asyncio.wait_for(_read_on(connection), 10)
     await stopping
     await connection.close()
-    await _until(lambda: not session.clients and not session.flights)
+    await _until(lambda: not session.clients and not session.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.fault is not None
     assert kept.fault.text == TEXT
@@ -285,7 +285,7 @@ async def test_the_late_answer_of_an_effect_that_was_sent_is_kept(
         await asyncio.wait_for(asking, 10)
     house.go.set()
     session = running.session("mine")
-    await _until(lambda: not session.flights)
+    await _until(lambda: not session.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.response is not None
     assert kept.response.body == b"late"
@@ -337,7 +337,7 @@ async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(one, 10)
     session = running.session("mine")
-    await _until(lambda: not session.flights)
+    await _until(lambda: not session.pending_exchanges)
     assert (await _ask(running, f"{origin.url}/now"))[0] == REFUSAL_STATUS
     running.store.writer.failed = None
 
@@ -365,7 +365,7 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
     session = running.session("mine")
-    await _until(lambda: not session.clients and not session.flights)
+    await _until(lambda: not session.clients and not session.pending_exchanges)
     assert origin.requests == []
     (kept,) = _kept(running)
     assert kept.fault is not None
@@ -430,7 +430,7 @@ async def test_a_websocket_is_closed(
                 aiohttp.WSMsgType.ERROR,
             )
     session = running.session(run)
-    await _until(lambda: not session.flights)
+    await _until(lambda: not session.pending_exchanges)
     if mode is Mode.RECORD:
         assert await asyncio.to_thread(house.left.wait, 10)
         (kept,) = _kept(running)
@@ -470,13 +470,17 @@ async def test_an_answer_that_is_being_played_is_cut(
     with pytest.MonkeyPatch.context() as patch:
         from playhead.proxy.engine.http import playback_stream as playing
 
-        patch.setattr(playing, "_wait", lambda _step, _flight: 60.0)
+        patch.setattr(playing, "_wait", lambda _step, _pending: 60.0)
         asking = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))
         await _until(
-            lambda: any(s.flights and s.run.id == "mine@1" for s in running.sessions.open if s.run)
+            lambda: any(
+                s.pending_exchanges and s.run.id == "mine@1" for s in running.sessions.open if s.run
+            )
         )
         session = running.session("mine@1")
-        await _until(lambda: any(flight.steps is not None for flight in session.flights))
+        await _until(
+            lambda: any(pending.steps is not None for pending in session.pending_exchanges)
+        )
         await _stop(running, "mine@1")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(asking, 10)

@@ -83,7 +83,7 @@ class Deck:
 
     async def _end(self, run: str) -> None:
         session = self.running.session(run)
-        assert await session.settled(_LONG_S), "a flight was never finished"
+        assert await session.settled(_LONG_S), "a pending exchange was never finished"
         await self.running.end(run)
 
     def _run(self) -> None:

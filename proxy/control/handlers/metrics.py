@@ -64,7 +64,7 @@ def _open(house: House) -> Samples:
 def _in_flight(house: House) -> Samples:
     counts: Counter[str] = Counter()
     for session in house.sessions.open:
-        counts[session.mode.value] += len(session.flights)
+        counts[session.mode.value] += len(session.pending_exchanges)
     yield from _by_one(counts)
 
 

@@ -113,7 +113,7 @@ def _shown(session: Session) -> dict[str, Any]:
         "agent": session.run.agent,
         "created_ns": session.run.created_ns,
         "requests": session.requests,
-        "in_flight": len(session.flights),
+        "in_flight": len(session.pending_exchanges),
         "stopped": _stopped(session.stopped),
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from mitmproxy.connection import Client, Connection, Server
 from mitmproxy.proxy import commands
 
-from ....addons.run.pending import Flight
+from ....addons.run.pending import PendingExchange
 
 if TYPE_CHECKING:
     from ....addons.tunnels import Attempt
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 class PlayheadReleaseHook(commands.StartHook):
     """What has passed of a stream is to be made durable before more is released."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
 class PlayheadUploadedHook(commands.StartHook):
     """A request's body that is too large to be held has come whole."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
 class PlayheadDuplexHook(commands.StartHook):
     """More has come of a request whose answer may begin before it has ended."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
 class PlayheadLeftHook(commands.StartHook):
     """The client left while the outcome was being written, before it was sent the end."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
 class PlayheadGateHook(commands.StartHook):
     """A request that was held is about to be sent: what its client has done meanwhile is to be heard first."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
@@ -84,7 +84,7 @@ class PlayheadDrainHook(commands.StartHook):
 class PlayheadTalkedHook(commands.StartHook):
     """A conversation is over: its outcome is to be made durable, or compared with the tape."""
 
-    data: Flight
+    data: PendingExchange
 
 
 @dataclass
@@ -136,10 +136,12 @@ class Drain(Errand):
 class Fetch(Errand):
     """Read more of an upload, once the upstream has taken what it was sent."""
 
-    def __init__(self, flight: Flight, connection: Connection, start: int, size: int) -> None:
+    def __init__(
+        self, pending: PendingExchange, connection: Connection, start: int, size: int
+    ) -> None:
         """Read `size` bytes from `start` on."""
         super().__init__()
-        self._flight = flight
+        self._pending = pending
         self._connection = connection
         self._start = start
         self._size = size
@@ -149,5 +151,5 @@ class Fetch(Errand):
     async def run(self, handler: Waiter) -> None:
         """Wait and read."""
         await handler.drained(self._connection)
-        if self._flight.upload is not None:
-            self.data = await self._flight.upload.read(self._start, self._size)
+        if self._pending.upload is not None:
+            self.data = await self._pending.upload.read(self._start, self._size)

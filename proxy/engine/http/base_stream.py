@@ -1,4 +1,4 @@
-"""What all our streams have: their flight, hooks that run where they stand, and endings as they were.
+"""What all our streams have: their pending exchange, hooks that run where they stand, and endings as they were.
 
 A failure below HTTP is never turned into an error page of ours: the client's connection is reset, closed, or
 its stream is reset, as the upstream's was.
@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http import (
     validate_request,
 )
 
-from ....addons.run.pending import Flight, find_flight
+from ....addons.run.pending import PendingExchange, find_pending
 from ....tape.exchange import Ending
 from ..hooks.own_hooks import PlayheadResetHook, PlayheadSettleHook
 
@@ -41,8 +41,8 @@ class BaseStream(HttpStream):
     """One exchange on a client connection."""
 
     @property
-    def _flight(self) -> Flight | None:
-        return find_flight(self.flow)
+    def _pending(self) -> PendingExchange | None:
+        return find_pending(self.flow)
 
     def check_invalid(self, request: bool) -> Commands:
         """Refuse a request that cannot be meant; what heads say was looked at by our readers."""

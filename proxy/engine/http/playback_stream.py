@@ -24,7 +24,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ....addons.run.pending import Flight, note_verdict
+from ....addons.run.pending import PendingExchange, note_verdict
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
@@ -45,7 +45,7 @@ _EARLY_S = 0.0005
 
 
 class PlayingStream(RecordingStream):
-    """A stream that plays the steps of its flight."""
+    """A stream that plays the steps of its pending exchange."""
 
     _playing = False
     _head_played = False
@@ -57,52 +57,52 @@ class PlayingStream(RecordingStream):
         yield from self._play()
 
     def _play(self) -> Commands:
-        flight = self._flight
-        assert flight is not None
-        assert flight.steps is not None
-        while self._playing and (step := flight.steps.next) is not None:
+        pending = self._pending
+        assert pending is not None
+        assert pending.steps is not None
+        while self._playing and (step := pending.steps.next) is not None:
             if step.kind is StepKind.HANG:
                 return
-            if step.need > flight.sent_bytes and not flight.request_ended:
+            if step.need > pending.sent_bytes and not pending.request_ended:
                 return  # more of the request has to come first
-            wait_s = _wait(step, flight)
+            wait_s = _wait(step, pending)
             if wait_s > _EARLY_S:
                 yield commands.RequestWakeup(wait_s)
                 return
             try:
-                step = flight.steps.take()
+                step = pending.steps.take()
             except StoreError as error:
-                yield from self._break_off(flight, error)
+                yield from self._break_off(pending, error)
                 return
-            yield from self._play_step(flight, step)
+            yield from self._play_step(pending, step)
             if self._undrained > _DRAIN_BYTES:
                 self._undrained = 0
                 yield Drain(self.context.client)
                 return
 
-    def _play_step(self, flight: Flight, step: Step) -> Commands:
+    def _play_step(self, pending: PendingExchange, step: Step) -> Commands:
         match step.kind:
             case StepKind.HEAD:
-                yield from self._play_head(flight)
+                yield from self._play_head(pending)
             case StepKind.DATA if not step.data:
                 pass  # an id that was all of a piece now stands in the one before; an empty chunk is the end
             case StepKind.DATA:
                 yield SendHttp(ResponseData(self.stream_id, step.data), self.context.client)
                 self._undrained += len(step.data)
             case StepKind.END:
-                yield from self._play_end(flight)
+                yield from self._play_end(pending)
             case StepKind.FAIL:
-                self._over(flight, ended=False)
+                self._over(pending, ended=False)
                 yield from self._end(step.ending, step.code, begun=self._head_played)
                 yield DropStream(self.stream_id)
 
-    def _play_head(self, flight: Flight) -> Commands:
+    def _play_head(self, pending: PendingExchange) -> Commands:
         response = self.flow.response
         assert response is not None
-        assert flight.steps is not None
-        following = flight.steps.next
+        assert pending.steps is not None
+        following = pending.steps.next
         ends = following is not None and following.kind is StepKind.END
-        last = ends and not response.trailers and flight.request_ended
+        last = ends and not response.trailers and pending.request_ended
         if response.is_http2 and not self.flow.request.is_http2 and not response.reason:
             response.reason = status_codes.RESPONSES.get(response.status_code, "")
         self._head_played = True
@@ -110,14 +110,14 @@ class PlayingStream(RecordingStream):
             ResponseHeaders(self.stream_id, response, end_stream=last), self.context.client
         )
 
-    def _play_end(self, flight: Flight) -> Commands:
+    def _play_end(self, pending: PendingExchange) -> Commands:
         response = self.flow.response
         assert response is not None
-        if flight.ragged:
+        if pending.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
-        if flight.effect is not None and not flight.withheld:
-            flight.effect.seen = True
-        self._over(flight, ended=True)
+        if pending.effect is not None and not pending.withheld:
+            pending.effect.seen = True
+        self._over(pending, ended=True)
         if response.trailers:
             yield SendHttp(ResponseTrailers(self.stream_id, response.trailers), self.context.client)
         self.flow.live = False
@@ -125,92 +125,92 @@ class PlayingStream(RecordingStream):
         yield SendHttp(ResponseEndOfMessage(self.stream_id), self.context.client)
 
     def _left_while_playing(
-        self, flight: Flight, event: RequestProtocolError | ResponseProtocolError
+        self, pending: PendingExchange, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
-        if flight.recording and not flight.saved:
-            flight.client_left()
+        if pending.recording and not pending.saved:
+            pending.client_left()
             yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
-            self._over(flight, ended=False)
-        elif not flight.finished:
-            flight.session.note(EventKind.OUTCOME, seq=flight.seq, gone_us=flight.now_us())
-            self._over(flight, ended=False)
+            self._over(pending, ended=False)
+        elif not pending.finished:
+            pending.session.note(EventKind.OUTCOME, seq=pending.seq, gone_us=pending.now_us())
+            self._over(pending, ended=False)
         self.flow.error = mflow.Error(event.message)
         self.client_state = self.server_state = self.state_errored
         yield DropStream(self.stream_id)
 
-    def _break_off(self, flight: Flight, error: StoreError) -> Commands:
+    def _break_off(self, pending: PendingExchange, error: StoreError) -> Commands:
         """Cut an answer that cannot be read on."""
         logger.error("%s", error)
-        assert flight.request is not None
+        assert pending.request is not None
         reason = f"the tape cannot be read on: {error}"
-        note_verdict(flight, flight.request, VerdictKind.REFUSED, reason)
-        self._over(flight, ended=False)
+        note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+        self._over(pending, ended=False)
         yield from self._end(Ending.RST, 0, begun=self._head_played)
         yield DropStream(self.stream_id)
 
-    def _over(self, flight: Flight, *, ended: bool) -> None:
+    def _over(self, pending: PendingExchange, *, ended: bool) -> None:
         self._playing = False
         self.flow.live = False
         self.server_state = self.state_done if ended else self.state_errored
-        flight.finish()
+        pending.finish()
 
     # ---- requests that go on while they are answered ---------------------------------------------
 
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request; its answer may begin before it has ended."""
-        flight = self._flight
-        if flight is None or not flight.duplex or flight.session.mode is not Mode.PLAYBACK:
+        pending = self._pending
+        if pending is None or not pending.duplex or pending.session.mode is not Mode.PLAYBACK:
             return super().state_consume_request_body(event)
-        return self._consume_early(flight, event)
+        return self._consume_early(pending, event)
 
-    def _consume_early(self, flight: Flight, event: events.Event) -> Commands:
+    def _consume_early(self, pending: PendingExchange, event: events.Event) -> Commands:
         if isinstance(event, RequestData):
-            flight.sent_bytes += len(event.data)
+            pending.sent_bytes += len(event.data)
             if not self._playing:
                 yield from super().state_consume_request_body(event)
-                flight.sent = [bytes(self.request_body_buf)] if flight.upload is None else []
+                pending.sent = [bytes(self.request_body_buf)] if pending.upload is None else []
             else:
-                flight.sent = [event.data]
-            yield PlayheadDuplexHook(flight)
-            yield from self._go_on(flight)
+                pending.sent = [event.data]
+            yield PlayheadDuplexHook(pending)
+            yield from self._go_on(pending)
         elif isinstance(event, RequestEndOfMessage):
-            flight.request_ended = True
-            if flight.early is None:
+            pending.request_ended = True
+            if pending.early is None:
                 yield from super().state_consume_request_body(event)
                 return
             self.client_state = self.state_done
-            yield PlayheadDuplexHook(flight)
-            yield from self._go_on(flight)
+            yield PlayheadDuplexHook(pending)
+            yield from self._go_on(pending)
         else:
             yield from super().state_consume_request_body(event)
 
-    def _go_on(self, flight: Flight) -> Commands:
-        if flight.early is None:
+    def _go_on(self, pending: PendingExchange) -> Commands:
+        if pending.early is None:
             return
-        if flight.early.diverged:
-            if not flight.finished:
-                self._over(flight, ended=False)
+        if pending.early.diverged:
+            if not pending.finished:
+                self._over(pending, ended=False)
                 yield from self._end(Ending.STREAM, 0, begun=self._head_played)
                 yield DropStream(self.stream_id)
         elif self._playing:
             yield from self._play()
-        elif not flight.finished:
+        elif not pending.finished:
             self.request_body_buf.clear()
             yield from self._begin_playing()
 
 
-def _wait(step: Step, flight: Flight) -> float:
+def _wait(step: Step, pending: PendingExchange) -> float:
     """Give the seconds until a step is due."""
-    spent_s = time.monotonic() - flight.t0
+    spent_s = time.monotonic() - pending.t0
     wait_s = step.at_us / 1e6 - spent_s
-    if step.latest_us / 1e6 > spent_s and not _have_come(step, flight):
+    if step.latest_us / 1e6 > spent_s and not _have_come(step, pending):
         return max(wait_s, _CAUSE_S)  # what caused this piece has not been asked yet
     return wait_s
 
 
-def _have_come(step: Step, flight: Flight) -> bool:
+def _have_come(step: Step, pending: PendingExchange) -> bool:
     """Say whether what may have caused a piece has been asked for."""
-    session = flight.session
+    session = pending.session
     cursor, tape = session.cursor, session.tape
     if cursor is None or tape is None:
         return True

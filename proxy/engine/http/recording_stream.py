@@ -31,7 +31,7 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.contract import make_refusal
 from ....addons.record import is_terminal
-from ....addons.run.pending import Flight
+from ....addons.run.pending import PendingExchange
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Inject
 from ....store import StoreError
@@ -53,27 +53,27 @@ class RecordingStream(UploadingStream):
 
     def hear_leaving(self) -> None:
         """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
-        flight = self._flight if self._paused is not None and hasattr(self, "flow") else None
-        waits = flight is not None and (flight.held is not None or flight.delayed is not None)
-        if flight is not None and waits and not flight.forwarded:
-            flight.client_left()
+        pending = self._pending if self._paused is not None and hasattr(self, "flow") else None
+        waits = pending is not None and (pending.held is not None or pending.delayed is not None)
+        if pending is not None and waits and not pending.forwarded:
+            pending.client_left()
 
     def make_server_connection(self) -> Commands:
         """Get a connection to the upstream."""
-        flight = self._flight
-        if flight is None or flight.held is None:
+        pending = self._pending
+        if pending is None or pending.held is None:
             return super().make_server_connection()
-        return self._connect_held(flight)
+        return self._connect_held(pending)
 
-    def _connect_held(self, flight: Flight) -> Commands:
+    def _connect_held(self, pending: PendingExchange) -> Commands:
         if not (yield from super().make_server_connection()):
             return False
-        yield PlayheadGateHook(flight)
+        yield PlayheadGateHook(pending)
         if (yield from self.check_killed(True)):
             return False
-        if not (flight.left or self._client_has_left()):
+        if not (pending.left or self._client_has_left()):
             return True
-        flight.client_left()
+        pending.client_left()
         error = ResponseProtocolError(self.stream_id, NOT_SENT, ErrorCode.KILL)
         yield from self.handle_protocol_error(error)
         return False
@@ -81,24 +81,24 @@ class RecordingStream(UploadingStream):
     def start_response_stream(self) -> Commands:
         """Send the head on; what follows passes piece by piece."""
         assert self.flow.response
-        flight = self._flight
-        if flight is not None:
-            flight.head_need = None if flight.request_ended else flight.sent_bytes
-        muted = flight is not None and flight.muted
-        holds = flight is not None and flight.holds
-        if not muted and not holds and (flight is None or not self._came_whole(flight)):
-            yield from self._send_head(flight)
+        pending = self._pending
+        if pending is not None:
+            pending.head_need = None if pending.request_ended else pending.sent_bytes
+        muted = pending is not None and pending.muted
+        holds = pending is not None and pending.holds
+        if not muted and not holds and (pending is None or not self._came_whole(pending)):
+            yield from self._send_head(pending)
         self.server_state = self.state_stream_response_body
 
-    def _came_whole(self, flight: Flight) -> bool:
+    def _came_whole(self, pending: PendingExchange) -> bool:
         """Say whether all that an answer's head announces is there already, to be read with this event."""
         side = self._http.connections.get(self.context.server)
-        return isinstance(side, PlayheadClient) and 0 < flight.announced <= len(side.buf)
+        return isinstance(side, PlayheadClient) and 0 < pending.announced <= len(side.buf)
 
-    def _send_head(self, flight: Flight | None) -> Commands:
+    def _send_head(self, pending: PendingExchange | None) -> Commands:
         assert self.flow.response
-        if flight is not None:
-            flight.head_sent = True
+        if pending is not None:
+            pending.head_sent = True
         yield SendHttp(
             ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
             self.context.client,
@@ -106,36 +106,36 @@ class RecordingStream(UploadingStream):
 
     def state_stream_response_body(self, event: events.Event) -> Commands:
         """Note each piece, and hold back the last."""
-        flight = self._flight
-        if flight is None or not isinstance(event, ResponseData):
+        pending = self._pending
+        if pending is None or not isinstance(event, ResponseData):
             return super().state_stream_response_body(event)
-        return self._pass_on(flight, event.data)
+        return self._pass_on(pending, event.data)
 
-    def _pass_on(self, flight: Flight, data: bytes) -> Commands:
-        cut = find_cut(flight)
-        left = cut.rule.after_bytes - flight.size if cut is not None else len(data) + 1
+    def _pass_on(self, pending: PendingExchange, data: bytes) -> Commands:
+        cut = find_cut(pending)
+        left = cut.rule.after_bytes - pending.size if cut is not None else len(data) + 1
         data = data[: max(left, 0)]
-        kept = flight.pieces
+        kept = pending.pieces
         try:
-            flight.take(data)
+            pending.take(data)
         except StoreError as error:
             yield from self._cannot_keep(error)
             return
-        if flight.muted:
+        if pending.muted:
             return
-        if flight.holds:
-            if flight.download is None:
+        if pending.holds:
+            if pending.download is None:
                 return
-            yield from self._release(flight, kept[:-1])  # this one passes below
+            yield from self._release(pending, kept[:-1])  # this one passes below
         if cut is not None and len(data) >= left:
-            yield from self._cut_off(flight, cut, self._held + data)
+            yield from self._cut_off(pending, cut, self._held + data)
             return
-        if flight.whole:
+        if pending.whole:
             self._held += data  # HTTP/2 may send empty pieces after the last
             self._held_pieces += 1
             return
-        if flight.event_stream and flight.recording and is_terminal(data):
-            yield PlayheadReleaseHook(flight)
+        if pending.event_stream and pending.recording and is_terminal(data):
+            yield PlayheadReleaseHook(pending)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)
                 return
@@ -143,36 +143,36 @@ class RecordingStream(UploadingStream):
 
     # ---- answers that are held back until they have been checked ---------------------------------------
 
-    def _release(self, flight: Flight, kept: list[bytes]) -> Commands:
+    def _release(self, pending: PendingExchange, kept: list[bytes]) -> Commands:
         """Send on what was held back of an answer that cannot be held any longer."""
-        assert flight.terms is not None
-        flight.terms.holds = False
-        yield from self._send_head(flight)
+        assert pending.terms is not None
+        pending.terms.holds = False
+        yield from self._send_head(pending)
         for piece in kept:
             yield SendHttp(ResponseData(self.stream_id, piece), self.context.client)
 
-    def _settle_held(self, flight: Flight) -> None:
+    def _settle_held(self, pending: PendingExchange) -> None:
         """Have the answer that was held back sent, or the refusal in its place."""
-        assert flight.terms is not None
-        withheld = flight.terms.withheld
-        if withheld and flight.request is not None:
-            self.flow.response = make_refusal(flight.request, withheld)
+        assert pending.terms is not None
+        withheld = pending.terms.withheld
+        if withheld and pending.request is not None:
+            self.flow.response = make_refusal(pending.request, withheld)
             self._held = self.flow.response.data.content or b""
         else:
-            self._held = b"".join(flight.pieces)
+            self._held = b"".join(pending.pieces)
 
-    def _cut_off(self, flight: Flight, cut: Injection, data: bytes) -> Commands:
+    def _cut_off(self, pending: PendingExchange, cut: Injection, data: bytes) -> Commands:
         """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
-        flight.fault = Fault(FaultKind.CUT, Phase.BODY, cut.text, flight.now_us(), cut.ending)
+        pending.fault = Fault(FaultKind.CUT, Phase.BODY, cut.text, pending.now_us(), cut.ending)
         self.flow.error = mflow.Error(cut.text)
         yield HttpErrorHook(self.flow)
         self.server_state = self.state_errored
         self.flow.live = False
         dropped = RequestProtocolError(self.stream_id, cut.text, ErrorCode.CANCEL)
         yield SendHttp(dropped, self.context.server)
-        if self.client_state != self.state_errored and flight.gone is None:
-            if not flight.head_sent:
-                yield from self._send_head(flight)
+        if self.client_state != self.state_errored and pending.gone is None:
+            if not pending.head_sent:
+                yield from self._send_head(pending)
             if data:
                 yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
             yield from self._end(cut.ending, 0, begun=True)
@@ -182,37 +182,37 @@ class RecordingStream(UploadingStream):
 
     @property
     def _is_unheard(self) -> bool:
-        flight = self._flight if hasattr(self, "flow") else None
-        return flight is not None and flight.muted and flight.gone is None and not flight.saved
+        pending = self._pending if hasattr(self, "flow") else None
+        return pending is not None and pending.muted and pending.gone is None and not pending.saved
 
     def _keep_unsaid(self, event: ResponseEndOfMessage | ResponseProtocolError) -> Commands:
         """Keep how an answer ended until its client has given up."""
         self._unsaid = event
         yield from ()
 
-    def _take_unsaid(self, flight: Flight) -> Commands:
+    def _take_unsaid(self, pending: PendingExchange) -> Commands:
         event, self._unsaid = self._unsaid, None
         if isinstance(event, ResponseProtocolError):
-            yield from self._upstream_failed(flight, event)
+            yield from self._upstream_failed(pending, event)
         elif event is not None:
             yield from self.server_state(event)
 
-    def _finish_recorded(self, flight: Flight) -> Commands:
+    def _finish_recorded(self, pending: PendingExchange) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
         assert self.flow.response
-        flight.ragged = _is_ragged(self.context.server)
+        pending.ragged = _is_ragged(self.context.server)
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
-        if flight.recording and flight.gone is None and self._client_has_left():
-            sent = 0 if flight.holds else flight.taken - self._held_pieces
-            flight.gone = Gone(flight.now_us(), sent, flight.head_sent)
-            yield PlayheadLeftHook(flight)
+        if pending.recording and pending.gone is None and self._client_has_left():
+            sent = 0 if pending.holds else pending.taken - self._held_pieces
+            pending.gone = Gone(pending.now_us(), sent, pending.head_sent)
+            yield PlayheadLeftHook(pending)
         if (yield from self.check_killed(False)):
             return
-        if flight.holds:
-            self._settle_held(flight)
-        if not flight.head_sent:
-            yield from self._send_head(flight)
+        if pending.holds:
+            self._settle_held(pending)
+        if not pending.head_sent:
+            yield from self._send_head(pending)
         if self._held:
             yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
             self._held = b""
@@ -221,7 +221,7 @@ class RecordingStream(UploadingStream):
                 ResponseTrailers(self.stream_id, self.flow.response.trailers),
                 self.context.client,
             )
-        if flight.ragged:
+        if pending.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
         if self.client_state == self.state_done:
             yield from self.flow_done()
@@ -237,14 +237,14 @@ class RecordingStream(UploadingStream):
         self, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
         """Take note of who failed, and let the client see just that."""
-        flight = self._flight if hasattr(self, "flow") else None
-        if flight is None:
+        pending = self._pending if hasattr(self, "flow") else None
+        if pending is None:
             return super().handle_protocol_error(event)
         if isinstance(event, RequestProtocolError):
-            return self._client_left(flight, event)
-        return self._upstream_failed(flight, event)
+            return self._client_left(pending, event)
+        return self._upstream_failed(pending, event)
 
-    def _client_left(self, flight: Flight, event: RequestProtocolError) -> Commands:
+    def _client_left(self, pending: PendingExchange, event: RequestProtocolError) -> Commands:
         asked = self.client_state in (self.state_done, self.state_stream_request_body)
         waiting = self.server_state in (
             self.state_wait_for_response_headers,
@@ -252,40 +252,40 @@ class RecordingStream(UploadingStream):
             self.state_stream_response_body,
         )
         if asked and waiting:
-            flight.client_left()
+            pending.client_left()
             whole = self.client_state == self.state_done
-            if whole and flight.keep_reading and flight.recording:
+            if whole and pending.keep_reading and pending.recording:
                 # Nobody is told; the response hook fires when the answer has come.
-                return (yield from self._take_unsaid(flight))
+                return (yield from self._take_unsaid(pending))
         yield from super().handle_protocol_error(event)
 
-    def _upstream_failed(self, flight: Flight, event: ResponseProtocolError) -> Commands:
+    def _upstream_failed(self, pending: PendingExchange, event: ResponseProtocolError) -> Commands:
         if self._is_unheard and not self._client_has_left():
             return (yield from self._keep_unsaid(event))
         server = self.context.server
         if self._client_has_left():
-            flight.client_left()  # while the upstream was connected
+            pending.client_left()  # while the upstream was connected
         ending, code = _ending_of(server, event.message)
         fault = None
-        if flight.gone is None or flight.keep_reading:  # else it ended because of the client
-            fault = flight.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
-        begun = flight.head_sent
+        if pending.gone is None or pending.keep_reading:  # else it ended because of the client
+            fault = pending.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
+        begun = pending.head_sent
         if self.server_state not in (self.state_done, self.state_errored):
             self.flow.error = mflow.Error(event.message)
             yield HttpErrorHook(self.flow)
         self.server_state = self.state_errored
         self.flow.live = False
-        if self.client_state != self.state_errored and fault is not None and flight.gone is None:
-            if flight.holds:  # its head has come
-                yield from self._release(flight, flight.pieces)
+        if self.client_state != self.state_errored and fault is not None and pending.gone is None:
+            if pending.holds:  # its head has come
+                yield from self._release(pending, pending.pieces)
                 begun = True
             yield from self._end(fault.ending, fault.code, begun=begun)
         yield DropStream(self.stream_id)
 
 
-def find_cut(flight: Flight) -> Injection | None:
+def find_cut(pending: PendingExchange) -> Injection | None:
     """Find the cut that is to be made in what passes."""
-    injection = flight.injection
+    injection = pending.injection
     return injection if injection is not None and injection.kind is Inject.CUT else None
 
 

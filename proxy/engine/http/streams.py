@@ -1,6 +1,6 @@
 """Streams that record and streams that play: one class, since a run may do both.
 
-    base.py       their flight, hooks run where they stand, endings as they were
+    base.py       their pending exchange, hooks run where they stand, endings as they were
     uploading.py  requests of any size, and those that are answered before they have ended
     recording.py  answers on their way from the upstream
     playing.py    answers from the tape
@@ -56,23 +56,23 @@ class PlayheadStream(PlayingStream):
 
     def send_response(self, already_streamed: bool = False) -> Commands:
         """End an answer: release what was held, or play the tape."""
-        flight = self._flight
-        if flight is not None and flight.steps is not None and not already_streamed:
+        pending = self._pending
+        if pending is not None and pending.steps is not None and not already_streamed:
             return self._begin_playing()
-        cut = find_cut(flight) if flight is not None and flight.recording else None
-        if flight is not None and cut is not None and flight.size >= cut.rule.after_bytes:
-            return self._cut_off(flight, cut, b"")  # an answer without a body
-        if flight is not None and already_streamed:
-            return self._finish_recorded(flight)
+        cut = find_cut(pending) if pending is not None and pending.recording else None
+        if pending is not None and cut is not None and pending.size >= cut.rule.after_bytes:
+            return self._cut_off(pending, cut, b"")  # an answer without a body
+        if pending is not None and already_streamed:
+            return self._finish_recorded(pending)
         return super().send_response(already_streamed)
 
     def handle_protocol_error(
         self, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
         """Take note of who failed, and let the client see just that."""
-        flight = self._flight if hasattr(self, "flow") else None
-        if flight is not None and self._playing:
-            return self._left_while_playing(flight, event)
+        pending = self._pending if hasattr(self, "flow") else None
+        if pending is not None and self._playing:
+            return self._left_while_playing(pending, event)
         return super().handle_protocol_error(event)
 
 

@@ -23,7 +23,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ....addons.run.pending import HELD_BYTES, Flight
+from ....addons.run.pending import HELD_BYTES, PendingExchange
 from ....store import StoreError
 from ..hooks.own_hooks import Fetch, PlayheadUploadedHook
 from .base_stream import BaseStream, Commands
@@ -43,42 +43,42 @@ class UploadingStream(BaseStream):
 
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request that is read to its end first."""
-        flight = self._flight
-        if flight is not None and isinstance(event, RequestData):
-            return self._consume(flight, event.data)
+        pending = self._pending
+        if pending is not None and isinstance(event, RequestData):
+            return self._consume(pending, event.data)
         if (
-            flight is not None
+            pending is not None
             and isinstance(event, RequestEndOfMessage)
-            and flight.upload is not None
+            and pending.upload is not None
         ):
-            return self._upload_ended(flight)
+            return self._upload_ended(pending)
         return super().state_consume_request_body(event)
 
     def state_stream_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request that is sent on as it comes."""
-        flight = self._flight
-        if flight is not None and isinstance(event, RequestData):
+        pending = self._pending
+        if pending is not None and isinstance(event, RequestData):
             try:
-                flight.take_sent(event.data)
+                pending.take_sent(event.data)
             except StoreError as error:
                 yield from self._cannot_keep(error)
             else:
                 yield SendHttp(RequestData(self.stream_id, event.data), self.context.server)
             return
-        if flight is not None and isinstance(event, RequestEndOfMessage):
-            flight.request_ended = True
+        if pending is not None and isinstance(event, RequestEndOfMessage):
+            pending.request_ended = True
         yield from super().state_stream_request_body(event)
 
-    def _consume(self, flight: Flight, data: bytes) -> Commands:
+    def _consume(self, pending: PendingExchange, data: bytes) -> Commands:
         try:
-            if flight.upload is not None:
-                flight.upload.write(data)
+            if pending.upload is not None:
+                pending.upload.write(data)
                 return
             self.request_body_buf += data
             if len(self.request_body_buf) > HELD_BYTES:
                 held = bytes(self.request_body_buf)
                 self.request_body_buf.clear()
-                flight.begin_upload(held)
+                pending.begin_upload(held)
         except StoreError as error:
             yield from self._cannot_keep(error)
 
@@ -90,8 +90,8 @@ class UploadingStream(BaseStream):
 
     # ---- sending it on -------------------------------------------------------------------------
 
-    def _upload_ended(self, flight: Flight) -> Commands:
-        yield PlayheadUploadedHook(flight)
+    def _upload_ended(self, pending: PendingExchange) -> Commands:
+        yield PlayheadUploadedHook(pending)
         if (yield from self.check_killed(True)):
             return
         self.flow.request.timestamp_end = time.time()  # noqa: TID251  # mitmproxy's own field
@@ -107,28 +107,28 @@ class UploadingStream(BaseStream):
         elif (yield from self.make_server_connection()):
             head = RequestHeaders(self.stream_id, self.flow.request, end_stream=False)
             yield SendHttp(head, self.context.server)
-            yield from self._fetch_more(flight)
+            yield from self._fetch_more(pending)
 
-    def _fetch_more(self, flight: Flight) -> Commands:
-        self._fetch = Fetch(flight, self.context.server, self._sent, _FETCH_BYTES)
+    def _fetch_more(self, pending: PendingExchange) -> Commands:
+        self._fetch = Fetch(pending, self.context.server, self._sent, _FETCH_BYTES)
         yield self._fetch
 
     def _send_fetched(self, fetch: Fetch) -> Commands:
         """Send on what was read."""
-        flight, self._fetch = self._flight, None
-        if flight is None or self.server_state in (self.state_done, self.state_errored):
+        pending, self._fetch = self._pending, None
+        if pending is None or self.server_state in (self.state_done, self.state_errored):
             # It was answered, or failed, before all was sent.
             gone = RequestProtocolError(self.stream_id, "answered early", ErrorCode.CANCEL)
             yield SendHttp(gone, self.context.server)
             return
-        assert flight.uploaded is not None
+        assert pending.uploaded is not None
         self._sent += len(fetch.data)
         if fetch.data:
             yield SendHttp(RequestData(self.stream_id, fetch.data), self.context.server)
-        if self._sent >= flight.uploaded.size:
+        if self._sent >= pending.uploaded.size:
             if self.flow.request.trailers:
                 trailers = RequestTrailers(self.stream_id, self.flow.request.trailers)
                 yield SendHttp(trailers, self.context.server)
             yield SendHttp(RequestEndOfMessage(self.stream_id), self.context.server)
         elif fetch.data:
-            yield from self._fetch_more(flight)
+            yield from self._fetch_more(pending)

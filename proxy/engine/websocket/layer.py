@@ -13,7 +13,7 @@ from mitmproxy.proxy import commands, context, events, layer
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
-from ....addons.run.pending import find_flight
+from ....addons.run.pending import find_pending
 from ....addons.websocket import Kept, Played
 from .peers import Commands
 from .playback import Player
@@ -39,12 +39,12 @@ class Pass(layer.Layer):
 
 def make_layer(context: context.Context, flow: http.HTTPFlow) -> layer.Layer:
     """Give the layer for what follows a handshake."""
-    flight = find_flight(flow)
-    talk = flight.conversation if flight is not None else None
-    if flight is not None and isinstance(talk, Kept):
-        return Relay(context, flow, flight)
-    if flight is not None and isinstance(talk, Played):
-        return Player(context, flight)
+    pending = find_pending(flow)
+    talk = pending.conversation if pending is not None else None
+    if pending is not None and isinstance(talk, Kept):
+        return Relay(context, flow, pending)
+    if pending is not None and isinstance(talk, Played):
+        return Player(context, pending)
     return Pass(context)
 
 

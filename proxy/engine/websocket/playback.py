@@ -9,7 +9,7 @@ import time
 
 from mitmproxy.proxy import commands, context, events, layer
 
-from ....addons.run.pending import Flight
+from ....addons.run.pending import PendingExchange
 from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, Played
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
@@ -28,12 +28,12 @@ _DRAIN_BYTES = 256 * 1024
 class Player(layer.Layer):
     """A WebSocket that comes from the tape; there is no upstream."""
 
-    def __init__(self, context: context.Context, flight: Flight) -> None:
-        """Play the conversation of a flight to its client."""
+    def __init__(self, context: context.Context, pending: PendingExchange) -> None:
+        """Play the conversation of a pending exchange to its client."""
         super().__init__(context)
-        assert isinstance(flight.conversation, Played)
-        self._flight = flight
-        self._played = flight.conversation
+        assert isinstance(pending.conversation, Played)
+        self._pending = pending
+        self._played = pending.conversation
         deflate = find_deflate(self._played.headers)
         self._client = Side(
             context.client,
@@ -96,7 +96,7 @@ class Player(layer.Layer):
         close = self._played.close
         if close.code == ABRUPT:
             self._ending = True
-            yield PlayheadTalkedHook(self._flight)
+            yield PlayheadTalkedHook(self._pending)
             yield from end_abruptly(self.context.client, self._played.ending)
             yield from self._hang_up()
         else:
@@ -155,13 +155,13 @@ class Player(layer.Layer):
             if code != ABRUPT:
                 data = self._client.writer.close(code, reason)
                 yield commands.SendData(self._client.connection, data)
-            yield PlayheadTalkedHook(self._flight)
+            yield PlayheadTalkedHook(self._pending)
         yield from self._hang_up()
 
     def _left(self) -> Commands:
         self._client.gone = True
         self._ending = True
-        yield PlayheadTalkedHook(self._flight)
+        yield PlayheadTalkedHook(self._pending)
         yield commands.CloseConnection(self._client.connection)
 
     # ---- ending it -----------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Player(layer.Layer):
         yield commands.SendData(self._client.connection, data)
         self._timer = None
         yield from self._wake(QUIET_S)
-        yield PlayheadTalkedHook(self._flight)
+        yield PlayheadTalkedHook(self._pending)
 
     def _cannot_go_on(self, error: StoreError) -> Commands:
         logger.error("a WebSocket is ended: %s", error)

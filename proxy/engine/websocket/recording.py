@@ -15,7 +15,7 @@ from mitmproxy import http
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
-from ....addons.run.pending import Flight, spools_of
+from ....addons.run.pending import PendingExchange, spools_of
 from ....addons.websocket import Kept
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
@@ -32,15 +32,17 @@ logger = logging.getLogger(__name__)
 class Relay(layer.Layer):
     """A WebSocket that is recorded."""
 
-    def __init__(self, context: context.Context, flow: http.HTTPFlow, flight: Flight) -> None:
+    def __init__(
+        self, context: context.Context, flow: http.HTTPFlow, pending: PendingExchange
+    ) -> None:
         """Pass and keep what the two sides say."""
         super().__init__(context)
-        assert isinstance(flight.conversation, Kept)
+        assert isinstance(pending.conversation, Kept)
         assert flow.response is not None
         deflate = find_deflate(flow.response.headers.fields)
         self._flow = flow
-        self._flight = flight
-        self._kept = flight.conversation
+        self._pending = pending
+        self._kept = pending.conversation
         self._client = Side(
             context.client,
             FrameReader(from_client=True, deflate=deflate),
@@ -91,7 +93,7 @@ class Relay(layer.Layer):
             yield from self._break_off(side, error)
         except StoreError as error:
             logger.error("a WebSocket is ended: %s", error)
-            self._flight.finish()
+            self._pending.finish()
             yield from self._close_both(BROKEN, "playhead: this cannot be recorded")
         else:
             yield from self._send(other, passing)
@@ -114,9 +116,9 @@ class Relay(layer.Layer):
         first = self._kept.close is None
         self._kept.end(frame.code, frame.reason, by_client=side is self._client)
         if not first:
-            yield PlayheadTalkedHook(self._flight)
+            yield PlayheadTalkedHook(self._pending)
         elif side is self._server:
-            yield PlayheadReleaseHook(self._flight)
+            yield PlayheadReleaseHook(self._pending)
         if self._flow.error is not None:  # it could not be made durable
             yield from self._close_both(BROKEN, "playhead: this cannot be recorded")
             return
@@ -136,7 +138,7 @@ class Relay(layer.Layer):
                 self._fault(kind, "the server's connection ended without a closing frame", ending)
             if not side.reader.closed:
                 self._kept.end(ABRUPT, "", by_client=by_client)
-            yield PlayheadTalkedHook(self._flight)
+            yield PlayheadTalkedHook(self._pending)
         if abrupt and side is self._server and not other.gone:
             yield from end_abruptly(self.context.client, find_ending(side.connection))
         if not self._ending:
@@ -149,12 +151,12 @@ class Relay(layer.Layer):
         reason = shorten(f"the {who} broke the protocol: {error}").decode()
         self._fault(FaultKind.MALFORMED, reason, Ending.CLOSE)
         self._kept.end(error.code, reason, by_client=side is self._client)
-        yield PlayheadTalkedHook(self._flight)
+        yield PlayheadTalkedHook(self._pending)
         side.broken = True
         yield from self._close_both(error.code, reason)
 
     def _fault(self, kind: FaultKind, text: str, ending: Ending) -> None:
-        self._flight.fault = Fault(kind, Phase.BODY, text, self._flight.now_us(), ending)
+        self._pending.fault = Fault(kind, Phase.BODY, text, self._pending.now_us(), ending)
 
     def _close_both(self, code: int, reason: str) -> Commands:
         self._ending = True

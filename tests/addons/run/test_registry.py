@@ -77,9 +77,9 @@ class House:
 
     def begin(self, session: Session) -> Any:
         """Put a request on its way."""
-        flight: Any = SimpleFlight(session.next_seq())
-        session.begin(flight)
-        return flight
+        pending: Any = SimplePending(session.next_seq())
+        session.begin(pending)
+        return pending
 
     def status(self, session: Session) -> RunStatus:
         """Look up whether a run is open."""
@@ -87,7 +87,7 @@ class House:
         return self.store.reload(session.run).status
 
 
-class SimpleFlight:
+class SimplePending:
     """What sessions know of a request."""
 
     held = None
@@ -110,8 +110,8 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         await made.sessions.close("the test ended", 0.0)
 
 
-async def _finish_all(flight: Any) -> None:
-    del flight
+async def _finish_all(pending: Any) -> None:
+    del pending
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(session_module, "time", clock)
     session = await house.join(ONE)
-    flight = house.begin(session)
+    pending = house.begin(session)
     house.change(Mode.PLAYBACK)
     now += 60
     await house.sessions.tick()
-    session.finish(flight)
+    session.finish(pending)
     await house.sessions.tick()
     assert not session.ending
     now += 6
@@ -253,7 +253,7 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
 async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: House) -> None:
     """A playback waits for its own tape; another name is let in meanwhile."""
     slow, other = await house.join(ONE, "slow"), await house.join(TWO, "other")
-    flight = house.begin(slow)
+    pending = house.begin(slow)
     house.ended |= {ONE.pgid, TWO.pgid}
     house.change(Mode.PLAYBACK)
     waiting = asyncio.ensure_future(house.join(Seen(300, 3.0), "slow"))
@@ -261,7 +261,7 @@ async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: Hous
     assert playing.tape is not None
     assert house.status(other) is RunStatus.SEALED
     assert not waiting.done()
-    slow.finish(flight)
+    slow.finish(pending)
     played = await asyncio.wait_for(waiting, 5)
     assert played.tape is not None
     assert played.tape.id == "slow"

@@ -15,7 +15,7 @@ from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
 from playhead.addons.run.open_run import Session
-from playhead.addons.run.pending import Flight, attach
+from playhead.addons.run.pending import PendingExchange, attach
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind
@@ -48,11 +48,11 @@ class Scene:
         self.flow: http.HTTPFlow = tflow.tflow()
         self.flow.client_conn = self.client
         facts = Facts("POST", "https", "api.test", 443, "/emit", RequestClass.EFFECT)
-        self.flight = Flight(self.session, self.flow, Seq(1), facts)
-        attach(self.flow, self.flight)
+        self.pending = PendingExchange(self.session, self.flow, Seq(1), facts)
+        attach(self.flow, self.pending)
 
     def decide(self, action: Action) -> None:
-        self.flight.decision = Decision(action, "", "")
+        self.pending.decision = Decision(action, "", "")
 
     def may(
         self, *, host: str = "api.test", port: int = 443, flow: bool = True, client: Any = None
@@ -73,7 +73,7 @@ def test_only_a_live_decision_lets_a_request_out(action: Action) -> None:
 
 
 def test_what_was_not_decided_stays_inside() -> None:
-    """Before the decision, and without a flight, there is nothing that names the request."""
+    """Before the decision, and without a pending exchange, there is nothing that names the request."""
     scene = Scene()
     assert not scene.may()
     scene.flow.metadata.clear()
@@ -89,7 +89,7 @@ def test_a_live_request_goes_where_it_was_decided_to(host: str, port: int) -> No
     assert not scene.may(host=host, port=port, flow=False)
 
 
-def test_a_permit_is_one_clients_for_one_address_until_the_flight_ends() -> None:
+def test_a_permit_is_one_clients_for_one_address_until_the_exchange_ends() -> None:
     """A new connection is allowed to whom a request was, there, then; and to nobody else."""
     scene = Scene()
     scene.decide(Action.LIVE)
@@ -102,17 +102,17 @@ def test_a_permit_is_one_clients_for_one_address_until_the_flight_ends() -> None
     neighbour = _client()
     scene.engine.sessions = SimpleNamespace(of=lambda _: scene.session)  # type: ignore[assignment]
     assert not scene.may(flow=False, client=neighbour), "it is another client of the same run"
-    scene.flight.finish()
+    scene.pending.finish()
     assert scene.session.permits == {}
     assert not scene.may(flow=False)
     assert not scene.may(), "what has ended is let out no more"
 
 
-def test_a_flight_of_another_run_has_no_say() -> None:
+def test_an_exchange_of_another_run_permits_nothing() -> None:
     """A request is let out on behalf of its own run alone."""
     scene = Scene()
     scene.decide(Action.LIVE)
-    scene.flight.session = Scene().session
+    scene.pending.session = Scene().session
     assert not scene.may()
 
 

@@ -245,7 +245,7 @@ async def test_a_request_that_could_not_be_decided_is_not_sent(
         return
     session = recording.session("tape")
     assert session.run is not None
-    assert not session.flights
+    assert not session.pending_exchanges
     await recording.end("tape")
     run = session.run
     assert list(recording.store.exchanges(run)) == []

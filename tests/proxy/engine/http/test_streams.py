@@ -77,7 +77,7 @@ def _session(running: Running) -> Session | None:
 async def _sealed(running: Running) -> dict[int, Exchange]:
     """Seal the run, which is to have nothing on its way; give its exchanges by seq."""
     session = await _until(lambda: _session(running))
-    assert await session.settled(5), "a flight was never finished"
+    assert await session.settled(5), "a pending exchange was never finished"
     assert session.run is not None
     await running.end(session.run.id)
     return {exchange.seq: exchange for exchange in running.store.exchanges(session.run)}
@@ -185,7 +185,7 @@ async def test_who_leaves_while_the_upstream_is_connected_was_not_refused(store_
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "GET", f"{url}/x")
         session = await _until(lambda: _session(running))
-        await _until(lambda: [f for f in session.flights if f.recording])
+        await _until(lambda: [f for f in session.pending_exchanges if f.recording])
         opened.close()
         (kept,) = (await _sealed(running)).values()
     assert (kept.response, kept.fault) == (None, None)
@@ -197,20 +197,20 @@ async def test_when_a_client_left_an_effect_is_known_at_once(store_dir: Path) ->
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "POST", f"{url}/x", b"{}")
         session = await _until(lambda: _session(running))
-        (flight,) = await _until(lambda: [f for f in session.flights if f.forwarded])
+        (pending,) = await _until(lambda: [f for f in session.pending_exchanges if f.forwarded])
         opened.close()
-        left = await _until(lambda: flight.gone)
-        assert flight in session.flights
+        left = await _until(lambda: pending.gone)
+        assert pending in session.pending_exchanges
         session.hurry()
         assert session.run is not None
         running.sessions.hurry()
-        flight.fault = None
-        await running.engine.sessions.on_unfinished(flight)  # type: ignore[misc]  # it is there
+        pending.fault = None
+        await running.engine.sessions.on_unfinished(pending)  # type: ignore[misc]  # it is there
         (kept,) = running.store.exchanges(session.run)
     assert kept.gone == left
 
 
-async def test_who_leaves_a_playback_while_it_is_looked_up_ends_its_flight(
+async def test_a_client_that_leaves_during_the_lookup_ends_its_exchange(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is not kept from being sealed by a request that nobody waits for."""
@@ -237,7 +237,7 @@ async def test_who_leaves_a_playback_while_it_is_looked_up_ends_its_flight(
             await _until(lambda: not running.engine._proxyserver.connections)
             gate.open.set()
             session = await _until(lambda: _session(running))
-            assert await session.settled(5), "a flight was never finished"
+            assert await session.settled(5), "a pending exchange was never finished"
 
 
 # ---- shapes of answers, and protocols that differ on replay --------------------------------------
@@ -472,7 +472,7 @@ async def test_a_left_exchange_is_played_over_http2_beside_others(store_dir: Pat
     async with _playing(store_dir) as running:
         got = await asyncio.to_thread(talk)
         session = await _until(lambda: _session(running))
-        assert await session.settled(5), "a flight was never finished"
+        assert await session.settled(5), "a pending exchange was never finished"
     assert got == [[], [b"do"], [b"do", b"ne", "end"], [b"do", b"ne", "end"]]
 
 
@@ -550,15 +550,17 @@ async def test_an_effect_that_is_reset_over_http2_is_read_to_its_end(
 
 
 async def _forwarded(running: Running) -> None:
-    await _until(lambda: [f for s in running.sessions.open for f in s.flights if f.forwarded])
+    await _until(
+        lambda: [f for s in running.sessions.open for f in s.pending_exchanges if f.forwarded]
+    )
 
 
 async def _left(running: Running) -> None:
-    await _until(lambda: [f for s in running.sessions.open for f in s.flights if f.gone])
+    await _until(lambda: [f for s in running.sessions.open for f in s.pending_exchanges if f.gone])
 
 
 async def _settled(running: Running) -> None:
-    await _until(lambda: not [f for s in running.sessions.open for f in s.flights])
+    await _until(lambda: not [f for s in running.sessions.open for f in s.pending_exchanges])
 
 
 # ---- playing to who reads slowly -----------------------------------------------------------------
@@ -588,12 +590,12 @@ async def test_a_large_answer_is_not_all_written_before_its_client_takes_it(
             running.play()
             opened = await asyncio.to_thread(_send, running, "GET", url, more=close)
             session = await _until(lambda: _session(running))
-            (flight,) = await _until(lambda: [f for f in session.flights if f.steps])
+            (pending,) = await _until(lambda: [f for f in session.pending_exchanges if f.steps])
             (handler,) = running.engine._proxyserver.connections.values()
             writer: Any = handler.transports[handler.client].writer
             waiting = await _until(lambda: writer.transport.get_write_buffer_size())
             assert waiting < len(body) // 4
-            assert not flight.finished
+            assert not pending.finished
             assert await asyncio.to_thread(fetch, opened) > len(body)
 
 

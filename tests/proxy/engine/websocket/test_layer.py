@@ -115,7 +115,7 @@ async def talk(
 async def ended(running: Running, run: str) -> tuple[RunInfo, Receipt]:
     """Seal a run, which is to have nothing on its way, and give its receipt."""
     session = running.session(run)
-    assert await session.settled(5), "a flight was never finished"
+    assert await session.settled(5), "a pending exchange was never finished"
     await running.end(run)
     info = running.store.get_run(run)
     return info, build(running.store, info)
@@ -703,7 +703,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             running.store.append_message = fail  # type: ignore[assignment]
             seen = await say(peer)
             await peer.close()
-            await until(lambda: not running.session("tape").flights)
+            await until(lambda: not running.session("tape").pending_exchanges)
     assert seen == ["close 1011 playhead: this cannot be recorded", "end"]
     assert upstream == ["close 1011 playhead: this cannot be recorded"]
     assert "the disk is full" in caplog.text
@@ -796,9 +796,9 @@ async def test_what_is_not_written_yet_is_bounded(store_dir: Path) -> None:
                 return held[-1]
 
             peer = await Peer.open(str(running.address), target_of(origin))
-            (flight,) = running.session("tape").flights
-            assert isinstance(flight.conversation, Kept)
-            kept = flight.conversation
+            (pending,) = running.session("tape").pending_exchanges
+            assert isinstance(pending.conversation, Kept)
+            kept = pending.conversation
             running.store.writer.submit = slow  # type: ignore[method-assign, assignment]
 
             async def flood() -> None:
