@@ -17,7 +17,7 @@ from ..tape.records.events import EventKind
 from ..tape.redaction.markers import blank
 from .faults.inject import note_injected
 from .playback import notes, play
-from .run.open_run import Session
+from .run.open_run import OpenRun
 from .run.pending import Early, PendingExchange, note_verdict
 from .wire.http import read_request
 
@@ -40,28 +40,28 @@ class Duplex:
         """Compare what has come; begin to play where the recorded answer had begun."""
         if pending.early is not None:
             _compare(pending, pending.early)
-        elif pending.session.tape is not None and pending.upload is None and pending.sent:
-            _find(pending, pending.session)
+        elif pending.open_run.tape is not None and pending.upload is None and pending.sent:
+            _find(pending, pending.open_run)
 
 
-def _find(pending: PendingExchange, session: Session) -> None:
+def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
-    assert session.cursor is not None
+    assert open_run.cursor is not None
     flow = pending.flow
-    request, pending.redactions = session.redactor.head(read_request(flow, pending.fields))
+    request, pending.redactions = open_run.redactor.head(read_request(flow, pending.fields))
     pending.request = request
     key = (request.method, request.url.partition("?")[0])
     came = pending.sent[0]
-    form = _head_form(session, request, pending.request_class)
-    for seq in session.find_endpoints().get(key, ()):
-        if session.cursor.served(seq):
+    form = _head_form(open_run, request, pending.request_class)
+    for seq in open_run.find_endpoints().get(key, ()):
+        if open_run.cursor.served(seq):
             continue
-        assert session.tape is not None
-        recorded = session.store.find_exchange(session.tape, seq)
+        assert open_run.tape is not None
+        recorded = open_run.store.find_exchange(open_run.tape, seq)
         if recorded is None or not _began(recorded, came):
             continue
-        if _head_form(session, recorded.request, recorded.request_class) == form:
-            _begin(pending, session, recorded)
+        if _head_form(open_run, recorded.request, recorded.request_class) == form:
+            _begin(pending, open_run, recorded)
             return
 
 
@@ -74,20 +74,20 @@ def _began(recorded: Exchange, came: bytes) -> bool:
     return asked.spilled is not None or not _differs(asked, 0, came)
 
 
-def _begin(pending: PendingExchange, session: Session, recorded: Exchange) -> None:
-    assert session.cursor is not None
+def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> None:
+    assert open_run.cursor is not None
     pending.early = Early(recorded, len(pending.sent[0]))
-    pending.fingerprint = session.fingerprint_of(recorded)
-    pending.effect_key = session.effect_key_of(recorded)
+    pending.fingerprint = open_run.fingerprint_of(recorded)
+    pending.effect_key = open_run.effect_key_of(recorded)
     pending.found = Hit(recorded.seq)
-    session.cursor.take(pending.fingerprint, pending.found)
+    open_run.cursor.take(pending.fingerprint, pending.found)
     reason = "on tape: its request is the same so far"
     pending.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
     if pending.injection is not None:
         note_injected(pending)
         reason = pending.decision.reason
     play(pending, recorded)
-    if session.bus is not None:
+    if open_run.bus is not None:
         pending.answered = recorded
     assert pending.request is not None
     more = notes(pending, pending.request, recorded)
@@ -134,14 +134,14 @@ def _diverge(pending: PendingExchange, early: Early, came: bytes, expected: byte
         pending.request.method,
         pending.request.url,
         early.exchange.seq,
-        (Difference(path, repr(expected[:100]), repr(pending.session.redactor.text(came)[:100])),),
+        (Difference(path, repr(expected[:100]), repr(pending.open_run.redactor.text(came)[:100])),),
         "the request went on otherwise after its answer had begun",
     )
-    pending.session.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
+    pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
 
-def _head_form(session: Session, request: Request, request_class: RequestClass) -> Canonical:
+def _head_form(open_run: OpenRun, request: Request, request_class: RequestClass) -> Canonical:
     """Give the canonical form of a request without its body."""
-    secret = session.redactor.redacted_query(request)
-    form = canonical(request, request_class, session.rules, secret)
+    secret = open_run.redactor.redacted_query(request)
+    form = canonical(request, request_class, open_run.rules, secret)
     return form._replace(body=b"", kind=form.kind.NONE)

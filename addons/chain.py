@@ -13,30 +13,30 @@ from .playback import Playback
 from .protocol import Protocol
 from .record import Record
 from .run.effect_row import Ledger
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 from .tunnels import Tunnels
 from .websocket import Websocket
 
 
-def chain(sessions: Sessions) -> list[object]:
+def chain(registry: RunRegistry) -> list[object]:
     """Give the addons of one engine, in order."""
-    record = Record(sessions)
+    record = Record(registry)
     return [
-        Identify(sessions),
-        Protocol(sessions),
-        Tunnels(sessions),
+        Identify(registry),
+        Protocol(registry),
+        Tunnels(registry),
         Contract(),
-        Judge(sessions),
+        Judge(registry),
         Breached(),
         Control(),
-        Gate(sessions),
+        Gate(registry),
         Fault(),
         Ledger(),
         Refuse(),
         Playback(),
         Duplex(),
-        Websocket(sessions),
+        Websocket(registry),
         record,
         Unasked(record.keep_failed),
-        Leave(sessions),
+        Leave(registry),
     ]

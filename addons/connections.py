@@ -11,9 +11,9 @@ from typing import Any
 
 from mitmproxy import connection
 
-from .run.open_run import Session
+from .run.open_run import OpenRun
 from .run.pending import PendingExchange
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 from .wire.peer import heard, is_shut
 
 logger = logging.getLogger(__name__)
@@ -32,19 +32,19 @@ HEAD_S = 30.0
 class Connections:
     """Reach the transports below the flows."""
 
-    def __init__(self, sessions: Sessions, handlers: dict[Any, Any]) -> None:
+    def __init__(self, registry: RunRegistry, handlers: dict[Any, Any]) -> None:
         """Act on the connection handlers that mitmproxy keeps, by client id."""
-        self._sessions = sessions
+        self._registry = registry
         self._handlers = handlers
-        sessions.on_ended = self.close
-        sessions.on_reset = self.playhead_reset
+        registry.on_ended = self.close
+        registry.on_reset = self.playhead_reset
 
     def client_connected(self, client: connection.Client) -> None:
         """Begin to wait for its first request."""
         asyncio.get_running_loop().call_later(HEAD_S, self._expect_head, client)
 
     def _expect_head(self, client: connection.Client) -> None:
-        if client.timestamp_end is not None or self._sessions.of(client) is not None:
+        if client.timestamp_end is not None or self._registry.of(client) is not None:
             return
         writer = self._writer(client)
         if writer is not None:
@@ -92,9 +92,9 @@ class Connections:
         if handler is not None:
             await handler.drained(client)
 
-    async def close(self, session: Session) -> None:
+    async def close(self, open_run: OpenRun) -> None:
         """Close what is left of a run's connections."""
-        for client in list(session.clients.values()):
+        for client in list(open_run.clients.values()):
             writer = self._writer(client)
             if writer is not None:
                 writer.close()

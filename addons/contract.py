@@ -37,9 +37,9 @@ class Contract:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Find what holds for a request that has come whole; check its body."""
         pending = find_pending(flow)
-        if pending is None or pending.session.contracts is None or pending.decision is not None:
+        if pending is None or pending.open_run.contracts is None or pending.decision is not None:
             return None
-        bound = pending.session.contracts.find(pending.facts)
+        bound = pending.open_run.contracts.find(pending.facts)
         if bound is None:
             return None
         pending.terms = Terms(bound)
@@ -57,7 +57,7 @@ class Contract:
         wrong = checked.text or "; ".join(checked.unchecked)
         if wrong and rule.on_violation is Breach.REFUSE:
             text = f"the request is not as agreed on: {wrong} (contract {rule.match.text!r})"
-            terms.breach = one_line(pending.session.redactor.redact_text(text), MAX_REASON)
+            terms.breach = one_line(pending.open_run.redactor.redact_text(text), MAX_REASON)
 
 
 class Breached:
@@ -81,7 +81,7 @@ def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request)
     checked = check_request(rule.request, asked, asked)
     if not checked.violations:
         return checked
-    shown, _ = pending.session.redactor.request(asked)
+    shown, _ = pending.open_run.redactor.request(asked)
     return check_request(rule.request, asked, shown)
 
 
@@ -93,7 +93,7 @@ def judge_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -
         return
     can = can_hold(request.method, response.status, response.headers)
     held = can and response.spilled is None and pending.injection is None
-    terms.judge(request, response, response, pending.session.redactor.redact_text, held=held)
+    terms.judge(request, response, response, pending.open_run.redactor.redact_text, held=held)
 
 
 def make_refusal(request: Request, withheld: str) -> http.Response:
@@ -107,6 +107,6 @@ def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> 
     made = make_refusal(recorded.request, withheld)
     pending.flow.response, pending.ragged = made, False
     pending.withheld = True
-    at_us = int(recorded.end_us * pending.session.config.playback.pace)
+    at_us = int(recorded.end_us * pending.open_run.config.playback.pace)
     head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
     pending.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])

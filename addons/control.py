@@ -19,14 +19,14 @@ class Control:
             return
         if pending.decision.action is not Action.CONTROL:
             return
-        session = pending.session
+        open_run = pending.open_run
         known = flow.request.method in ("GET", "HEAD") and pending.facts.target in ("/", "/run")
         body = {
-            "run": session.run.id if session.run else None,
-            "mode": session.mode.value,
-            "tape": session.tape.id if session.tape else None,
-            "requests": session.requests,
-            "problem": session.problem or None,
+            "run": open_run.info.id if open_run.info else None,
+            "mode": open_run.mode.value,
+            "tape": open_run.tape.id if open_run.tape else None,
+            "requests": open_run.requests,
+            "problem": open_run.problem or None,
         }
         answer = body if known else {"error": "unknown; GET / tells the run of this connection"}
         flow.response = make_answer(

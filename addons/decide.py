@@ -35,10 +35,10 @@ from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
 from .bidirectional import is_duplex
 from .run.constraints import asks_for_repeats, breaching, decide_leaving
-from .run.open_run import Session
+from .run.open_run import OpenRun
 from .run.order import find_earlier, find_needs, reorder_reason
 from .run.pending import HELD_BYTES, PendingExchange, attach, find_pending
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 from .tunnels import find_missed, take_missed
 from .wire.http import announced_length, read_request
 
@@ -57,17 +57,17 @@ _NO_RULES = Policy((), (), stub=False)
 class Judge:
     """Decide on every request, once."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Decide for the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry) -> None:
+        """Decide for the open runs of `registry`."""
+        self._registry = registry
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Begin the pending exchange; in playback preset the refusal."""
         if flow.response is not None:
             return
-        session = self._sessions.of(flow.client_conn)
-        if session is None or session.ending:
-            if session is not None and session.mode is not Mode.PLAYBACK:
+        open_run = self._registry.of(flow.client_conn)
+        if open_run is None or open_run.ending:
+            if open_run is not None and open_run.mode is not Mode.PLAYBACK:
                 # As a server that closes an idle connection: the client asks again on a new one, and that
                 # belongs to a new run.
                 flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
@@ -77,35 +77,35 @@ class Judge:
         message = flow.request
         target = message.data.path.decode("latin-1")
         method, scheme, host = message.method, message.scheme, message.host
-        kind = classify(method, scheme, host, message.port, target, session.config.classes)
+        kind = classify(method, scheme, host, message.port, target, open_run.config.classes)
         facts = Facts(method, scheme, host, message.port, target, kind.of)
-        seq = session.next_seq() if session.run is not None else Seq(0)
-        pending = PendingExchange(session, flow, seq, facts)
+        seq = open_run.next_seq() if open_run.info is not None else Seq(0)
+        pending = PendingExchange(open_run, flow, seq, facts)
         pending.kind = kind
         pending.fields = message.data.headers.fields
-        pending.tunnel = session.tunnels.get(flow.client_conn.id, NO_TUNNEL)
+        pending.tunnel = open_run.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         attach(flow, pending)
-        if session.mode is Mode.PLAYBACK:
+        if open_run.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
         # What a contract speaks of or a gate may hold is read whole before any of it is sent.
-        asked = session.contracts is not None and session.contracts.asks(facts)
+        asked = open_run.contracts is not None and open_run.contracts.asks(facts)
         no_room = _has_no_room(pending)
         at_once = no_room or is_duplex(message)
-        if at_once and not asked and session.policy.find_gate(facts) is None:
+        if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._judge_head(flow, pending)
             pending.unkept = no_room and pending.decision is not None
 
     def _judge_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         """Decide by its head on a request that may be answered before it has ended."""
-        session = pending.session
+        open_run = pending.open_run
         pending.duplex = True
         pending.request_ended = False
-        lost = session.mode is Mode.PLAYBACK and session.tape is None
-        policy = _NO_RULES if lost else session.policy
+        lost = open_run.mode is Mode.PLAYBACK and open_run.tape is None
+        policy = _NO_RULES if lost else open_run.policy
         decision = decide_leaving(pending, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
             request = read_request(flow, pending.fields)
-            pending.request, pending.redactions = session.redactor.head(request)
+            pending.request, pending.redactions = open_run.redactor.head(request)
             pending.decision = decision
 
     async def playhead_uploaded(self, pending: PendingExchange) -> None:
@@ -118,128 +118,128 @@ class Judge:
         pending = find_pending(flow)
         if pending is None or pending.decision is not None:
             return None
-        session = pending.session
+        open_run = pending.open_run
         pending.request_ended = True
         asked = read_request(flow, pending.fields, pending.uploaded)
         # The body of what is recorded is searched where it is written, off the loop.
-        recording = session.mode is not Mode.PLAYBACK
-        redact = session.redactor.head if recording else session.redactor.request
+        recording = open_run.mode is not Mode.PLAYBACK
+        redact = open_run.redactor.head if recording else open_run.redactor.request
         request, pending.redactions = redact(asked)
         pending.request = request
         pending.searched = not recording
         if reads_by_body(pending.kind, request):
             pending.facts = replace(pending.facts, request_class=RequestClass.READ, by_body=True)
         if recording:
-            return self._judge_leaving(pending, session)
-        if session.tape is None:
-            pending.decision = decide(pending.facts, session.mode, _NO_RULES, None)
+            return self._judge_leaving(pending, open_run)
+        if open_run.tape is None:
+            pending.decision = decide(pending.facts, open_run.mode, _NO_RULES, None)
             return None
         pending.raw = raw_key(request, pending.request_class)
-        known = session.find_known(pending.raw)
+        known = open_run.find_known(pending.raw)
         pending.exact = known is not None
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
-            return self._judge_large(pending, session)
+            return self._judge_large(pending, open_run)
         if known is None:
-            known, pending.effect_key = session.identify(request, pending.request_class)
+            known, pending.effect_key = open_run.identify(request, pending.request_class)
         elif effect:
-            pending.effect_key = session.effect_key(request)
-        return self._look_up(pending, session, known)
+            pending.effect_key = open_run.effect_key(request)
+        return self._look_up(pending, open_run, known)
 
-    def _judge_leaving(self, pending: PendingExchange, session: Session) -> Awaitable[None] | None:
+    def _judge_leaving(self, pending: PendingExchange, open_run: OpenRun) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert pending.request is not None
-        if _needs_look(pending, session):
+        if _needs_look(pending, open_run):
             if len(pending.request.body) > _LARGE_BYTES:
-                return self._judge_held(pending, session)
-            _look_closely(pending, session)
-        self._let_out(pending, session)
+                return self._judge_held(pending, open_run)
+            _look_closely(pending, open_run)
+        self._let_out(pending, open_run)
         return None
 
-    async def _judge_held(self, pending: PendingExchange, session: Session) -> None:
-        await asyncio.to_thread(_look_closely, pending, session)
-        self._let_out(pending, session)
+    async def _judge_held(self, pending: PendingExchange, open_run: OpenRun) -> None:
+        await asyncio.to_thread(_look_closely, pending, open_run)
+        self._let_out(pending, open_run)
 
-    def _let_out(self, pending: PendingExchange, session: Session) -> None:
-        pending.decision = decide_leaving(pending, session.policy, None)
+    def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
+        pending.decision = decide_leaving(pending, open_run.policy, None)
 
-    async def _judge_large(self, pending: PendingExchange, session: Session) -> None:
+    async def _judge_large(self, pending: PendingExchange, open_run: OpenRun) -> None:
         assert pending.request is not None
         found, pending.effect_key = await asyncio.to_thread(
-            session.identify, pending.request, pending.request_class
+            open_run.identify, pending.request, pending.request_class
         )
-        looking = self._look_up(pending, session, found)
+        looking = self._look_up(pending, open_run, found)
         if looking is not None:
             await looking
 
     def _look_up(
-        self, pending: PendingExchange, session: Session, found: Fingerprint
+        self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
     ) -> Awaitable[None] | None:
         pending.fingerprint = found
-        assert session.cursor is not None
-        hit = session.cursor.find(found, pending.request_class, repeat=self._repeats(pending))
-        if session.policy.find_live(pending.facts) is not None:
+        assert open_run.cursor is not None
+        hit = open_run.cursor.find(found, pending.request_class, repeat=self._repeats(pending))
+        if open_run.policy.find_live(pending.facts) is not None:
             pending.found = hit
-            self._let_out(pending, session)
+            self._let_out(pending, open_run)
             return None
         if isinstance(hit, Unknown) and pending.request_class is RequestClass.INFERENCE:
-            return self._look_for_drift(pending, session)
-        if not isinstance(hit, Hit) and session.policy.imitates(pending.facts):
-            return self._settle_stub(pending, session, hit)
-        return self._decide(pending, session, found, hit)
+            return self._look_for_drift(pending, open_run)
+        if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
+            return self._settle_stub(pending, open_run, hit)
+        return self._decide(pending, open_run, found, hit)
 
-    async def _settle_stub(self, pending: PendingExchange, session: Session, found: Found) -> None:
+    async def _settle_stub(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> None:
         """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
         pending.found = found
         pending.made = await asyncio.to_thread(imitate_tape, pending)
-        self._settle(pending, session, found)
+        self._settle(pending, open_run, found)
 
-    async def _look_for_drift(self, pending: PendingExchange, session: Session) -> None:
+    async def _look_for_drift(self, pending: PendingExchange, open_run: OpenRun) -> None:
         """Look for a recorded model call that differs in what may drift alone."""
-        if session.drifts is None:
-            made = await asyncio.to_thread(_make_drifts, session)
-            session.drifts = session.drifts or made
+        if open_run.drifts is None:
+            made = await asyncio.to_thread(_make_drifts, open_run)
+            open_run.drifts = open_run.drifts or made
         assert pending.request is not None
-        async with session.drifts.lock:
-            near, needs = await session.drifts.find(pending.request), None
+        async with open_run.drifts.lock:
+            near, needs = await open_run.drifts.find(pending.request), None
             while near is not None and near.found.allowed:
-                needs = await self._find_needs(pending, session, near.found.seq)
-                if not session.drifts.is_served(near):
+                needs = await self._find_needs(pending, open_run, near.found.seq)
+                if not open_run.drifts.is_served(near):
                     break
                 # Somebody has asked for it meanwhile just as it was recorded.
-                near, needs = await session.drifts.find(pending.request), None
+                near, needs = await open_run.drifts.find(pending.request), None
             if near is None:
-                self._settle(pending, session, Unknown())
-            elif self._settle(pending, session, near.found):
-                self._take(pending, session, near.fingerprint, near.found.seq, needs)
+                self._settle(pending, open_run, Unknown())
+            elif self._settle(pending, open_run, near.found):
+                self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
 
     def _decide(
-        self, pending: PendingExchange, session: Session, fingerprint: Fingerprint, found: Found
+        self, pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint, found: Found
     ) -> Awaitable[None] | None:
         """Decide, and move the cursor past what is about to be served.
 
         fingerprint: under which the cursor has what was found.
         """
-        if self._settle(pending, session, found):
+        if self._settle(pending, open_run, found):
             assert isinstance(found, Hit)
-            if not found.repeated and find_earlier(session, found.seq) != ():
-                return self._check_order(pending, session, fingerprint)
-            self._take(pending, session, fingerprint, found.seq, None)
+            if not found.repeated and find_earlier(open_run, found.seq) != ():
+                return self._check_order(pending, open_run, fingerprint)
+            self._take(pending, open_run, fingerprint, found.seq, None)
         return None
 
-    def _settle(self, pending: PendingExchange, session: Session, found: Found) -> bool:
+    def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
         now = breaching(pending, Standing(model=pending.made is not None))
-        pending.decision = decide(pending.facts, session.mode, session.policy, found, now)
+        pending.decision = decide(pending.facts, open_run.mode, open_run.policy, found, now)
         pending.found = found
         if pending.decision.action is not Action.SERVE:
             return False
         assert isinstance(found, Hit | Drifted)
         assert pending.request is not None
-        missed = find_missed(session, pending.request, found.seq) if session.failing else None
+        missed = find_missed(open_run, pending.request, found.seq) if open_run.failing else None
         if missed is not None:
-            take_missed(session, missed)
+            take_missed(open_run, missed)
             reason = "on tape: the tunnel that failed before this request"
             pending.decision = Decision(Action.SERVE, reason, "tape", missed.seq)
             return False
@@ -248,20 +248,20 @@ class Judge:
     def _take(
         self,
         pending: PendingExchange,
-        session: Session,
+        open_run: OpenRun,
         fingerprint: Fingerprint,
         seq: Seq,
         needs: Dependence | None,
     ) -> None:
         """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs."""
-        assert session.cursor is not None
-        if needs is not None and not session.cursor.served(needs.tape_seq):
+        assert open_run.cursor is not None
+        if needs is not None and not open_run.cursor.served(needs.tape_seq):
             pending.needs = needs
             pending.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
             return
-        assert session.tape is not None
+        assert open_run.tape is not None
         try:
-            pending.recorded = session.store.find_exchange(session.tape, seq)
+            pending.recorded = open_run.store.find_exchange(open_run.tape, seq)
             problem = "" if pending.recorded is not None else "it is missing"
         except LogCorrupt as error:
             problem = str(error)
@@ -270,76 +270,76 @@ class Judge:
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
         else:
-            session.cursor.take(fingerprint, Hit(seq))
+            open_run.cursor.take(fingerprint, Hit(seq))
 
     def _repeats(self, pending: PendingExchange) -> bool:
         """Say whether a rule has the last answer to a request served again."""
-        return pending.session.policy.find_repeat(pending.facts) is not None
+        return pending.open_run.policy.find_repeat(pending.facts) is not None
 
     async def _check_order(
-        self, pending: PendingExchange, session: Session, found: Fingerprint
+        self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
     ) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
-        cursor = session.cursor
+        cursor = open_run.cursor
         assert cursor is not None
         hit = pending.found
         while isinstance(hit, Hit):
-            needs = await self._find_needs(pending, session, hit.seq)
+            needs = await self._find_needs(pending, open_run, hit.seq)
             again = cursor.find(found, pending.request_class, repeat=self._repeats(pending))
             if again == hit:
-                self._take(pending, session, found, hit.seq, needs)
+                self._take(pending, open_run, found, hit.seq, needs)
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = pending.found = again
-            if not isinstance(hit, Hit) and session.policy.imitates(pending.facts):
-                await self._settle_stub(pending, session, hit)
+            if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
+                await self._settle_stub(pending, open_run, hit)
             else:
                 now = breaching(pending, CALM)
-                pending.decision = decide(pending.facts, session.mode, session.policy, hit, now)
+                pending.decision = decide(pending.facts, open_run.mode, open_run.policy, hit, now)
 
     async def _find_needs(
-        self, pending: PendingExchange, session: Session, seq: Seq
+        self, pending: PendingExchange, open_run: OpenRun, seq: Seq
     ) -> Dependence | None:
         """Find what a request depends on that has not been served, if it is answered by exchange `seq`."""
-        if find_earlier(session, seq) == ():
+        if find_earlier(open_run, seq) == ():
             return None
         request = pending.request
         assert request is not None
-        return await asyncio.to_thread(find_needs, session, seq, request, pending.redactions)
+        return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
 
 
-def _needs_look(pending: PendingExchange, session: Session) -> bool:
+def _needs_look(pending: PendingExchange, open_run: OpenRun) -> bool:
     """Say whether a request has to be compared with others before it leaves."""
-    if session.mode is not Mode.RECORD:
+    if open_run.mode is not Mode.RECORD:
         return False
-    meter = session.meter
+    meter = open_run.meter
     if meter is not None and meter.asks_for_repeats(pending):
         return True
-    return session.policy.find_gate(pending.facts) is not None
+    return open_run.policy.find_gate(pending.facts) is not None
 
 
-def _look_closely(pending: PendingExchange, session: Session) -> None:
+def _look_closely(pending: PendingExchange, open_run: OpenRun) -> None:
     """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     assert pending.request is not None
-    pending.request, more = session.redactor.request_body(pending.request)
+    pending.request, more = open_run.redactor.request_body(pending.request)
     pending.redactions += more
     pending.searched = True
-    counted = session.meter is not None and session.meter.asks_for_repeats(pending)
+    counted = open_run.meter is not None and open_run.meter.asks_for_repeats(pending)
     if counted or asks_for_repeats(pending):
-        found = session.identify(pending.request, pending.request_class)
+        found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
 
 
-def _make_drifts(session: Session) -> "Drifts":
+def _make_drifts(open_run: OpenRun) -> "Drifts":
     from .run.model_drift import Drifts  # reads every dialect: for a miss, not for a start
 
-    return Drifts(session)
+    return Drifts(open_run)
 
 
 def _has_no_room(pending: PendingExchange) -> bool:
     """Say whether a request is too large to be held, cannot be kept, and may pass all the same."""
-    session = pending.session
-    if session.mode is not Mode.RECORD or not session.passes:
+    open_run = pending.open_run
+    if open_run.mode is not Mode.RECORD or not open_run.passes:
         return False
-    full = session.store.writer.failed is not None
+    full = open_run.store.writer.failed is not None
     return full and announced_length(pending.fields) > HELD_BYTES

@@ -16,7 +16,7 @@ from ..tape.records.events import EventKind
 from .run.approvals import MOST_HELD, Gates
 from .run.events import repeat_row
 from .run.pending import PendingExchange, find_pending
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 class Gate:
     """Wait for rulings."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Hold the requests of the runs in `sessions`."""
-        self._gates: Gates = sessions.gates
+    def __init__(self, registry: RunRegistry) -> None:
+        """Hold the requests of the open runs of `registry`."""
+        self._gates: Gates = registry.gates
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Hold a request that the policy has decided to hold."""
@@ -35,7 +35,7 @@ class Gate:
             return None
         if pending.decision.action is not Action.HOLD:
             return None
-        if pending.session.run is None:
+        if pending.open_run.info is None:
             _refuse(pending, "its run could not be begun, so nobody could be asked")
             return None
         if len(self._gates) >= MOST_HELD:
@@ -44,23 +44,23 @@ class Gate:
         return self._hold(pending, pending.decision)
 
     async def _hold(self, pending: PendingExchange, decision: Decision) -> None:
-        session, request = pending.session, pending.request
-        assert session.run is not None
+        open_run, request = pending.open_run, pending.request
+        assert open_run.info is not None
         assert request is not None
         assert decision.gate is not None
         assert decision.then is not None
         held = self._gates.hold(
-            session.run.id,
+            open_run.info.id,
             pending.seq,
             request,
             decision.gate,
             reason=decision.reason,
             rule=decision.rule,
             repeat=decision.repeat,
-            redact_text=session.redactor.redact_text,
+            redact_text=open_run.redactor.redact_text,
         )
         more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
-        session.note(
+        open_run.note(
             EventKind.HELD,
             seq=pending.seq,
             method=request.method,
@@ -78,12 +78,12 @@ class Gate:
             ruled = await held.wait()
             if ruled.ruling is Ruling.APPROVED and pending.left:
                 ruled = replace(ruled, ruling=Ruling.LEFT)
-            elif ruled.ruling is Ruling.APPROVED and session.stopped is not None:
-                ruled = Ruled(Ruling.ENDED, reason=str(session.stopped))
+            elif ruled.ruling is Ruling.APPROVED and open_run.stopped is not None:
+                ruled = Ruled(Ruling.ENDED, reason=str(open_run.stopped))
         finally:
             self._gates.let_go(held, ruled)
-            session.tally.rulings[ruled.ruling.value] += 1
-        session.note(
+            open_run.tally.rulings[ruled.ruling.value] += 1
+        open_run.note(
             EventKind.RULED,
             seq=pending.seq,
             digest=held.digest,
@@ -104,6 +104,6 @@ def _refuse(pending: PendingExchange, reason: str) -> None:
     assert pending.decision is not None
     if pending.gated is not None:
         pending.gated.undone = True
-    if pending.session.meter is not None:
-        pending.session.meter.count(pending, -1)
+    if pending.open_run.meter is not None:
+        pending.open_run.meter.count(pending, -1)
     pending.decision = Decision(Action.REFUSE, reason, pending.decision.rule)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 from mitmproxy import connection, http
 
-from .run.registry import Rejected, Sessions
+from .run.registry import Rejected, RunRegistry
 from .wire.http import make_answer
 
 _STRIPPED = ("proxy-authorization", "proxy-connection")
@@ -16,9 +16,9 @@ _STRIPPED = ("proxy-authorization", "proxy-connection")
 class Identify:
     """Read the proxy credentials, find the run, answer 407 where they are wrong."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Bind clients to the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry) -> None:
+        """Bind clients to the open runs of `registry`."""
+        self._registry = registry
         self._seen: dict[str, str | None] = {}
 
     async def http_connect(self, flow: http.HTTPFlow) -> None:
@@ -42,7 +42,7 @@ class Identify:
     async def _bind(self, flow: http.HTTPFlow) -> None:
         given = flow.request.headers.get("proxy-authorization")
         self._strip(flow)
-        outcome = await self._sessions.assign(flow.client_conn, parse_credentials(given))
+        outcome = await self._registry.assign(flow.client_conn, parse_credentials(given))
         if isinstance(outcome, Rejected):
             flow.response = _rejection(outcome)
             return
@@ -57,13 +57,13 @@ class Identify:
 class Leave:
     """Take a client out of its run, after everybody else is done with it."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Take clients out of the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry) -> None:
+        """Take clients out of the open runs of `registry`."""
+        self._registry = registry
 
     def client_disconnected(self, client: connection.Client) -> None:
         """Forget the client."""
-        self._sessions.leave(client)
+        self._registry.leave(client)
 
 
 def _rejection(rejected: Rejected) -> http.Response:

@@ -32,15 +32,15 @@ class Playback:
         pending = find_pending(flow)
         if pending is None or pending.decision is None or pending.early is not None:
             return None
-        decision, session = pending.decision, pending.session
+        decision, open_run = pending.decision, pending.open_run
         if decision.action is not Action.SERVE:
             return None
-        assert session.tape is not None
+        assert open_run.tape is not None
         assert decision.seq is not None
-        exchange = pending.recorded or session.store.find_exchange(session.tape, decision.seq)
+        exchange = pending.recorded or open_run.store.find_exchange(open_run.tape, decision.seq)
         if exchange is None:
             raise LogCorrupt(
-                f"run {session.tape.id}: exchange {decision.seq} is indexed but missing"
+                f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
             )
         if pending.terms is not None and pending.terms.bound.answers:
             return self._serve_judged(flow, pending, exchange)
@@ -60,10 +60,10 @@ class Playback:
         terms.tell(pending, recorded=bool(exchange.withheld))
 
     def _serve(self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange) -> None:
-        decision, session, request = pending.decision, pending.session, pending.request
+        decision, open_run, request = pending.decision, pending.open_run, pending.request
         assert decision is not None
         assert request is not None
-        if session.bus is not None:
+        if open_run.bus is not None:
             pending.answered = exchange
         response = exchange.response
         if pending.injection is not None:
@@ -98,16 +98,16 @@ class Playback:
 
 def play(pending: PendingExchange, exchange: Exchange) -> None:
     """Have a recorded outcome played by the pending exchange's stream."""
-    session, flow = pending.session, pending.flow
+    open_run, flow = pending.open_run, pending.flow
     spelling = None
     if exchange.response is not None and exchange.response.secrets:
-        session.redactor.learn(exchange.response)
+        open_run.redactor.learn(exchange.response)
     if pending.request is not None:
-        exchange, spelling = session.id_rewriting.answer(pending.request, exchange)
+        exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
-    pieces = session.store.read_body(head.spilled) if head.spilled is not None else None
-    steps = script(exchange, session.config.playback.pace, pieces)
+    pieces = open_run.store.read_body(head.spilled) if head.spilled is not None else None
+    steps = script(exchange, open_run.config.playback.pace, pieces)
     pending.steps = Steps(steps, spelling.take if spelling is not None else None)
     pending.ragged = head.ragged
     if pending.injection is not None:
@@ -119,7 +119,7 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
     found: dict[str, Any] = {}
     if pending.request_class is RequestClass.EFFECT:
         asked, had = idempotency_key(request), idempotency_key(recorded.request)
-        differs = pending.session.key_pairs.compare(pending.seq, asked, recorded.seq, had)
+        differs = pending.open_run.key_pairs.compare(pending.seq, asked, recorded.seq, had)
         if differs:
             found["drifted"] = differs
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.

@@ -12,7 +12,7 @@ from mitmproxy import tls
 from mitmproxy.proxy import layer, server_hooks
 
 from ..config import Mode
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -20,24 +20,24 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 class Protocol:
     """Choose the protocol inside a tunnel."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Choose for the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry) -> None:
+        """Choose for the open runs of `registry`."""
+        self._registry = registry
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Mirror the upstream, or force what is on the tape."""
         context = data.context
-        session = self._sessions.of(context.client)
-        if session is None or session.stopped is not None:  # then nothing is connected
+        open_run = self._registry.of(context.client)
+        if open_run is None or open_run.stopped is not None:  # then nothing is connected
             return
-        if session.mode is not Mode.PLAYBACK:
+        if open_run.mode is not Mode.PLAYBACK:
             data.establish_server_tls_first = True
             return
         address = context.server.address
-        if session.tape is None or address is None:
+        if open_run.tape is None or address is None:
             return
         offers = tuple(context.client.alpn_offers)
-        found = session.store.find_alpn(session.tape, address[0], address[1], offers)
+        found = open_run.store.find_alpn(open_run.tape, address[0], address[1], offers)
         if found is not None:
             context.client.alpn = found
 

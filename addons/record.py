@@ -35,9 +35,9 @@ from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
 from .run.constraints import settle_gated
 from .run.events import idempotency_key, intent_row, outcome_event
-from .run.open_run import Session
+from .run.open_run import OpenRun
 from .run.pending import HELD_BYTES, PendingExchange, find_pending, note_verdict
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 from .run.repeats import Effect
 from .websocket import Kept, Played
 from .wire.http import announced_length, noted
@@ -55,11 +55,11 @@ _TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response
 class Record:
     """Record what is forwarded, in record mode and for live requests in playback."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Record for the runs in `sessions`."""
-        self._sessions = sessions
-        sessions.on_unfinished = self.give_up
-        sessions.on_broken = self.break_off
+    def __init__(self, registry: RunRegistry) -> None:
+        """Record for the open runs of `registry`."""
+        self._registry = registry
+        registry.on_unfinished = self.give_up
+        registry.on_broken = self.break_off
 
     # ---- hooks ---------------------------------------------------------------------------------
 
@@ -80,8 +80,8 @@ class Record:
         if pending.decision.action not in (Action.FORWARD, Action.LIVE):
             return None
         self._prepare(flow, pending)
-        if pending.session.run is None or not pending.seq:
-            if pending.session.mode is Mode.RECORD:
+        if pending.open_run.info is None or not pending.seq:
+            if pending.open_run.mode is Mode.RECORD:
                 _pass_unbegun(pending)
             pending.forwarded = True
             return None
@@ -91,7 +91,7 @@ class Record:
         try:
             _append_intent(pending)
         except StoreUnwritable as error:
-            pending.session.miss(error)
+            pending.open_run.miss(error)
             pending.unlogged = True
         pending.forwarded = True
         return None
@@ -119,7 +119,7 @@ class Record:
         try:
             await self._release(pending)
         except StoreUnwritable as error:
-            pending.session.miss(error)
+            pending.open_run.miss(error)
 
     async def _release(self, pending: PendingExchange) -> None:
         if pending.unkept:
@@ -130,21 +130,21 @@ class Record:
         elif pending.recording and not pending.broken and pending.request_ended:
             # Half a request would stand for the whole one.
             made = _Maker(pending, pending.flow.response, complete=False)
-            assert pending.session.run is not None
-            await pending.session.store.save(pending.session.run.number, made)
+            assert pending.open_run.info is not None
+            await pending.open_run.store.save(pending.open_run.info.number, made)
 
     async def playhead_left(self, pending: PendingExchange) -> None:
         """Correct an exchange whose client left before it was sent the end."""
-        session, gone = pending.session, pending.gone
-        if session.run is None or gone is None or not pending.seq:
+        open_run, gone = pending.open_run, pending.gone
+        if open_run.info is None or gone is None or not pending.seq:
             return
         if pending.broken or pending.unkept:
             return
         made = _Maker(pending, pending.flow.response, complete=True, tell=_left)
         try:
-            await session.store.save(session.run.number, made)
+            await open_run.store.save(open_run.info.number, made)
         except StoreUnwritable as error:
-            session.miss(error)
+            open_run.miss(error)
 
     async def response(self, flow: http.HTTPFlow) -> None:
         """Log the outcome; the last byte is released after this."""
@@ -173,7 +173,7 @@ class Record:
             if pending.decision is not None and pending.decision.action is Action.SERVE:
                 # Its client left before the first step.
                 gone_us = pending.now_us()
-                pending.session.note(EventKind.OUTCOME, seq=pending.seq, gone_us=gone_us)
+                pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=gone_us)
             pending.finish()
         elif not pending.saved:
             if pending.fault is None:
@@ -188,15 +188,15 @@ class Record:
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """Keep the upstream connections while late answers are still to come."""
-        session = self._sessions.of(client)
-        if session is None:
+        open_run = self._registry.of(client)
+        if open_run is None:
             return
         if crashed := getattr(client, "crashed", ""):  # put there by our handler
-            await self._crashed(session, client, f"{INTERNAL}: {crashed}")
+            await self._crashed(open_run, client, f"{INTERNAL}: {crashed}")
             return
         late = [
             pending
-            for pending in session.pending_exchanges
+            for pending in open_run.pending_exchanges
             if pending.flow.client_conn is client and pending.keep_reading and pending.forwarded
         ]
         for pending in late:
@@ -205,11 +205,11 @@ class Record:
         for pending in late:
             await pending.ended(LATE_ANSWER_S)
 
-    async def _crashed(self, session: Session, client: connection.Client, text: str) -> None:
+    async def _crashed(self, open_run: OpenRun, client: connection.Client, text: str) -> None:
         """Keep what was under way on a connection that an error of ours has ended."""
-        session.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
+        open_run.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
         for pending in [
-            found for found in session.pending_exchanges if found.flow.client_conn is client
+            found for found in open_run.pending_exchanges if found.flow.client_conn is client
         ]:
             if pending.recording and not pending.saved:
                 if isinstance(pending.conversation, Kept):
@@ -269,7 +269,7 @@ class Record:
 
     def _prepare(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         flow.response = None
-        wants = pending.session.config.upstream_encoding
+        wants = pending.open_run.config.upstream_encoding
         identity = {
             RequestClass.INFERENCE: wants.inference,
             RequestClass.READ: wants.reads,
@@ -279,41 +279,41 @@ class Record:
             flow.request.headers["accept-encoding"] = "identity"
 
     async def _log_intent(self, pending: PendingExchange) -> None:
-        assert pending.session.run is not None
+        assert pending.open_run.info is not None
         try:
-            await pending.session.store.append_durably(
-                pending.session.run.number, lambda: _intent(pending)
+            await pending.open_run.store.append_durably(
+                pending.open_run.info.number, lambda: _intent(pending)
             )
         except StoreUnwritable as error:
-            pending.session.miss(error, effects=1)
+            pending.open_run.miss(error, effects=1)
             pending.unlogged = True
         pending.forwarded = True
 
     def _begin(self, pending: PendingExchange) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
-        assert pending.session.run is not None
+        assert pending.open_run.info is not None
         made = _Maker(pending, pending.flow.response, complete=True)
         try:
-            pending.session.store.save_unwaited(pending.session.run.number, made)
+            pending.open_run.store.save_unwaited(pending.open_run.info.number, made)
         except StoreUnwritable as error:
-            pending.session.miss(error)
+            pending.open_run.miss(error)
 
     async def _save(
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
-        assert pending.session.run is not None
+        assert pending.open_run.info is not None
         pending.saved = True
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
-            if pending.session.meter is not None:
-                pending.session.meter.heard(pending, answer)
+            if pending.open_run.meter is not None:
+                pending.open_run.meter.heard(pending, answer)
             try:
                 await self._write(pending, answer, complete=complete)
             except StoreUnwritable as error:
                 if pending.terms is not None and pending.terms.holds:
                     raise  # it is checked where it is written, and not let go unchecked
                 pending.unkept = True
-                pending.session.miss(error, exchanges=1)
+                pending.open_run.miss(error, exchanges=1)
             withheld = False
             if pending.terms is not None:
                 pending.terms.tell(pending)
@@ -328,7 +328,7 @@ class Record:
     async def _write(
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
-        assert pending.session.run is not None
+        assert pending.open_run.info is not None
         if pending.unkept or (
             isinstance(pending.conversation, Kept) and pending.conversation.holed
         ):
@@ -337,7 +337,7 @@ class Record:
         if pending.unlogged:
             _append_intent(pending)
         made = _Maker(pending, answer, complete=complete, tell=_outcome)
-        await pending.session.store.save(pending.session.run.number, made)
+        await pending.open_run.store.save(pending.open_run.info.number, made)
 
 
 def _pass_unbegun(pending: PendingExchange) -> None:
@@ -348,13 +348,13 @@ def _pass_unbegun(pending: PendingExchange) -> None:
     if pending.terms is not None and pending.terms.bound.refuses_answers:
         raise StoreUnwritable(_UNBEGUN, _HINT)
     effect = pending.request_class is RequestClass.EFFECT
-    pending.session.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
+    pending.open_run.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
 
 
 def _append_intent(pending: PendingExchange) -> None:
     """Log an intent that nobody waits for."""
-    assert pending.session.run is not None
-    pending.session.store.append_made(pending.session.run.number, lambda: _intent(pending))
+    assert pending.open_run.info is not None
+    pending.open_run.store.append_made(pending.open_run.info.number, lambda: _intent(pending))
 
 
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
@@ -382,7 +382,7 @@ def _intent(pending: PendingExchange) -> Event:
     data["rule"] = pending.decision.rule
     if pending.facts.by_body:
         data["by_body"] = True
-    if pending.session.mode is Mode.PLAYBACK or pending.held is not None:
+    if pending.open_run.mode is Mode.PLAYBACK or pending.held is not None:
         data["reason"] = pending.decision.reason
     pending.told = data
     return Event(EventKind.INTENT, pending.started_ns, data)
@@ -395,15 +395,15 @@ def _identified(pending: PendingExchange) -> Request:
         request = pending.request = replace(request, body=b"".join(pending.sent))
     if not pending.searched and request.body:
         pending.searched = True
-        request, more = pending.session.redactor.request_body(request)
+        request, more = pending.open_run.redactor.request_body(request)
         pending.request = request
         pending.redactions = (*pending.redactions, *more)
     if pending.fingerprint is None:
-        found = pending.session.identify(request, pending.request_class)
+        found = pending.open_run.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
     if pending.effect is None and pending.effect_key is not None:
         pending.effect = Effect(pending.seq, idempotency_key(request))
-        pending.repeat = pending.session.effects.note(pending.effect_key, pending.effect)
+        pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
     return request
 
 
@@ -452,7 +452,7 @@ class _Maker:
         self.pending = pending
         self.complete = complete
         self.tell = tell
-        meter = pending.session.meter
+        meter = pending.open_run.meter
         model = pending.request_class is RequestClass.INFERENCE
         final = tell is _outcome or not pending.saved
         self.charged = (
@@ -479,7 +479,7 @@ class _Maker:
     def __call__(self) -> StoredRecord:
         pending = self.pending
         request = _identified(pending)
-        session = pending.session
+        open_run = pending.open_run
         redactions, warnings = pending.redactions, tuple(pending.warnings)
         response = None
         if self.head is not None:
@@ -503,13 +503,13 @@ class _Maker:
             self.charged.charge(pending, request, response)
         if response is not None:
             came = response
-            response, more, changed = session.redactor.response(came)
+            response, more, changed = open_run.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if self.terms is not None:
                 held = self.terms.holds and pending.gone is None
-                redact_text = session.redactor.redact_text
+                redact_text = open_run.redactor.redact_text
                 self.terms.judge(request, came, response, redact_text, held=held)
-        live = session.mode is Mode.PLAYBACK
+        live = open_run.mode is Mode.PLAYBACK
         decision = pending.decision
         assert decision is not None
         assert pending.fingerprint is not None
@@ -533,9 +533,9 @@ class _Maker:
             repeat=pending.repeat,
             withheld=pending.terms.withheld if pending.terms is not None else "",
             tunnel=pending.tunnel,
-            websocket=session.redactor.websocket(self.conversation),
+            websocket=open_run.redactor.websocket(self.conversation),
         )
-        if session.bus is not None:
+        if open_run.bus is not None:
             pending.answered = exchange
         outcome = self.tell(pending, exchange) if self.tell is not None else None
         return StoredRecord(exchange, raw_key(request, pending.request_class), outcome)

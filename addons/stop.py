@@ -25,9 +25,9 @@ from ..tape.policy.gates import Ruled, Ruling
 from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
-from .run.open_run import Session
+from .run.open_run import OpenRun
 from .run.pending import PendingExchange, detach, note_verdict
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +47,41 @@ class Stopped:
 
 
 async def stop_run(
-    sessions: Sessions, session: Session, *, by: str, pid: int, reason: str
+    registry: RunRegistry, open_run: OpenRun, *, by: str, pid: int, reason: str
 ) -> Stopped:
     """Stop a run and give what was noted; of a run that was stopped before, what was noted then. Loop.
 
     Nothing is let out from the first line on, also where the event cannot be written.
     Raises: StoreUnwritable.
     """
-    assert session.run is not None
-    if session.stopped is not None:
-        return session.stopped
-    reason = session.redactor.redact_text(reason)
-    stopped = session.stopped = Stopped(by, pid, reason, time.time_ns())
-    session.policy = replace(session.policy, stopped=str(stopped))
-    sessions.tally.stopped += 1
-    broken = _break_off(sessions, session, str(stopped))
+    assert open_run.info is not None
+    if open_run.stopped is not None:
+        return open_run.stopped
+    reason = open_run.redactor.redact_text(reason)
+    stopped = open_run.stopped = Stopped(by, pid, reason, time.time_ns())
+    open_run.policy = replace(open_run.policy, stopped=str(stopped))
+    registry.tally.stopped += 1
+    broken = _break_off(registry, open_run, str(stopped))
     told = {"by": by, "pid": pid, "reason": reason}
     event = Event(EventKind.STOPPED, stopped.at_ns, told)
     # All of them to their end, also where one cannot be written: else the rest would stay under way.
-    done = await asyncio.gather(_note(session, event), *broken, return_exceptions=True)
+    done = await asyncio.gather(_note(open_run, event), *broken, return_exceptions=True)
     for failure in done:
         if isinstance(failure, BaseException):
             raise failure
     return stopped
 
 
-async def _note(session: Session, event: Event) -> None:
-    assert session.run is not None
-    await session.store.append_durably(session.run.number, event, vital=True)
+async def _note(open_run: OpenRun, event: Event) -> None:
+    assert open_run.info is not None
+    await open_run.store.append_durably(open_run.info.number, event, vital=True)
 
 
-def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitable[None]]:
+def _break_off(registry: RunRegistry, open_run: OpenRun, text: str) -> list[Awaitable[None]]:
     """Cut what is under way; give what is still to be written of it."""
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
-    for pending in list(session.pending_exchanges):
+    for pending in list(open_run.pending_exchanges):
         if pending.held is not None:
             pending.held.rule_on(Ruled(Ruling.ENDED, reason=text))
         if pending.recording:
@@ -91,29 +91,29 @@ def _break_off(sessions: Sessions, session: Session, text: str) -> list[Awaitabl
                 pending.warnings.append(text)
                 pending.client_left()
             else:
-                writing += _broken(sessions, pending, text)
+                writing += _broken(registry, pending, text)
         elif pending.steps is not None or pending.conversation is not None:
-            writing += _broken(sessions, pending, text)
+            writing += _broken(registry, pending, text)
         elif pending.decision is not None and pending.decision.action is policy.Action.SERVE:
             _refuse(pending, text)
             continue
         else:
             continue  # not decided yet, so it will be refused; or being answered by us
         cut[pending.flow.client_conn.id] = pending.flow.client_conn
-    for client in session.clients.values():
+    for client in open_run.clients.values():
         if getattr(client, "handshaking", False):  # its upstream is being connected
             cut[client.id] = client
-    if sessions.on_reset is not None:
+    if registry.on_reset is not None:
         for client in cut.values():
-            sessions.on_reset(client)
+            registry.on_reset(client)
     return writing
 
 
-def _broken(sessions: Sessions, pending: PendingExchange, text: str) -> list[Awaitable[None]]:
+def _broken(registry: RunRegistry, pending: PendingExchange, text: str) -> list[Awaitable[None]]:
     # Not sent on any more once its connection stands, or its intent is durable.
     pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
-    assert sessions.on_broken is not None
-    waiting = sessions.on_broken(pending, text, policy.STOPPED)
+    assert registry.on_broken is not None
+    waiting = registry.on_broken(pending, text, policy.STOPPED)
     return [waiting] if waiting is not None else []
 
 

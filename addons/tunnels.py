@@ -37,8 +37,8 @@ from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import CONTROL_HOST
 from ..tape.records.events import EventKind
 from .run.events import outcome_event
-from .run.open_run import Session
-from .run.registry import Sessions
+from .run.open_run import OpenRun
+from .run.registry import RunRegistry
 from .wire.upstream_failure import find_fault
 
 _CLASS = RequestClass.READ
@@ -58,7 +58,7 @@ class Attempt:
 class _OpenTunnel:
     """A tunnel whose client waits for its handshake."""
 
-    session: Session
+    open_run: OpenRun
     host: str
     port: int
     tunnel: Tunnel
@@ -72,10 +72,10 @@ class _OpenTunnel:
 class Tunnels:
     """Keep the tunnels that fail, and have them fail again."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Look after the tunnels of the runs in `sessions`."""
-        self._sessions = sessions
-        sessions.on_ending = self.give_up
+    def __init__(self, registry: RunRegistry) -> None:
+        """Look after the tunnels of the open runs of `registry`."""
+        self._registry = registry
+        registry.on_ending = self.give_up
         self._opening: dict[str, _OpenTunnel] = {}
         self._saving: set[asyncio.Task[None]] = set()
 
@@ -84,20 +84,20 @@ class Tunnels:
     def tls_clienthello(self, data: tls.ClientHelloData) -> Awaitable[None] | None:
         """Note that a client waits; in playback let it wait for what it waited for then."""
         client, address = data.context.client, data.context.server.address
-        session = self._sessions.of(client)
-        if session is None or session.run is None or address is None:
+        open_run = self._registry.of(client)
+        if open_run is None or open_run.info is None or address is None:
             return None
-        if session.stopped is not None:
+        if open_run.stopped is not None:
             return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
-        tunnel = session.next_tunnel(client, host, port)
+        tunnel = open_run.next_tunnel(client, host, port)
         opening = _OpenTunnel(
-            session, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
+            open_run, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )
-        if session.mode is Mode.RECORD:
+        if open_run.mode is Mode.RECORD:
             self._begin(client, opening)
-        elif session.tape is not None and host != CONTROL_HOST:
-            missed = find_due(session, host, port)
+        elif open_run.tape is not None and host != CONTROL_HOST:
+            missed = find_due(open_run, host, port)
             if missed is not None and tunnel.number >= missed.tunnel.number:
                 return self._play(client, opening, missed)
         return None
@@ -126,15 +126,15 @@ class Tunnels:
         if opening is None:
             return
         opening.left.set()
-        if opening.session.mode is Mode.RECORD and not opening.given_up:
+        if opening.open_run.mode is Mode.RECORD and not opening.given_up:
             task = asyncio.get_running_loop().create_task(self._save(opening, None))
             self._saving.add(task)
             task.add_done_callback(self._saving.discard)
 
-    async def give_up(self, session: Session) -> None:
+    async def give_up(self, open_run: OpenRun) -> None:
         """Keep the tunnels over which a run ends, before it is sealed."""
         for opening in list(self._opening.values()):
-            if opening.session is session and session.mode is Mode.RECORD:
+            if opening.open_run is open_run and open_run.mode is Mode.RECORD:
                 opening.given_up = True
                 await self._save(opening, None)
         if self._saving:
@@ -143,10 +143,10 @@ class Tunnels:
     # ---- recording -----------------------------------------------------------------------------
 
     async def _save(self, opening: _OpenTunnel, attempt: Attempt | None) -> None:
-        session = opening.session
-        assert session.run is not None
+        open_run = opening.open_run
+        assert open_run.info is not None
         end_us = int((time.monotonic() - opening.t0) * 1e6)
-        seq = session.next_seq()
+        seq = open_run.next_seq()
         request = _request(opening.host, opening.port)
         exchange = Exchange(
             seq=seq,
@@ -156,7 +156,7 @@ class Tunnels:
             request=request,
             started_ns=opening.started_ns,
             end_us=end_us,
-            fingerprint=session.fingerprint(request, _CLASS),
+            fingerprint=open_run.fingerprint(request, _CLASS),
             fault=_fault(attempt, end_us) if attempt is not None else None,
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
             tunnel=opening.tunnel,
@@ -169,23 +169,23 @@ class Tunnels:
             "fingerprint": exchange.fingerprint,
             "key": None,
         }
-        session.note(EventKind.INTENT, **told)
+        open_run.note(EventKind.INTENT, **told)
         record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
         try:
-            await session.store.save(session.run.number, lambda: record)
+            await open_run.store.save(open_run.info.number, lambda: record)
         except StoreUnwritable as error:
-            session.miss(error, exchanges=1)
+            open_run.miss(error, exchanges=1)
 
     # ---- playing -------------------------------------------------------------------------------
 
     async def _play(
         self, client: connection.Client, opening: _OpenTunnel, recorded: Exchange
     ) -> None:
-        session = opening.session
+        open_run = opening.open_run
         self._begin(client, opening)
-        take_missed(session, recorded)
-        seq = session.next_seq()
-        session.note(
+        take_missed(open_run, recorded)
+        seq = open_run.next_seq()
+        open_run.note(
             EventKind.VERDICT,
             seq=seq,
             method=recorded.request.method,
@@ -199,60 +199,60 @@ class Tunnels:
             match="exact",
         )
         # Until the client leaves, where it was left waiting.
-        at_s = recorded.end_us / 1e6 * session.config.playback.pace
+        at_s = recorded.end_us / 1e6 * open_run.config.playback.pace
         patience_s = at_s if recorded.fault is not None else None
         try:
             await asyncio.wait_for(opening.left.wait(), patience_s)
         except TimeoutError:
-            if self._sessions.on_reset is not None:
-                self._sessions.on_reset(client)
+            if self._registry.on_reset is not None:
+                self._registry.on_reset(client)
 
 
-def find_due(session: Session, host: str, port: int) -> Exchange | None:
+def find_due(open_run: OpenRun, host: str, port: int) -> Exchange | None:
     """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
-    assert session.tape is not None
-    assert session.cursor is not None
-    found = session.fingerprint(_request(host, port), _CLASS)
-    hit = session.cursor.find(found, _CLASS)
+    assert open_run.tape is not None
+    assert open_run.cursor is not None
+    found = open_run.fingerprint(_request(host, port), _CLASS)
+    hit = open_run.cursor.find(found, _CLASS)
     if not isinstance(hit, Hit):
-        session.failing.discard((host, port))
+        open_run.failing.discard((host, port))
         return None
-    session.failing.add((host, port))
-    recorded = session.store.find_exchange(session.tape, hit.seq)
+    open_run.failing.add((host, port))
+    recorded = open_run.store.find_exchange(open_run.tape, hit.seq)
     if recorded is None:
         return None
     origin = f"{_request(host, port).url}/"
     before = (
         seq
-        for (_, url), seqs in session.find_endpoints().items()
+        for (_, url), seqs in open_run.find_endpoints().items()
         if f"{url}/".startswith(origin)
         for seq in seqs
         if seq <= recorded.tunnel.after
     )
-    return recorded if all(session.cursor.served(seq) for seq in before) else None
+    return recorded if all(open_run.cursor.served(seq) for seq in before) else None
 
 
-def find_missed(session: Session, request: Request, seq: Seq) -> Exchange | None:
+def find_missed(open_run: OpenRun, request: Request, seq: Seq) -> Exchange | None:
     """Find the failed tunnel that should have come before a request which is about to be served.
 
     seq: of the recorded exchange that would answer it; it came through a later tunnel.
     """
-    assert session.tape is not None
-    if (request.host, request.port) not in session.failing:
+    assert open_run.tape is not None
+    if (request.host, request.port) not in open_run.failing:
         return None
-    missed = find_due(session, request.host, request.port)
+    missed = find_due(open_run, request.host, request.port)
     if missed is None:
         return None
-    recorded = session.store.find_exchange(session.tape, seq)
+    recorded = open_run.store.find_exchange(open_run.tape, seq)
     later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
     return missed if later else None
 
 
-def take_missed(session: Session, recorded: Exchange) -> None:
+def take_missed(open_run: OpenRun, recorded: Exchange) -> None:
     """Move past a failed tunnel that is about to fail again."""
-    assert session.cursor is not None
-    found = session.fingerprint(recorded.request, _CLASS)
-    session.cursor.take(found, Hit(recorded.seq))
+    assert open_run.cursor is not None
+    found = open_run.fingerprint(recorded.request, _CLASS)
+    open_run.cursor.take(found, Hit(recorded.seq))
 
 
 def _request(host: str, port: int) -> Request:

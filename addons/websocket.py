@@ -33,7 +33,7 @@ from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.markers import mark_message
 from .run.pending import PendingExchange, find_pending
-from .run.registry import Sessions
+from .run.registry import RunRegistry
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
 
@@ -58,7 +58,7 @@ class Kept:
         self._size = 0
         self._unasked = 0
         """Bytes appended since a commit was last asked for."""
-        self._outages = pending.session.store.writer.outages
+        self._outages = pending.open_run.store.writer.outages
         """How often writing had stopped when it began."""
         self._writing: asyncio.Future[None] | None = None
         self.backlog = 0
@@ -68,7 +68,7 @@ class Kept:
     @property
     def holed(self) -> bool:
         """Whether messages of it may be missing in the store."""
-        return self._outages != self._pending.session.store.writer.outages
+        return self._outages != self._pending.open_run.store.writer.outages
 
     @property
     def over(self) -> bool:
@@ -83,22 +83,22 @@ class Kept:
         Raises: StoreUnwritable.
         """
         pending = self._pending
-        run = pending.session.run
+        run = pending.open_run.info
         if pending.saved or run is None:
             return
         at_us = pending.now_us()
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
-        message = Message(at_us, from_client, kind, data, frames, pending.session.last_seq)
+        message = Message(at_us, from_client, kind, data, frames, pending.open_run.last_seq)
         if self.holed:
-            pending.session.miss(StoreUnwritable(HOLED))
+            pending.open_run.miss(StoreUnwritable(HOLED))
             return
         try:
-            pending.session.store.append_message(
-                run.number, pending.seq, self._messages, message, pending.session.redactor.message
+            pending.open_run.store.append_message(
+                run.number, pending.seq, self._messages, message, pending.open_run.redactor.message
             )
         except StoreUnwritable as error:
-            pending.session.miss(error)
+            pending.open_run.miss(error)
             return
         self._messages += 1
         self._size += len(data)
@@ -128,7 +128,7 @@ class Kept:
         size, self._unasked = self.backlog, 0
         # Ordered behind all that was appended before.
         try:
-            writing = self._pending.session.store.writer.submit(lambda: lambda _: None)
+            writing = self._pending.open_run.store.writer.submit(lambda: lambda _: None)
         except StoreUnwritable:  # the next append says so
             return
         self._writing = writing
@@ -146,17 +146,17 @@ class Played:
 
     def __init__(self, pending: PendingExchange, exchange: Exchange, tape: RunInfo) -> None:
         """Begin before the handshake is answered."""
-        session = pending.session
+        open_run = pending.open_run
         assert pending.request is not None
-        store = session.store
-        masks = session.rules.of(pending.request).masks.json
+        store = open_run.store
+        masks = open_run.rules.of(pending.request).masks.json
 
         def read(after: int) -> Iterator[Message]:
             return store.messages(tape, exchange.seq, after)
 
         self._pending = pending
         self._exchange = exchange
-        self._pace = session.config.playback.pace
+        self._pace = open_run.config.playback.pace
         self._cursor = MessageCursor(read, exchange, self._pace, masks, self._arrived)
         self._tape = tape
         self._stray: Stray | None = None
@@ -201,7 +201,7 @@ class Played:
         """
         if self._ended:
             return True
-        heard = self._pending.session.redactor.message(Message(0, True, kind, data))
+        heard = self._pending.open_run.redactor.message(Message(0, True, kind, data))
         self._stray = self._cursor.hear(_now_us(), kind, mark_message(heard))
         return self._stray is None
 
@@ -232,7 +232,7 @@ class Played:
         try:
             found = await asyncio.to_thread(self._explain)
             if found is not None:
-                pending.session.note(
+                pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
         finally:
@@ -242,7 +242,7 @@ class Played:
         seq, tape_seq, request = self._pending.seq, self._exchange.seq, self._pending.request
         assert request is not None
         if self._stray is not None:
-            rules = self._pending.session.rules
+            rules = self._pending.open_run.rules
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
@@ -258,9 +258,9 @@ class Played:
         return self._exchange.fault is not None and self.close.by_client
 
     def _arrived(self, seqs: range) -> bool:
-        session = self._pending.session
-        assert session.cursor is not None
-        served, holds = session.cursor.served, session.store.holds
+        open_run = self._pending.open_run
+        assert open_run.cursor is not None
+        served, holds = open_run.cursor.served, open_run.store.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
         return all(served(Seq(seq)) or not holds(self._tape, seq) for seq in seqs)
 
@@ -279,7 +279,7 @@ def _now_us() -> int:
 
 def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> str:
     """Have a recorded WebSocket played; give why it cannot be, or empty."""
-    response, asked, tape = exchange.response, pending.request, pending.session.tape
+    response, asked, tape = exchange.response, pending.request, pending.open_run.tape
     assert response is not None
     assert asked is not None
     assert tape is not None
@@ -298,9 +298,9 @@ def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> 
 class Websocket:
     """Begin and end conversations."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        """Serve the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry) -> None:
+        """Serve the open runs of `registry`."""
+        self._registry = registry
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Offer the upstream no extension that cannot be read here."""
@@ -334,9 +334,9 @@ class Websocket:
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """End what its stream did not: the client left before it was begun, or its layers crashed."""
-        session = self._sessions.of(client)
-        if session is None:
+        open_run = self._registry.of(client)
+        if open_run is None:
             return
-        for pending in list(session.pending_exchanges):
+        for pending in list(open_run.pending_exchanges):
             if pending.flow.client_conn is client and isinstance(pending.conversation, Played):
                 await pending.conversation.end()

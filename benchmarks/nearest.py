@@ -17,7 +17,7 @@ from measure import Plan
 from report import Bar, Section
 
 from playhead.addons.answer.explain import find_nearest
-from playhead.addons.run.open_run import Session
+from playhead.addons.run.open_run import OpenRun
 from playhead.config import Config, Mode
 from playhead.store import Record, RunInfo, Store
 from playhead.tape.canonical.form import raw_key
@@ -75,19 +75,19 @@ async def _measure(folder: Path, count: int, mixed: bool, plan: Plan) -> tuple[l
             tape = await _fill(store, count, mixed)
         config = Config(mode=Mode.PLAYBACK, store=folder)
         run = await store.create_run("tape", mode="playback", at_ns=1, parent=tape)
-        session = Session(config.mode, config, Redactor(b"key", ()), store, run, tape)
-        session.prepare()
-        assert session.preparing is not None
-        await session.preparing
+        open_run = OpenRun(config.mode, config, Redactor(b"key", ()), store, run, tape)
+        open_run.prepare()
+        assert open_run.preparing is not None
+        await open_run.preparing
         took_ms, found = [], 0
         for _ in range(max(2, plan.rounds)):
             seq = plan.rng.randrange(1, count + 1)
             # An agent that came so far: what was before on the tape has been served.
-            assert session.cursor is not None
-            session.cursor._served = set(map(Seq, range(1, seq)))
+            assert open_run.cursor is not None
+            open_run.cursor._served = set(map(Seq, range(1, seq)))
             asked = _changed(_request(seq - 1, mixed))
             began = time.perf_counter()
-            near = await asyncio.to_thread(find_nearest, session, asked)
+            near = await asyncio.to_thread(find_nearest, open_run, asked)
             took_ms.append((time.perf_counter() - began) * 1000)
             found += near is not None and near[0] == seq
         return took_ms, found

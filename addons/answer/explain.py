@@ -18,7 +18,7 @@ from ...tape.exchange import Exchange, Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import Answer, find_origin, find_texts, sought
 from ...tape.policy.decide import Drifted
-from ..run.open_run import Session
+from ..run.open_run import OpenRun
 from ..run.pending import PendingExchange
 
 _CANDIDATES = 32
@@ -32,7 +32,7 @@ _TRACED = 3
 _LIMIT_S = 0.5
 
 
-def explain(session: Session, pending: PendingExchange, request: Request) -> Divergence:
+def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Divergence:
     """Say how a request diverged. Blocking.
 
     request: redacted.
@@ -52,9 +52,9 @@ def explain(session: Session, pending: PendingExchange, request: Request) -> Div
         text = f"{found.text}; {found.advice}"
         differs = found.differences
         return made(DivergenceKind.DRIFTED, nearest_seq=found.seq, differences=differs, text=text)
-    near = _find_pattern(session, pending) or find_nearest(session, request)
+    near = _find_pattern(open_run, pending) or find_nearest(open_run, request)
     if near is not None and near[1].method == request.method:
-        return _changed(session, pending, request, *near)
+        return _changed(open_run, pending, request, *near)
     # Another method is another deed, however much alike they look; told is one at the same place.
     text = "the tape holds nothing like this request"
     if near is None or near[1].path != request.path:
@@ -63,38 +63,38 @@ def explain(session: Session, pending: PendingExchange, request: Request) -> Div
     return made(DivergenceKind.UNEXPECTED, nearest_seq=near[0], text=text)
 
 
-def _find_pattern(session: Session, pending: PendingExchange) -> tuple[Seq, Request] | None:
+def _find_pattern(open_run: OpenRun, pending: PendingExchange) -> tuple[Seq, Request] | None:
     """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
     if pending.made is None:
         return None
     seq = pending.made.after[0]
-    exchange = _read(session, seq)
+    exchange = _read(open_run, seq)
     return (seq, exchange.request) if exchange is not None else None
 
 
-def find_nearest(session: Session, request: Request) -> tuple[Seq, Request] | None:
+def find_nearest(open_run: OpenRun, request: Request) -> tuple[Seq, Request] | None:
     """Find the recorded request that was meant; of those that were not served, where there are any."""
-    cursor = session.cursor
+    cursor = open_run.cursor
     assert cursor is not None
-    near = session.find_near()
+    near = open_run.find_near()
     seqs = near.candidates(request, cursor.served, _CANDIDATES)
-    loaded = _load(session, seqs)
+    loaded = _load(open_run, seqs)
     if seqs and not loaded:
         # What was not served cannot be read.
         seqs = near.candidates(request, {*seqs, *cursor.served_seqs}.__contains__, _CANDIDATES)
-        loaded = _load(session, seqs)
+        loaded = _load(open_run, seqs)
     return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
 
 
-def _load(session: Session, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:
-    return [(seq, found.request) for seq in sorted(seqs) if (found := _read(session, seq))]
+def _load(open_run: OpenRun, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:
+    return [(seq, found.request) for seq in sorted(seqs) if (found := _read(open_run, seq))]
 
 
-def _read(session: Session, seq: Seq) -> Exchange | None:
+def _read(open_run: OpenRun, seq: Seq) -> Exchange | None:
     """Find an exchange of the tape; one that cannot be read explains nothing."""
-    assert session.tape is not None
+    assert open_run.tape is not None
     try:
-        return session.store.find_exchange(session.tape, seq)
+        return open_run.store.find_exchange(open_run.tape, seq)
     except LogCorrupt:
         return None
 
@@ -107,14 +107,14 @@ def _too_early(needs: Dependence) -> str:
 
 
 def _changed(
-    session: Session, pending: PendingExchange, request: Request, seq: Seq, recorded: Request
+    open_run: OpenRun, pending: PendingExchange, request: Request, seq: Seq, recorded: Request
 ) -> Divergence:
     kind = pending.request_class
-    secret = session.redactor.redacted_query(recorded) | session.redactor.redacted_query(request)
-    found = differences(recorded, request, session.rules, kind, secret, _COMPARED)
+    secret = open_run.redactor.redacted_query(recorded) | open_run.redactor.redacted_query(request)
+    found = differences(recorded, request, open_run.rules, kind, secret, _COMPARED)
     rule = ""
     if len(found) < _COMPARED:
-        rule = propose_rule(recorded, request, found, session.rules, kind, secret)
+        rule = propose_rule(recorded, request, found, open_run.rules, kind, secret)
     return Divergence(
         DivergenceKind.CHANGED,
         pending.seq,
@@ -123,16 +123,16 @@ def _changed(
         seq,
         found[:_SHOWN],
         "; ".join(
-            [f"nearest on the tape is seq {seq}", *slow(session.rules.of(request).masks.regex)]
+            [f"nearest on the tape is seq {seq}", *slow(open_run.rules.of(request).masks.regex)]
         ),
-        cause=_find_cause(session, pending, seq, recorded, request, found),
+        cause=_find_cause(open_run, pending, seq, recorded, request, found),
         rule=rule,
         note=note_on(kind) if rule else "",
     )
 
 
 def _find_cause(
-    session: Session,
+    open_run: OpenRun,
     pending: PendingExchange,
     seq: Seq,
     recorded: Request,
@@ -146,32 +146,32 @@ def _find_cause(
         old, new = find_texts(one.place, recorded, asked, untraced)
         cause = Cause(
             one.place,
-            find_origin(sought(one.place, old, new), _on_tape(session, seq, deadline)),
-            find_origin(sought(one.place, new, old), _given(session, deadline)),
+            find_origin(sought(one.place, old, new), _on_tape(open_run, seq, deadline)),
+            find_origin(sought(one.place, new, old), _given(open_run, deadline)),
         )
         if cause.recorded is not None or cause.asked is not None:
             return cause
     return None
 
 
-def _on_tape(session: Session, before: Seq, deadline: float) -> Iterator[Answer]:
+def _on_tape(open_run: OpenRun, before: Seq, deadline: float) -> Iterator[Answer]:
     """Give the recorded answers before an exchange, in their order."""
-    assert session.tape is not None
+    assert open_run.tape is not None
     for seq in range(1, before):
-        exchange = _read(session, Seq(seq))
+        exchange = _read(open_run, Seq(seq))
         if exchange is not None:
-            yield Answer(session.given.get(Seq(seq)), Seq(seq), exchange.response)
+            yield Answer(open_run.given.get(Seq(seq)), Seq(seq), exchange.response)
         if time.monotonic() > deadline:
             return
 
 
-def _given(session: Session, deadline: float) -> Iterator[Answer]:
+def _given(open_run: OpenRun, deadline: float) -> Iterator[Answer]:
     """Give what this playback was answered, in the order in which it asked."""
-    assert session.tape is not None
-    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in session.given.copy().items()]
-    made = session.stubbed.copy()
-    if session.run is not None and session.policy.live:
-        for exchange in session.store.exchanges(session.run):
+    assert open_run.tape is not None
+    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in open_run.given.copy().items()]
+    made = open_run.stubbed.copy()
+    if open_run.info is not None and open_run.policy.live:
+        for exchange in open_run.store.exchanges(open_run.info):
             if exchange.verdict is VerdictKind.LIVE and exchange.response is not None:
                 made[exchange.seq] = exchange.response
             if time.monotonic() > deadline:
@@ -181,7 +181,7 @@ def _given(session: Session, deadline: float) -> Iterator[Answer]:
         if tape_seq is None:
             yield Answer(seq, None, made[seq])
         else:
-            found = _read(session, tape_seq)
+            found = _read(open_run, tape_seq)
             yield Answer(seq, tape_seq, found.response if found is not None else None)
         if time.monotonic() > deadline:
             return

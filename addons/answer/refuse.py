@@ -59,19 +59,19 @@ class Refuse:
             pending.finish()
 
     async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
-        decision, request, session = pending.decision, pending.request, pending.session
+        decision, request, open_run = pending.decision, pending.request, pending.open_run
         assert decision is not None
         assert request is not None
         divergence = None
-        stopped = session.stopped is not None
+        stopped = open_run.stopped is not None
         telemetry = pending.request_class is RequestClass.TELEMETRY
         limited = decision.rule == LIMITS
         broken = decision.rule.startswith(f"{CONTRACTS} ")
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         elsewhere = stopped or limited or broken
-        if session.tape is not None and not telemetry and not elsewhere:
-            divergence = await asyncio.to_thread(explain, session, pending, request)
-        reason = session.problem or decision.reason
+        if open_run.tape is not None and not telemetry and not elsewhere:
+            divergence = await asyncio.to_thread(explain, open_run, pending, request)
+        reason = open_run.problem or decision.reason
         more: dict[str, Any] = {}
         if decision.action is Action.STUB:
             flow.response, more = stubbed(pending, decision)
@@ -92,16 +92,16 @@ class Refuse:
         await self._keep(pending, request, verdict, reason)
         pending.divergence = divergence
         if divergence is not None:
-            session.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
+            open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
     async def _keep(
         self, pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str
     ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
-        session, answer = pending.session, pending.flow.response
-        if session.run is None or answer is None or not pending.seq:
+        open_run, answer = pending.open_run, pending.flow.response
+        if open_run.info is None or answer is None or not pending.seq:
             return
-        run, end_us = session.run.number, pending.now_us()
+        run, end_us = open_run.info.number, pending.now_us()
         made = Response(
             status=answer.status_code,
             reason=answer.data.reason,
@@ -111,11 +111,11 @@ class Refuse:
             head_us=end_us,
         )
 
-        if verdict is VerdictKind.STUBBED and len(session.stubbed) < _STUBS:
-            session.stubbed[pending.seq] = made
+        if verdict is VerdictKind.STUBBED and len(open_run.stubbed) < _STUBS:
+            open_run.stubbed[pending.seq] = made
 
         def make() -> Record:
-            found = pending.fingerprint or session.fingerprint(request, pending.request_class)
+            found = pending.fingerprint or open_run.fingerprint(request, pending.request_class)
             exchange = Exchange(
                 seq=pending.seq,
                 request_class=pending.request_class,
@@ -133,16 +133,16 @@ class Refuse:
             outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": pending.seq})
             return Record(exchange, raw_key(request, pending.request_class), outcome)
 
-        if session.bus is not None:
+        if open_run.bus is not None:
             pending.answered = make().exchange
         try:
-            if session.mode is Mode.RECORD:
-                await session.store.save(run, make)
+            if open_run.mode is Mode.RECORD:
+                await open_run.store.save(run, make)
             else:
-                session.store.save_unwaited(run, make)
+                open_run.store.save_unwaited(run, make)
         except StoreUnwritable as error:
             # It is refused in any case.
-            session.gap.note(str(error), exchanges=1)
+            open_run.gap.note(str(error), exchanges=1)
 
 
 def refusal(
@@ -179,7 +179,7 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
         return
     facts = pending.facts
     # Its query may hold what was to be redacted.
-    path = pending.session.redactor.redact_text(facts.target.partition("?")[0])
+    path = pending.open_run.redactor.redact_text(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):

@@ -20,11 +20,11 @@ _SHOWN = 5
 
 def imitate_tape(pending: PendingExchange) -> Made | None:
     """Make up an answer after those recorded for requests of the same endpoint; None without any. Blocking."""
-    session, request = pending.session, pending.request
-    assert session.tape is not None
+    open_run, request = pending.open_run, pending.request
+    assert open_run.tape is not None
     assert request is not None
-    near, classes = session.find_near(), session.config.classes
-    models = find_models(session.store, session.tape, near, classes, request, pending.found)
+    near, classes = open_run.find_near(), open_run.config.classes
+    models = find_models(open_run.store, open_run.tape, near, classes, request, pending.found)
     return imitate(models, request, pending.fingerprint or b"") if models else None
 
 

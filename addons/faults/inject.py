@@ -37,9 +37,9 @@ class Fault:
         pending = find_pending(flow)
         if pending is None or not pending.seq:
             return None
-        if pending.session.config.faults:
+        if pending.open_run.config.faults:
             upgrade = is_upgrade(pending.fields)
-            pending.injection = pending.session.faults.take(pending.facts, upgrade=upgrade)
+            pending.injection = pending.open_run.faults.take(pending.facts, upgrade=upgrade)
         return self.request(flow) if pending.injection is not None else None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
@@ -77,14 +77,14 @@ def note_injected(pending: PendingExchange) -> None:
         return
     pending.warnings.append(injection.text)
     pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
-    pending.session.tally.injected[injection.kind.value] += 1
-    pending.session.note(
+    pending.open_run.tally.injected[injection.kind.value] += 1
+    pending.open_run.note(
         EventKind.INJECTED,
         seq=pending.seq,
         rule=injection.rule.label,
         inject=injection.kind.value,
         nth=injection.nth,
-        seed=pending.session.faults.seed,
+        seed=pending.open_run.faults.seed,
     )
 
 

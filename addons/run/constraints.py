@@ -17,7 +17,7 @@ from .repeats import Effect
 def asks_for_repeats(pending: PendingExchange) -> bool:
     """Say whether a gate has to know what a request repeats."""
     effect = pending.request_class is RequestClass.EFFECT
-    return effect and pending.session.policy.find_gate(pending.facts) is not None
+    return effect and pending.open_run.policy.find_gate(pending.facts) is not None
 
 
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
@@ -25,17 +25,17 @@ _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
 
 def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None) -> Decision:
     """Decide on a request that leaves unless a gate or a limit is in its way; count it where it may. Once a request."""
-    session = pending.session
-    meter = session.meter
+    open_run = pending.open_run
+    meter = open_run.meter
     if meter is None:
-        return decide(pending.facts, session.mode, policy, found, _standing(pending))
+        return decide(pending.facts, open_run.mode, policy, found, _standing(pending))
     spent = meter.find_spent(pending)
     now = _standing(pending) if spent is None else Standing(spent=spent.text)
-    decision = decide(pending.facts, session.mode, policy, found, now)
+    decision = decide(pending.facts, open_run.mode, policy, found, now)
     if decision.action in _LEAVING:
         meter.count(pending)
     elif decision.rule == LIMITS and spent is not None:
-        session.tally.limited[spent.limit] += 1
+        open_run.tally.limited[spent.limit] += 1
         meter.tell(pending, spent)
     return decision
 
@@ -57,7 +57,7 @@ def _standing(pending: PendingExchange) -> Standing:
         return CALM
     assert pending.request is not None
     pending.gated = Effect(pending.seq, idempotency_key(pending.request))
-    return Standing(repeat=pending.session.gated.note(pending.effect_key, pending.gated))
+    return Standing(repeat=pending.open_run.gated.note(pending.effect_key, pending.gated))
 
 
 def settle_gated(pending: PendingExchange, status: int) -> None:

@@ -103,8 +103,8 @@ def tell(pending: "PendingExchange", found: Found, *, recorded: bool = False) ->
     checked = found.checked
     if not checked.violations and not checked.unchecked:
         return
-    session = pending.session
-    session.note(
+    open_run = pending.open_run
+    open_run.note(
         EventKind.CONTRACT,
         seq=pending.seq,
         of=found.of,
@@ -113,8 +113,8 @@ def tell(pending: "PendingExchange", found: Found, *, recorded: bool = False) ->
         recorded=recorded,
         count=checked.count,
         violations=[
-            [session.redactor.redact_text(text) for text in one] for one in checked.violations
+            [open_run.redactor.redact_text(text) for text in one] for one in checked.violations
         ],
         unchecked=list(checked.unchecked),
     )
-    session.tally.contracts[found.of] += checked.count
+    open_run.tally.contracts[found.of] += checked.count

@@ -52,6 +52,6 @@ class Tally:
         """Count a request that has ended."""
         decision = pending.decision
         verdict = UNDECIDED if decision is None else _VERDICTS.get(decision.action, UNDECIDED)
-        self.requests[pending.session.mode.value, pending.request_class.value, verdict] += 1
+        self.requests[pending.open_run.mode.value, pending.request_class.value, verdict] += 1
         if pending.fault is not None:
             self.faults[pending.fault.kind.value] += 1

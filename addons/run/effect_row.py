@@ -23,24 +23,26 @@ class Ledger:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Wait until there is room, as long as the sink's patience lasts."""
         pending: PendingExchange | None = flow.metadata.get("playhead")
-        if pending is None or pending.session.bus is None or pending.finished:
+        if pending is None or pending.open_run.bus is None or pending.finished:
             return None
-        if pending.request_class is RequestClass.EFFECT and pending.session.bus.full:
-            return pending.session.bus.room()
+        if pending.request_class is RequestClass.EFFECT and pending.open_run.bus.full:
+            return pending.open_run.bus.room()
         return None
 
 
 def tell_line(pending: "PendingExchange") -> bytes:
     """Give the row of an effect that has ended; empty for what is none, or was not decided on."""
-    session, told = pending.session, pending.told
-    if told is None or session.run is None:
+    open_run, told = pending.open_run, pending.told
+    if told is None or open_run.info is None:
         return b""
-    effect = read_effect(told, intent="verdict" not in told, playback=session.mode is Mode.PLAYBACK)
+    effect = read_effect(
+        told, intent="verdict" not in told, playback=open_run.mode is Mode.PLAYBACK
+    )
     if effect is None:
         return b""
     if pending.injection is not None and pending.injection.text in pending.warnings:
         name, inject = pending.injection.rule.label, pending.injection.kind.value
-        inject_into(effect, name, inject, playback=session.mode is Mode.PLAYBACK)
+        inject_into(effect, name, inject, playback=open_run.mode is Mode.PLAYBACK)
     early = pending.early
     # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
     asked = early.exchange.request if early is not None and not early.diverged else pending.request
@@ -56,7 +58,7 @@ def tell_line(pending: "PendingExchange") -> bytes:
             "via": ruled.via,
             "reason": ruled.reason,
         }
-    tape = session.tape.id if session.tape is not None else None
-    row = {"run": session.run.id, "tape": tape, **effect.to_json()}
+    tape = open_run.tape.id if open_run.tape is not None else None
+    row = {"run": open_run.info.id, "tape": tape, **effect.to_json()}
     # ASCII: one line, whatever the body holds.
     return json.dumps(row, ensure_ascii=True).encode("ascii") + b"\n"

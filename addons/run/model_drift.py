@@ -22,7 +22,7 @@ from ...tape.matching.model_drift import (
     take_apart,
 )
 from ...tape.policy.decide import Drifted
-from .open_run import Session
+from .open_run import OpenRun
 
 _CANDIDATES = 300
 """Recorded calls looked at for one request."""
@@ -53,9 +53,9 @@ class _Known(NamedTuple):
 class Drifts:
     """The recorded model calls of one playback, by what of them may drift."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, open_run: OpenRun) -> None:
         """Begin for a playback with a tape; nothing is read before the first miss."""
-        self._session = session
+        self._open_run = open_run
         self.lock = asyncio.Lock()
         """Held from the search until what was found is taken, so that no two requests are given the same."""
         self._calls: dict[tuple[str, str], list[Seq]] | None = None
@@ -64,8 +64,8 @@ class Drifts:
 
     def is_served(self, near: Near) -> bool:
         """Say whether what was found has been served since."""
-        assert self._session.cursor is not None
-        return self._session.cursor.served(near.found.seq)
+        assert self._open_run.cursor is not None
+        return self._open_run.cursor.served(near.found.seq)
 
     async def find(self, request: Request) -> Near | None:
         """Find the recorded call from which a request differs in what may drift alone.
@@ -80,11 +80,11 @@ class Drifts:
             # Meanwhile somebody has asked for it just as it was recorded.
 
     def _search(self, request: Request) -> Near | None:
-        session = self._session
-        asked = _apart(session, request)
+        open_run = self._open_run
+        asked = _apart(open_run, request)
         if asked is None:
             return None
-        allowed, best, size = session.policy.drift, None, 0
+        allowed, best, size = open_run.policy.drift, None, 0
         for seq in self._candidates(request):
             known = self._get(seq)
             # Counted whether it was known or not: what is found does not hang on what was asked before.
@@ -110,11 +110,11 @@ class Drifts:
         return Near(found, known.fingerprint)
 
     def _candidates(self, request: Request) -> list[Seq]:
-        session = self._session
-        assert session.cursor is not None
+        open_run = self._open_run
+        assert open_run.cursor is not None
         found = []
         for seq in self._find_calls().get(_endpoint(request.method, request.url), ()):
-            if not session.cursor.served(seq):
+            if not open_run.cursor.served(seq):
                 found.append(seq)
                 if len(found) == _CANDIDATES:
                     break
@@ -123,7 +123,7 @@ class Drifts:
     def _find_calls(self) -> dict[tuple[str, str], list[Seq]]:
         if self._calls is None:
             calls: dict[tuple[str, str], list[Seq]] = {}
-            for place, seqs in self._session.find_endpoints().items():
+            for place, seqs in self._open_run.find_endpoints().items():
                 calls.setdefault(_endpoint(*place), []).extend(seqs)
             self._calls = {endpoint: sorted(seqs) for endpoint, seqs in calls.items()}
         return self._calls
@@ -134,25 +134,25 @@ class Drifts:
             recorded = self._load(seq)
             if recorded is None or recorded.request_class is not _CLASS:
                 return None  # it was under way when its run ended, or is no model call
-            session, request = self._session, recorded.request
+            open_run, request = self._open_run, recorded.request
             known = self._known[seq] = _Known(
-                session.fingerprint_of(recorded), _apart(session, request), len(request.body)
+                open_run.fingerprint_of(recorded), _apart(open_run, request), len(request.body)
             )
             if len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]
         return known
 
     def _load(self, seq: Seq) -> Exchange | None:
-        assert self._session.tape is not None
+        assert self._open_run.tape is not None
         try:
-            return self._session.store.find_exchange(self._session.tape, seq)
+            return self._open_run.store.find_exchange(self._open_run.tape, seq)
         except LogCorrupt:
             return None
 
 
-def _apart(session: Session, request: Request) -> Apart | None:
-    secret = session.redactor.redacted_query(request)
-    return take_apart(request, _CLASS, session.rules, secret)
+def _apart(open_run: OpenRun, request: Request) -> Apart | None:
+    secret = open_run.redactor.redacted_query(request)
+    return take_apart(request, _CLASS, open_run.rules, secret)
 
 
 def _endpoint(method: str, url: str) -> tuple[str, str]:

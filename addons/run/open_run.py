@@ -54,7 +54,7 @@ _PREPARED = 20_000
 """Exchanges of a tape up to which what explains a miss is read before there is one."""
 
 
-class Session:
+class OpenRun:
     """One run while it is open."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Session:
         config: Config,
         redactor: Redactor,
         store: Store,
-        run: RunInfo | None,
+        info: RunInfo | None,
         tape: RunInfo | None = None,
         problem: str = "",
     ) -> None:
@@ -71,7 +71,7 @@ class Session:
         self.mode = mode
         self.config = config
         self.store = store
-        self.run = run
+        self.info = info
         self.tape = tape
         self.gap = Gap()
         """What could not be written of it."""
@@ -88,7 +88,7 @@ class Session:
         self.problem = problem
         """Why there is no tape to play, or empty."""
         self.policy = Policy.of(config)
-        recorded = run is not None or mode is Mode.RECORD  # whose run may only be begun later
+        recorded = info is not None or mode is Mode.RECORD  # whose run may only be begun later
         self.contracts = Contracts.of(config) if recorded else None
         """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
@@ -97,7 +97,7 @@ class Session:
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
         self.order = (
-            Order(store, tape, run, self.policy, config.classes, self.stubbed)
+            Order(store, tape, info, self.policy, config.classes, self.stubbed)
             if tape is not None
             else None
         )
@@ -198,10 +198,10 @@ class Session:
 
         Raises: StoreUnwritable, where nothing may pass unrecorded; a playback goes on, with a gap.
         """
-        if self.run is None:
+        if self.info is None:
             return
         try:
-            self.store.append(self.run.number, Event(kind, time.time_ns(), data))
+            self.store.append(self.info.number, Event(kind, time.time_ns(), data))
         except StoreUnwritable as error:
             if self.mode is Mode.RECORD:
                 self.miss(error)

@@ -28,7 +28,7 @@ from ...tape.matching.values import Values, request_values
 from ...tape.policy.decide import Facts, Policy
 
 if TYPE_CHECKING:
-    from .open_run import Session
+    from .open_run import OpenRun
 
 _LIMIT_S = 2.0
 """Longest that one request is looked at."""
@@ -231,17 +231,17 @@ class Order:
                     yield exchange.request, exchange.response
 
 
-def find_earlier(session: "Session", seq: Seq) -> tuple[Seq, ...] | None:
+def find_earlier(open_run: "OpenRun", seq: Seq) -> tuple[Seq, ...] | None:
     """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
-    order = session.order
+    order = open_run.order
     return order.find_earlier(seq) if order is not None else ()
 
 
 def find_needs(
-    session: "Session", seq: Seq, request: Request, redactions: tuple[Redaction, ...]
+    open_run: "OpenRun", seq: Seq, request: Request, redactions: tuple[Redaction, ...]
 ) -> Dependence | None:
     """Find what a request depends on that has not been served. Blocks; any thread."""
-    cursor, order = session.cursor, session.order
+    cursor, order = open_run.cursor, open_run.order
     assert cursor is not None
     assert order is not None
 

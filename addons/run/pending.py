@@ -48,7 +48,7 @@ from ...tape.stubs.synthesize import Made
 from ..wire.upstream_failure import find_fault
 from .approvals import Held
 from .events import idempotency_key, repeat_row
-from .open_run import Session
+from .open_run import OpenRun
 from .repeats import Effect
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class Early:
 class PendingExchange:
     """One request on its way."""
 
-    def __init__(self, session: Session, flow: http.HTTPFlow, seq: Seq, facts: Facts) -> None:
+    def __init__(self, open_run: OpenRun, flow: http.HTTPFlow, seq: Seq, facts: Facts) -> None:
         """Begin at the request's head; `seq` is 0 where nothing is recorded."""
-        self.session = session
+        self.open_run = open_run
         self.flow = flow
         self.seq = seq
         self.facts = facts
@@ -187,7 +187,7 @@ class PendingExchange:
         self.unkept = False
         """Whether a part of it could not be kept, so that it cannot be recorded."""
         self._done = asyncio.Event()
-        session.begin(self)
+        open_run.begin(self)
 
     def finish(self) -> None:
         """End the pending exchange: nothing more comes of it. Twice is once."""
@@ -201,8 +201,8 @@ class PendingExchange:
                 if spool is not None:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
-            self.session.finish(self)
-            self.session.tally.add(self)
+            self.open_run.finish(self)
+            self.open_run.tally.add(self)
 
     @property
     def finished(self) -> bool:
@@ -244,7 +244,7 @@ class PendingExchange:
         if self.broken:
             return
         need = 0 if self.request_ended else self.sent_bytes
-        chunk = Chunk(self.now_us(), len(data), self.session.last_seq, need)
+        chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, need)
         self.taken += 1
         self.size += len(data)
         if self.unkept:
@@ -252,7 +252,7 @@ class PendingExchange:
         try:
             self._keep_piece(data, chunk)
         except StoreUnwritable as error:
-            self.session.miss(error)
+            self.open_run.miss(error)
             self.unkept = True
             self.pieces, self.chunks = [], []
 
@@ -279,7 +279,7 @@ class PendingExchange:
         try:
             self._keep_sent(data)
         except StoreUnwritable as error:
-            self.session.miss(error)
+            self.open_run.miss(error)
             self.unkept = True
             self.sent = []
 
@@ -322,14 +322,14 @@ class PendingExchange:
 
     def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
-        redactor = self.session.redactor
+        redactor = self.open_run.redactor
         answer = self.flow.response
         fields = self.fields if not pieces or answer is None else answer.data.headers.fields
 
         def redact() -> Stream | None:
             return redactor.stream(fields, answer=pieces)
 
-        made = self.session.store.spool(boundary, pieces=pieces, redact=redact)
+        made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact)
         spools_of(self.flow.client_conn).add(made)
         return made
 
@@ -355,7 +355,7 @@ class PendingExchange:
         phase: how far it had come before the answer began.
         """
         begun = bool(self.taken) or self.head_sent
-        text = self.session.redactor.redact_text(text)  # it quotes what the upstream said
+        text = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
         self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
 
@@ -404,12 +404,12 @@ def note_verdict(
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
         pending.effect = Effect(pending.seq, key)
-        pending.repeat = pending.session.effects.note(pending.effect_key, pending.effect)
+        pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
         if pending.repeat is not None:
             more["repeat"] = repeat_row(pending.repeat)
     pending.judged = True
     if verdict is VerdictKind.SERVED:
-        pending.session.given.setdefault(more["tape_seq"], pending.seq)
+        pending.open_run.given.setdefault(more["tape_seq"], pending.seq)
     told = {
         "seq": pending.seq,
         "method": request.method,
@@ -423,4 +423,4 @@ def note_verdict(
         **more,
     }
     pending.told = told
-    pending.session.note(EventKind.VERDICT, **told)
+    pending.open_run.note(EventKind.VERDICT, **told)

@@ -43,7 +43,7 @@ from ...tape.redaction.redactor import Redactor
 from .approvals import Gates
 from .counters import Tally
 from .gaps import Gap
-from .open_run import Session
+from .open_run import OpenRun
 from .sink import Bus
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Rejected:
     status: int = 407
 
 
-class Sessions:
+class RunRegistry:
     """All open runs of this process, and the clients that belong to them."""
 
     def __init__(
@@ -128,16 +128,16 @@ class Sessions:
         self.config = config
         self.gates = Gates()
         """What is held, over all runs."""
-        self.sole_session: Session | None = None
+        self.sole_run: OpenRun | None = None
         self.tally = Tally()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
         self.on_broken: Callable[[PendingExchange, str, str], Awaitable[None] | None] | None = None
         """Asked to keep an exchange that is broken off by us, with why and what decided that."""
-        self.on_ended: Callable[[Session], Awaitable[None]] | None = None
+        self.on_ended: Callable[[OpenRun], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
-        self.on_ending: Callable[[Session], Awaitable[None]] | None = None
+        self.on_ending: Callable[[OpenRun], Awaitable[None]] | None = None
         """Asked to keep what is left of a run, before it is sealed."""
         self.on_reset: Callable[[connection.Client], None] | None = None
         """Asked to end a client's connection with RST."""
@@ -147,26 +147,26 @@ class Sessions:
         self._sole = sole
         self._refresh = refresh
         self._restore = restore
-        self._by_key: dict[tuple[Any, ...], Session] = {}
-        self._by_client: dict[str, Session] = {}
+        self._by_key: dict[tuple[Any, ...], OpenRun] = {}
+        self._by_client: dict[str, OpenRun] = {}
         self._locks: weakref.WeakValueDictionary[tuple[Any, ...], asyncio.Lock]
         self._locks = weakref.WeakValueDictionary()
         """One a key, so that a run that takes long to open keeps nobody else waiting."""
-        self._sealing: dict[asyncio.Task[None], Session] = {}
-        self._to_look: deque[tuple[Session, connection.Client]] = deque()
+        self._sealing: dict[asyncio.Task[None], OpenRun] = {}
+        self._to_look: deque[tuple[OpenRun, connection.Client]] = deque()
         self._looking: asyncio.Task[None] | None = None
         self._buses: dict[Sink, Bus] = {}
         self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
 
-    def of(self, client: connection.Client) -> Session | None:
+    def of(self, client: connection.Client) -> OpenRun | None:
         """Find the run of a client connection."""
         return self._by_client.get(client.id)
 
     async def assign(
         self, client: connection.Client, credentials: tuple[str, str] | None
-    ) -> Session | Rejected:
+    ) -> OpenRun | Rejected:
         """Give a client connection its run, opening one where there is none."""
         if self._closed:
             return Rejected("the proxy is stopping", 503)
@@ -180,26 +180,26 @@ class Sessions:
             if name is not None and not self._sole and bound.keys and not _names(bound, name):
                 return Rejected(f"this connection belongs to another run than {name!r}")
             return bound
-        session = await self._find_or_open(client, name)
+        open_run = await self._find_or_open(client, name)
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
-            self._by_client[client.id] = session
-            session.clients[client.id] = client
-            client.redact_text = session.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
-        return session
+            self._by_client[client.id] = open_run
+            open_run.clients[client.id] = client
+            client.redact_text = open_run.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
+        return open_run
 
     def leave(self, client: connection.Client) -> None:
         """Forget a client connection that has ended."""
-        session = self._by_client.pop(client.id, None)
-        if session is not None:
-            session.clients.pop(client.id, None)
-            session.tunnels.pop(client.id, None)
+        open_run = self._by_client.pop(client.id, None)
+        if open_run is not None:
+            open_run.clients.pop(client.id, None)
+            open_run.tunnels.pop(client.id, None)
 
     def redactor(self) -> Redactor:
         """Make what takes secrets out of texts, under the settings of now."""
         return self._redactor(self.config)
 
     @property
-    def open(self) -> list[Session]:
+    def open(self) -> list[OpenRun]:
         """All runs that are open, each once."""
         return list(dict.fromkeys(self._by_key.values()))
 
@@ -222,12 +222,12 @@ class Sessions:
                 return None
         return Rejected(f"wrong token for run {name!r}")
 
-    async def _find_or_open(self, client: connection.Client, name: str | None) -> Session:
+    async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
         if self._sole:
             async with self._lock(("sole",)):
-                if self.sole_session is None or self.sole_session.ending:
-                    self.sole_session = await self._open(("sole",), self._sole, None)
-                return self.sole_session
+                if self.sole_run is None or self.sole_run.ending:
+                    self.sole_run = await self._open(("sole",), self._sole, None)
+                return self.sole_run
         fresh = self._refresh()
         if fresh is not None:
             self.config = fresh
@@ -245,7 +245,7 @@ class Sessions:
 
     async def _find_or_open_for(
         self, client: connection.Client, name: str | None, shared: str | None, group: Group | None
-    ) -> Session:
+    ) -> OpenRun:
         """Find or open the run of a client whose group was looked for. One at a time for a key."""
         who = self._who(group, client)
         # A name that comes with the request is never answered by the run that its group had without it.
@@ -256,13 +256,13 @@ class Sessions:
                 self._add_group(existing, group)
             return existing
         if self.config.mode is Mode.PLAYBACK:
-            session = await self._open((name, *who), name or self.config.playback.run, group)
+            open_run = await self._open((name, *who), name or self.config.playback.run, group)
         elif shared and self.config.mode is Mode.RECORD:
-            session = await self._open((shared,), shared, group)
+            open_run = await self._open((shared,), shared, group)
         else:
-            session = await self._open((name, *who), _run_name(group, client), group)
-        self._add_group(session, group)
-        return session
+            open_run = await self._open((name, *who), _run_name(group, client), group)
+        self._add_group(open_run, group)
+        return open_run
 
     def _lock(self, key: tuple[Any, ...]) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
@@ -282,85 +282,85 @@ class Sessions:
         if group.started:
             return (group.pgid, group.started)
         # The leader has gone before the rest of its group: the group is known by the leader it had.
-        known = (who for session in self.open for who in session.groups if who[0] == group.pgid)
+        known = (who for open_run in self.open for who in open_run.groups if who[0] == group.pgid)
         return next(known, (group.pgid, 0.0))
 
-    def _add_group(self, session: Session, group: Group | None) -> None:
+    def _add_group(self, open_run: OpenRun, group: Group | None) -> None:
         if group is None:
-            session.groups_known = False
+            open_run.groups_known = False
         else:
-            session.groups.add(self._known(group))
+            open_run.groups.add(self._known(group))
 
-    def _look_later(self, session: Session, client: connection.Client) -> None:
+    def _look_later(self, open_run: OpenRun, client: connection.Client) -> None:
         """Learn the group of a named run's client without making it wait."""
         if len(self._to_look) < _MOST_LOOKS:
-            self._to_look.append((session, client))
+            self._to_look.append((open_run, client))
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
     async def _look(self) -> None:
         while self._to_look:
-            session, client = self._to_look.popleft()
+            open_run, client = self._to_look.popleft()
             group = None
             for pause_s in (0.0, _SECOND_LOOK_S):
                 # Who has left cannot be found any more, which says nothing about who can be seen.
-                if session.ending or not client.connected:
+                if open_run.ending or not client.connected:
                     break
                 if pause_s:
                     await asyncio.sleep(pause_s)
                 group = await self._find_group(client)
                 if group is not None:
                     break
-            if group is not None or (client.connected and not session.ending):
-                self._add_group(session, group)
+            if group is not None or (client.connected and not open_run.ending):
+                self._add_group(open_run, group)
 
-    def _belongs(self, session: Session, who: tuple[Any, ...] | None) -> bool:
+    def _belongs(self, open_run: OpenRun, who: tuple[Any, ...] | None) -> bool:
         """Say whether a client stays in a run that was found by its name or group.
 
         who: its group, or None where that cannot be seen.
         """
-        if session.ending:
+        if open_run.ending:
             return False
-        if session.mode is self.config.mode or not session.named:
+        if open_run.mode is self.config.mode or not open_run.named:
             return True
         # The mode has changed: those whose run it was go on in it, and nobody joins them. Who cannot be
         # seen may be one of them.
-        if who in session.groups or (who is None and not session.groups_known):
+        if who in open_run.groups or (who is None and not open_run.groups_known):
             return True
-        if self._groups_ended(session):
-            self.end(session, "its processes had ended when the mode was another")
+        if self._groups_ended(open_run):
+            self.end(open_run, "its processes had ended when the mode was another")
         return False
 
-    def _groups_ended(self, session: Session) -> bool:
-        if not session.groups or not session.groups_known:
+    def _groups_ended(self, open_run: OpenRun) -> bool:
+        if not open_run.groups or not open_run.groups_known:
             return False
-        return not any(self._processes.alive(*group) for group in session.groups)
+        return not any(self._processes.alive(*group) for group in open_run.groups)
 
     # ---- beginning -----------------------------------------------------------------------------
 
-    async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> Session:
+    async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> OpenRun:
         config = self.config
         redactor = self._redactor(config)
         agent = redactor.redact_text(group.command) if group else ""
         if config.mode is Mode.PASSTHROUGH:
-            session = Session(config.mode, config, redactor, self._store, None)
+            open_run = OpenRun(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:
-            session = Session(config.mode, config, redactor, self._store, None)
-            await self._begin(session, name, agent)
+            open_run = OpenRun(config.mode, config, redactor, self._store, None)
+            await self._begin(open_run, name, agent)
         else:
-            session = await self._open_playback(config, redactor, name, agent)
-            self._begun(session)
-        session.tally = self.tally
-        self.tally.runs[session.mode.value] += 1
-        session.keys.add(key)
-        self._by_key[key] = session
-        return session
+            open_run = await self._open_playback(config, redactor, name, agent)
+            self._begun(open_run)
+        open_run.tally = self.tally
+        self.tally.runs[open_run.mode.value] += 1
+        open_run.keys.add(key)
+        self._by_key[key] = open_run
+        return open_run
 
-    async def _begin(self, session: Session, name: str, agent: str) -> None:
+    async def _begin(self, open_run: OpenRun, name: str, agent: str) -> None:
         """Begin a recording; where it cannot be written and may pass, later."""
-        config = session.config
+        config = open_run.config
         try:
-            session.run = await self._store.create_run(
+            open_run.info = await self._store.create_run(
                 name,
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
@@ -369,35 +369,35 @@ class Sessions:
                 canonical=CANONICAL_VERSION,
             )
         except StoreUnwritable as error:
-            session.miss(error)
-            if session.begin_later is None:
+            open_run.miss(error)
+            if open_run.begin_later is None:
                 logger.warning("run %s passes unrecorded: %s", name, error)
-            session.begin_later = partial(self._begin, session, name, agent)
+            open_run.begin_later = partial(self._begin, open_run, name, agent)
             return
-        session.begin_later = None
-        _note_rules(session)
-        logger.info("run %s: recording", session.run.id)
-        self._begun(session)
+        open_run.begin_later = None
+        _note_rules(open_run)
+        logger.info("run %s: recording", open_run.info.id)
+        self._begun(open_run)
 
-    def _begun(self, session: Session) -> None:
-        if session.meter is not None and session.run is not None:
-            session.meter.begin(session)
-        if session.run is not None and session.config.sink.used:
-            session.bus = self._bus(session.config.sink)
+    def _begun(self, open_run: OpenRun) -> None:
+        if open_run.meter is not None and open_run.info is not None:
+            open_run.meter.begin(open_run)
+        if open_run.info is not None and open_run.config.sink.used:
+            open_run.bus = self._bus(open_run.config.sink)
 
-    async def _tell_gap(self, session: Session, *, ending: bool = False) -> None:
+    async def _tell_gap(self, open_run: OpenRun, *, ending: bool = False) -> None:
         """Say in a run's log what is missing: that there is a gap while it lasts, and once it is over what.
 
         ending: no more of the run follows.
         """
         writer = self._store.writer
-        if session.begin_later is not None and (writer.failed is None or ending):
-            await session.begin_later()
-        if session.run is None:
-            if session.begin_later is not None and ending:
+        if open_run.begin_later is not None and (writer.failed is None or ending):
+            await open_run.begin_later()
+        if open_run.info is None:
+            if open_run.begin_later is not None and ending:
                 raise StoreUnwritable("the run could not be begun", "nothing of it was recorded")
             return
-        number, gap = session.run.number, session.gap
+        number, gap = open_run.info.number, open_run.gap
         if number in writer.lost:
             gap.note(str(writer.failed or "rows of it could not be written"))
         if not gap.open or (writer.failed is not None and gap.begun and not ending):
@@ -406,12 +406,12 @@ class Sessions:
             gap.begun = True
             await self._store.append_durably(number, gap.begin_event(), vital=True)
             return
-        session.gap, lost = Gap(), writer.take_lost(number)
+        open_run.gap, lost = Gap(), writer.take_lost(number)
         try:
             await self._store.append_durably(number, gap.end_event(lost), vital=True)
         except StoreUnwritable:
-            gap.add(session.gap)
-            session.gap = gap
+            gap.add(open_run.gap)
+            open_run.gap = gap
             writer.count_lost(number, lost)
             raise
 
@@ -424,7 +424,7 @@ class Sessions:
 
     async def _open_playback(
         self, config: Config, redactor: Redactor, name: str, agent: str
-    ) -> Session:
+    ) -> OpenRun:
         await self._settle_recordings(name)
         try:
             tape = self._find_tape(name)
@@ -433,44 +433,44 @@ class Sessions:
         except UnknownRun as error:
             problem = f"{error}; {error.hint}"
             logger.warning("playback refused: %s", problem)
-            return Session(config.mode, config, redactor, self._store, None, None, problem)
+            return OpenRun(config.mode, config, redactor, self._store, None, None, problem)
         if isinstance(tape, str):
             logger.warning("playback refused: %s", tape)
-            return Session(config.mode, config, redactor, self._store, None, None, tape)
+            return OpenRun(config.mode, config, redactor, self._store, None, None, tape)
         run = await self._store.create_run(
             tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
         )
         logger.info("run %s: playing %s", run.id, tape.id)
         # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
         tape = self._store.reload(tape)
-        session = Session(config.mode, config, redactor, self._store, run, tape)
-        if session.policy.live:
+        open_run = OpenRun(config.mode, config, redactor, self._store, run, tape)
+        if open_run.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
-            session.note(EventKind.NOTED, live=_live(session))
+            open_run.note(EventKind.NOTED, live=_live(open_run))
         if config.classes.telemetry:
             # So it does what is telemetry by now, whatever it was when it was recorded.
             texts = [match.text for match in config.classes.telemetry]
-            session.note(EventKind.NOTED, telemetry=texts)
-        for one in session.policy.drift:
-            session.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
-        _note_rules(session)
-        if tape.rules != index_digest(session.rules, config):
+            open_run.note(EventKind.NOTED, telemetry=texts)
+        for one in open_run.policy.drift:
+            open_run.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
+        _note_rules(open_run)
+        if tape.rules != index_digest(open_run.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
                 text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)
                 logger.warning("%s", text)
-                session.note(EventKind.NOTED, text=text)
+                open_run.note(EventKind.NOTED, text=text)
             logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
             try:
-                await asyncio.to_thread(session.reindex)
+                await asyncio.to_thread(open_run.reindex)
             except LogCorrupt as error:
                 # Its own index still stands, but for other rules: everything is refused, and the run says why.
                 problem = f"the tape cannot be indexed under the rules of now: {error}"
                 logger.error("%s", problem)
-                session.note(EventKind.NOTED, text=problem)
-                return Session(config.mode, config, redactor, self._store, run, None, problem)
-        session.prepare()
-        return session
+                open_run.note(EventKind.NOTED, text=problem)
+                return OpenRun(config.mode, config, redactor, self._store, run, None, problem)
+        open_run.prepare()
+        return open_run
 
     def _find_tape(self, name: str) -> RunInfo | str:
         """Find the tape to play, or say why there is none."""
@@ -497,65 +497,65 @@ class Sessions:
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
-        for session in self.open:
-            if session.mode is Mode.RECORD and self._has_run_out(session):
-                self.end(session, "its process group has ended")
+        for open_run in self.open:
+            if open_run.mode is Mode.RECORD and self._has_run_out(open_run):
+                self.end(open_run, "its process group has ended")
         waiting = [
             task
-            for task, session in self._sealing.items()
-            if session.mode is Mode.RECORD
-            and session.run is not None
-            and name in ("latest", session.run.id)
+            for task, open_run in self._sealing.items()
+            if open_run.mode is Mode.RECORD
+            and open_run.info is not None
+            and name in ("latest", open_run.info.id)
         ]
         if waiting:
             await asyncio.wait(waiting, timeout=_SEALING_S)
 
-    def _has_run_out(self, session: Session) -> bool:
+    def _has_run_out(self, open_run: OpenRun) -> bool:
         """Say whether nobody can come who belongs to a run.
 
         A named run waits for others of its name for as long as the mode is its own.
         """
-        if session.named and (self._sole or session.mode is self.config.mode):
+        if open_run.named and (self._sole or open_run.mode is self.config.mode):
             return False
-        return self._groups_ended(session)
+        return self._groups_ended(open_run)
 
     # ---- ending --------------------------------------------------------------------------------
 
     async def tick(self) -> None:
         """End the runs that have ended, tell their gaps. Called a few times a second."""
-        for session in self.open:
+        for open_run in self.open:
             with contextlib.suppress(StoreUnwritable):  # and again
-                await self._tell_gap(session)
-        for session in self.open:
-            if session.run is not None and self._store.owner_was_asked(session.run, SEAL):
-                self.end(session, "asked for by playhead seal")
-            elif self._has_run_out(session):
-                self.end(session, "its process group has ended")
-            elif session.mode is not self.config.mode and self._quiet(session):
-                self.end(session, f"the mode became {self.config.mode.value}")
+                await self._tell_gap(open_run)
+        for open_run in self.open:
+            if open_run.info is not None and self._store.owner_was_asked(open_run.info, SEAL):
+                self.end(open_run, "asked for by playhead seal")
+            elif self._has_run_out(open_run):
+                self.end(open_run, "its process group has ended")
+            elif open_run.mode is not self.config.mode and self._quiet(open_run):
+                self.end(open_run, f"the mode became {self.config.mode.value}")
 
-    def _quiet(self, session: Session) -> bool:
-        idle_s = time.monotonic() - session.last_request
-        return not session.pending_exchanges and idle_s > self.config.runs.grace_s
+    def _quiet(self, open_run: OpenRun) -> bool:
+        idle_s = time.monotonic() - open_run.last_request
+        return not open_run.pending_exchanges and idle_s > self.config.runs.grace_s
 
-    def end(self, session: Session, reason: str) -> "asyncio.Task[None] | None":
+    def end(self, open_run: OpenRun, reason: str) -> "asyncio.Task[None] | None":
         """Begin to end a run: no new request joins it; it is sealed once what is in flight is done."""
-        if session.ending:
+        if open_run.ending:
             return None
-        session.ending = True
-        for key in [key for key, value in self._by_key.items() if value is session]:
+        open_run.ending = True
+        for key in [key for key, value in self._by_key.items() if value is open_run]:
             del self._by_key[key]
-        task = asyncio.get_running_loop().create_task(self._seal(session, reason))
-        self._sealing[task] = session
+        task = asyncio.get_running_loop().create_task(self._seal(open_run, reason))
+        self._sealing[task] = open_run
         task.add_done_callback(self._sealing.pop)
         return task
 
-    async def _seal(self, session: Session, reason: str) -> None:
+    async def _seal(self, open_run: OpenRun, reason: str) -> None:
         try:
-            await self._settle(session)
+            await self._settle(open_run)
             while True:
                 try:
-                    await self._seal_whole(session, reason)
+                    await self._seal_whole(open_run, reason)
                     break
                 except StoreUnwritable:
                     if self._closed:
@@ -563,7 +563,7 @@ class Sessions:
                     await self._writable()
         except StoreError as error:
             # The next process that opens the store finds the run open and its owner gone: recovered.
-            name = session.run.id if session.run is not None else ""
+            name = open_run.info.id if open_run.info is not None else ""
             logger.error("run %s could not be sealed: %s", name, error)
 
     async def _writable(self) -> None:
@@ -572,31 +572,31 @@ class Sessions:
         while writer.failed is not None and not self._closed:  # noqa: ASYNC110  # nobody tells
             await asyncio.sleep(_LOOK_S)
 
-    async def _settle(self, session: Session) -> None:
-        settled = await session.settled(session.config.runs.grace_s)
+    async def _settle(self, open_run: OpenRun) -> None:
+        settled = await open_run.settled(open_run.config.runs.grace_s)
         if not settled:
-            await _refuse_held(session)
-        session.unfinished = tuple(sorted(pending.seq for pending in session.pending_exchanges))
+            await _refuse_held(open_run)
+        open_run.unfinished = tuple(sorted(pending.seq for pending in open_run.pending_exchanges))
         if not settled and self.on_unfinished is not None:
-            for pending in list(session.pending_exchanges):
+            for pending in list(open_run.pending_exchanges):
                 with contextlib.suppress(StoreUnwritable):  # a gap
                     await self.on_unfinished(pending)
-        if session.preparing is not None:
-            await asyncio.wait([session.preparing])
+        if open_run.preparing is not None:
+            await asyncio.wait([open_run.preparing])
         with contextlib.suppress(StoreUnwritable):
             if self.on_ending is not None:
-                await self.on_ending(session)
-            _note_slow(session)
+                await self.on_ending(open_run)
+            _note_slow(open_run)
         if self.on_ended is not None:
-            await self.on_ended(session)
-        if session.bus is not None:
-            await session.bus.settle(session.teller)
+            await self.on_ended(open_run)
+        if open_run.bus is not None:
+            await open_run.bus.settle(open_run.teller)
 
-    async def _seal_whole(self, session: Session, reason: str) -> None:
-        await self._tell_gap(session, ending=True)
-        if session.run is not None:
+    async def _seal_whole(self, open_run: OpenRun, reason: str) -> None:
+        await self._tell_gap(open_run, ending=True)
+        if open_run.info is not None:
             run = await self._store.seal(
-                session.run, reason=reason, at_ns=time.time_ns(), unfinished=session.unfinished
+                open_run.info, reason=reason, at_ns=time.time_ns(), unfinished=open_run.unfinished
             )
             self.ended.append(run)
             del self.ended[:-100]
@@ -604,8 +604,8 @@ class Sessions:
 
     def hurry(self) -> None:
         """Seal what is ending without waiting for what is in flight."""
-        for session in self._sealing.values():
-            session.hurry()
+        for open_run in self._sealing.values():
+            open_run.hurry()
 
     async def close(self, reason: str, patience_s: float | None = None) -> None:
         """End every run and wait until all are sealed; no new one is opened from now on.
@@ -613,8 +613,8 @@ class Sessions:
         patience_s: longest wait for what is in flight; None waits as long as each run's grace allows.
         """
         self._closed = True
-        for session in self.open:
-            self.end(session, reason)
+        for open_run in self.open:
+            self.end(open_run, reason)
         if self._looking is not None:
             self._looking.cancel()
         if self._sealing and patience_s is not None:
@@ -627,18 +627,20 @@ class Sessions:
         self._buses.clear()
 
 
-async def _refuse_held(session: Session) -> None:
+async def _refuse_held(open_run: OpenRun) -> None:
     """Refuse what gates still hold, and wait until that is kept: nothing but words follows the end of a run."""
     ended = Ruled(Ruling.ENDED)
     held = [
-        one for one in session.pending_exchanges if one.held is not None and one.held.rule_on(ended)
+        one
+        for one in open_run.pending_exchanges
+        if one.held is not None and one.held.rule_on(ended)
     ]
     await asyncio.gather(*(pending.ended(_REFUSED_S) for pending in held))
 
 
-def _note_rules(session: Session) -> None:
+def _note_rules(open_run: OpenRun) -> None:
     """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
-    config, playing = session.config, session.mode is Mode.PLAYBACK
+    config, playing = open_run.config, open_run.mode is Mode.PLAYBACK
     rules: dict[str, list[tuple[str, str | None]]] = {}
     rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
     # A gate holds what leaves, of whatever class; all else that a rule of effects says is for playback.
@@ -649,18 +651,18 @@ def _note_rules(session: Session) -> None:
     ]
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
-        rules["live"] = _live(session)
+        rules["live"] = _live(open_run)
     rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
-        (rule.match.text, None) for rule in config.faults if session.mode in rule.modes
+        (rule.match.text, None) for rule in config.faults if open_run.mode in rule.modes
     ]
     if any(rules.values()):
-        session.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+        open_run.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
 
 
-def _live(session: Session) -> list[tuple[str, str | None]]:
+def _live(open_run: OpenRun) -> list[tuple[str, str | None]]:
     """Give the pattern of each live rule, and the class it is limited to."""
-    return [(rule.match.text, only and only.value) for rule, only in session.policy.live]
+    return [(rule.match.text, only and only.value) for rule, only in open_run.policy.live]
 
 
 def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
@@ -672,14 +674,14 @@ def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
     ]
 
 
-def _note_slow(session: Session) -> None:
+def _note_slow(open_run: OpenRun) -> None:
     """Say which patterns masked nothing any more because they took too long."""
-    for text in slow(session.rules.searched):
-        session.note(EventKind.NOTED, text=text)
+    for text in slow(open_run.rules.searched):
+        open_run.note(EventKind.NOTED, text=text)
 
 
-def _names(session: Session, name: str) -> bool:
-    return any(key[0] == name for key in session.keys)
+def _names(open_run: OpenRun, name: str) -> bool:
+    return any(key[0] == name for key in open_run.keys)
 
 
 def name_after(word: str, now: float | None = None) -> str:

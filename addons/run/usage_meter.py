@@ -16,7 +16,7 @@ from ...tape.policy.limits import Charge, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
-    from .open_run import Session
+    from .open_run import OpenRun
     from .pending import PendingExchange
 
 
@@ -40,14 +40,14 @@ class Meter:
         """Say whether a request's fingerprint is needed before it leaves; a poll that a rule allows is none."""
         if self.limits.repeats is None or pending.request_class is RequestClass.TELEMETRY:
             return False
-        return pending.session.policy.find_repeat(pending.facts) is None
+        return pending.open_run.policy.find_repeat(pending.facts) is None
 
-    def begin(self, session: "Session") -> None:
+    def begin(self, open_run: "OpenRun") -> None:
         """Note the limits in the run's log, and get ready. Loop."""
         limits = self.limits
         usd = None if limits.usd is None else str(limits.usd)
         told = {"calls": limits.calls, "tokens": limits.tokens, "usd": usd}
-        session.note(EventKind.NOTED, limits={**told, "repeats": limits.repeats})
+        open_run.note(EventKind.NOTED, limits={**told, "repeats": limits.repeats})
         if self.reads_answers:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
 
@@ -77,7 +77,7 @@ class Meter:
             return
         self._told.add(spent.limit)
         used = self.used
-        pending.session.note(
+        pending.open_run.note(
             EventKind.LIMITED,
             seq=pending.seq,
             limit=spent.limit,

@@ -19,9 +19,9 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 
 from ...addons.chain import chain
 from ...addons.connections import Connections
-from ...addons.run.open_run import Session
+from ...addons.run.open_run import OpenRun
 from ...addons.run.pending import PendingExchange, find_pending
-from ...addons.run.registry import Sessions
+from ...addons.run.registry import RunRegistry
 from ...config import Listen, Mode
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
@@ -63,16 +63,16 @@ class Engine:
 
     def __init__(
         self,
-        sessions: Sessions,
+        registry: RunRegistry,
         certificates: certs.CertStore,
         *,
         upstream_ca: str | None = None,
     ) -> None:
-        """Serve the runs in `sessions`.
+        """Serve the open runs of `registry`.
 
         upstream_ca: PEM bundle of the roots to trust upstream; None trusts mitmproxy's own.
         """
-        self.sessions = sessions
+        self.registry = registry
         self._certificates = certificates
         self._upstream_ca = upstream_ca
         self._servers: list[asyncio.Server] = []
@@ -109,7 +109,7 @@ class Engine:
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
-        capture = self.capture = Capture(self.sessions, self._proxyserver)
+        capture = self.capture = Capture(self.registry, self._proxyserver)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
@@ -117,8 +117,8 @@ class Engine:
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
             capture,
-            *chain(self.sessions),
-            Connections(self.sessions, self._proxyserver.connections),
+            *chain(self.registry),
+            Connections(self.registry, self._proxyserver.connections),
         )
         self._master.options.update(
             connection_strategy="lazy",
@@ -206,7 +206,7 @@ class Engine:
         self._started = False
         for server in (*self._servers, *self._inside):
             server.close()
-        await self.sessions.close("the proxy was stopped", _PATIENCE_S)
+        await self.registry.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())
         tasks = []
         for client_handler in handlers:
@@ -231,36 +231,36 @@ class Engine:
         self, client: connection.Client, server: connection.Server, flow: http.HTTPFlow | None
     ) -> bool:
         """Say whether a connection or request may go to an upstream; see `guard`."""
-        session = self.sessions.of(client)
+        open_run = self.registry.of(client)
         address = server.address
-        if session is None or address is None:
-            self._deny(session, address, "it belongs to no run")
+        if open_run is None or address is None:
+            self._deny(open_run, address, "it belongs to no run")
             return False
         if self._is_us(address):
-            self._deny(session, address, "it is the proxy itself")
+            self._deny(open_run, address, "it is the proxy itself")
             return False
-        if session.stopped is not None:
+        if open_run.stopped is not None:
             # No event: who made it was under way when the run was stopped, and tried nothing.
             logger.info("denied: %s:%s (its run is stopped)", address[0], address[1])
             return False
-        if session.mode in (Mode.RECORD, Mode.PASSTHROUGH):
+        if open_run.mode in (Mode.RECORD, Mode.PASSTHROUGH):
             return True
         target = (address[0], address[1])
         if flow is None:
             # Asked for a new connection: one request of this very client has been let out to there.
-            allowed = (client.id, *target) in session.permits.values()
+            allowed = (client.id, *target) in open_run.permits.values()
         else:
-            allowed = _is_live(find_pending(flow), session, target)
+            allowed = _is_live(find_pending(flow), open_run, target)
         if not allowed:
-            self._deny(session, address, "playback: no live rule names it")
+            self._deny(open_run, address, "playback: no live rule names it")
         return allowed
 
-    def _deny(self, session: Session | None, address: Any, reason: str) -> None:
+    def _deny(self, open_run: OpenRun | None, address: Any, reason: str) -> None:
         target = f"{address[0]}:{address[1]}" if address else "nowhere"
         self.denied[target] += 1
         logger.warning("denied: %s (%s)", target, reason)
-        if session is not None:
-            session.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
+        if open_run is not None:
+            open_run.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
 
     def _is_us(self, address: Any) -> bool:
         hosts = [host for host, port in self._own if port == address[1]]
@@ -279,18 +279,18 @@ def _own_addresses() -> set[str]:
     return {address.address.partition("%")[0] for addresses in found for address in addresses}
 
 
-def _is_live(pending: PendingExchange | None, session: Session, target: tuple[str, int]) -> bool:
+def _is_live(pending: PendingExchange | None, open_run: OpenRun, target: tuple[str, int]) -> bool:
     """Say whether a request was decided to go live to `target`; if so it has the permit to connect.
 
     The permit ends with the pending exchange.
     """
     if pending is None or pending.decision is None or pending.finished:
         return False
-    if pending.session is not session or pending.decision.action is not Action.LIVE:
+    if pending.open_run is not open_run or pending.decision.action is not Action.LIVE:
         return False
     if target != (pending.facts.host, pending.facts.port):
         return False
-    session.permits[pending] = (pending.flow.client_conn.id, *target)
+    open_run.permits[pending] = (pending.flow.client_conn.id, *target)
     return True
 
 

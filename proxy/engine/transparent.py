@@ -27,7 +27,7 @@ from mitmproxy.net.http import url
 from mitmproxy.proxy import layer, mode_servers, mode_specs
 from mitmproxy.proxy.layers import modes
 
-from ...addons.run.registry import Rejected, Sessions
+from ...addons.run.registry import Rejected, RunRegistry
 from ...config import Mode
 from ...tape.records.events import EventKind
 from .hooks.own_hooks import Stray
@@ -54,9 +54,9 @@ class _Quiet:
 class Capture:
     """Accepts connections that were meant for others."""
 
-    def __init__(self, sessions: Sessions, proxyserver: Proxyserver) -> None:
-        """Bind clients to the runs in `sessions`."""
-        self._sessions = sessions
+    def __init__(self, registry: RunRegistry, proxyserver: Proxyserver) -> None:
+        """Bind clients to the open runs of `registry`."""
+        self._registry = registry
         self._proxyserver = proxyserver
         self._unnamed: set[str] = set()
         """Clients of which only an address is known."""
@@ -94,7 +94,7 @@ class Capture:
         quiet = self._quiet[client.id] = _Quiet(target, task)
         try:
             # Before its first byte: what its TLS greeting decides needs the run.
-            if isinstance(await self._sessions.assign(client, None), Rejected):
+            if isinstance(await self._registry.assign(client, None), Rejected):
                 writer.close()
                 return
             with self._proxyserver.register_connection(client.id, handler):
@@ -157,9 +157,9 @@ class Capture:
     def playhead_stray(self, stray: Stray) -> None:
         """Note that a client would have said something else than HTTP to somebody outside."""
         self._quiet.pop(stray.client.id, None)
-        session, address = self._sessions.of(stray.client), stray.server.address
-        if session is not None and session.mode is Mode.PLAYBACK and address is not None:
-            session.note(
+        open_run, address = self._registry.of(stray.client), stray.server.address
+        if open_run is not None and open_run.mode is Mode.PLAYBACK and address is not None:
+            open_run.note(
                 EventKind.EGRESS,
                 target=f"{address[0]}:{address[1]}",
                 by="proxy",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...addons.run.open_run import Session
+from ...addons.run.open_run import OpenRun
 from ...config import Config, Control, Listen, Mode, OnFull
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.records.events import Event, EventKind
@@ -122,7 +122,7 @@ async def _run(
         if kit is not None:
             stack.callback(kit.close)
         contained, job = await _prepare(runtime, config, command, kit, elsewhere, stack)
-        child = _Child(job, runtime.sessions.hurry)
+        child = _Child(job, runtime.registry.hurry)
         await child.start()
         watch = SocketWatch(lambda: child.pid)
         watching = config.mode is Mode.PLAYBACK and contained is None
@@ -134,14 +134,14 @@ async def _run(
         finally:
             if watching:
                 await asyncio.to_thread(_stop_watch, watch)
-        session = runtime.sessions.sole_session
-        if session is None:
+        open_run = runtime.registry.sole_run
+        if open_run is None:
             info = await _empty_run(runtime, config, run)
         else:
-            info = await _begun(session)
+            info = await _begun(open_run)
         await _note(runtime, info, {"child_exit": code, "contained": contained is not None})
         if contained is not None:
-            redactor = session.redactor if session is not None else runtime.sessions.redactor()
+            redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
             await _note_sandbox(runtime, info, contained, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
@@ -150,13 +150,13 @@ async def _run(
         elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
             runtime.store.append(info.number, lacking(config.determinism))
         reason = f"the command ended with {code}"
-        if session is None:
+        if open_run is None:
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
         else:
-            if session.pending_exchanges:
+            if open_run.pending_exchanges:
                 say("playhead: waiting for late answers")
-            runtime.sessions.end(session, reason)
-        await runtime.sessions.close(reason)
+            runtime.registry.end(open_run, reason)
+        await runtime.registry.close(reason)
         ended = runtime.store.reload(info)
         if ended.status is RunStatus.OPEN:
             raise StoreUnwritable(
@@ -265,19 +265,19 @@ async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
     )
 
 
-async def _begun(session: Session) -> RunInfo:
-    """Give a session's run, beginning it where that could not be done before.
+async def _begun(open_run: OpenRun) -> RunInfo:
+    """Give the stored run of an open run, beginning it where that could not be done before.
 
     Raises: StoreUnwritable.
     """
-    if session.begin_later is not None:
-        await session.begin_later()
-    if session.run is None:
+    if open_run.begin_later is not None:
+        await open_run.begin_later()
+    if open_run.info is None:
         raise StoreUnwritable(
             "nothing was recorded: the store could not be written",
             "free space or make the folder writable, then record again",
         )
-    return session.run
+    return open_run.info
 
 
 async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
@@ -303,8 +303,8 @@ def _keeping(
         return contextlib.nullcontext()
 
     def find_run() -> int | None:
-        session = runtime.sessions.sole_session
-        return None if session is None or session.run is None else session.run.number
+        open_run = runtime.registry.sole_run
+        return None if open_run is None or open_run.info is None else open_run.info.number
 
     return keeping(kit, find_run, runtime.store.append_durably)
 

@@ -1,6 +1,6 @@
 """Everything one proxying process needs, opened in order and closed in reverse.
 
-Store, CA, keys, sessions, engine, control API, and the ticking that notices ended runs and edited files. `serve` and the
+Store, CA, keys, open runs, engine, control API, and the ticking that notices ended runs and edited files. `serve` and the
 launcher differ only in what they ask of it.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ...addons.run.registry import Processes, Sessions, name_after
+from ...addons.run.registry import Processes, RunRegistry, name_after
 from ...config import Config, ConfigError, Listen, Watcher
 from ...store import put_ballast
 from ...tape.redaction.redactor import Redactor
@@ -34,7 +34,7 @@ _READERS_EVERY = 240
 
 
 class _Group:
-    """A client's process group as sessions see it."""
+    """A client's process group as the registry sees it."""
 
     def __init__(self, client: sockets.ClientProcess) -> None:
         self.pgid = client.pgid
@@ -82,7 +82,7 @@ class Runtime:
             stack.callback(self.store.close)
             put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
-            self.sessions = Sessions(
+            self.registry = RunRegistry(
                 self.store,
                 self.config,
                 lambda config: Redactor(key, config.redact, config.redact_off),
@@ -92,14 +92,14 @@ class Runtime:
                 restore=partial(restore_run, self.store),
             )
             engine = Engine(
-                self.sessions,
+                self.registry,
                 certificate_store(self.ca),
                 upstream_ca=str(self.ca.bundle_file),
             )
             self.engine = await stack.enter_async_context(engine)
             ticking = asyncio.get_running_loop().create_task(self._tick())
             stack.push_async_callback(_cancelled, ticking)
-            house = House(self.store, self.sessions, self.engine)
+            house = House(self.store, self.registry, self.engine)
             self.control = ControlServer(self.config, house)
             stack.push_async_callback(self.control.close)
             self._stack = stack.pop_all()
@@ -142,9 +142,9 @@ class Runtime:
                     self.store.check_readers()
                 fresh = self._poll()
                 if fresh is not None:
-                    self.sessions.config = fresh
+                    self.registry.config = fresh
                 self.store.writer.flush()
-                await self.sessions.tick()
+                await self.registry.tick()
             except Exception:
                 logger.exception("a tick failed; the next one comes in %s s", _TICK_S)
 

@@ -364,12 +364,12 @@ async def test_a_body_that_is_none_ends_its_exchange(tmp_path: Path) -> None:
     async with running_engine(config) as running, asyncio.timeout(10):
         connection = await Connection.open(str(running.address))
         assert (await connection.ask("http://playhead.internal/run")).status == 200
-        (session,) = running.sessions.open
+        (open_run,) = running.registry.open
         connection.writer.write(head + b"no chunk\r\n")
         await connection.reader.read()
         await connection.close()
-        assert await session.settled(5)
-        assert session.requests == 2
+        assert await open_run.settled(5)
+        assert open_run.requests == 2
 
 
 def test_a_port_that_is_the_proxys_own_is_not_asked(tmp_path: Path) -> None:

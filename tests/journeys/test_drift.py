@@ -83,7 +83,7 @@ class Stage:
         self.deck.end("tape")
         self.origin.stop()
         self.clients.close()  # connections of the recording
-        config = self.deck.running.sessions.config
+        config = self.deck.running.registry.config
         opt_ins = tuple(ModelDrift(*one.split("=")) for one in allowed)
         playback = replace(config.playback, allow_model_drift=opt_ins)
         self.deck.do(self._change, playback)
@@ -293,7 +293,7 @@ def test_what_drift_took_is_not_served_again_from_a_later_index(stage: Stage) ->
     stage.openai()()
     ignore = (IgnoreRule(parse_match("*://*"), query=("nonce",), json=("$.temperature",)),)
     stage.play("m-1=m-2")
-    config = replace(stage.deck.running.sessions.config, ignore=ignore)
+    config = replace(stage.deck.running.registry.config, ignore=ignore)
     stage.deck.do(stage.reindex, config)
     stage.deck.do(stage.ignore, *ignore)
     ask = stage.openai()

@@ -87,7 +87,7 @@ def test_a_run_that_could_not_be_begun_is_begun_later(
     assert deck.running.store.runs() == []
     disk.full = False
     wait_until(lambda: deck.running.store.writer.failed is None)
-    deck.do(deck.running.sessions.tick)
+    deck.do(deck.running.registry.tick)
     assert _ask(deck, "late", url) == 200
     receipt, _ = _ended(deck, "late")
     assert receipt.requests == 1
@@ -104,14 +104,14 @@ def test_a_gap_is_told_when_it_begins_and_when_it_is_over(
     assert _ask(deck, "r", url) == 200
     disk.full = True
     assert _ask(deck, "r", url, b"a=1") == 200
-    deck.do(deck.running.sessions.tick)
+    deck.do(deck.running.registry.tick)
     (open_gap,) = deck.receipt("r").gaps
     assert (open_gap.until_ns, open_gap.exchanges) == (None, None)
     assert "full but for" in open_gap.reason
     disk.full = False
     wait_until(lambda: deck.running.store.writer.failed is None)
     assert _ask(deck, "r", url, b"a=2") == 200
-    deck.do(deck.running.sessions.tick)
+    deck.do(deck.running.registry.tick)
     receipt, kinds = _ended(deck, "r")
     assert kinds.count(EventKind.GAP) == 2
     (gap,) = receipt.gaps
@@ -137,7 +137,7 @@ def test_a_large_request_passes_without_the_disk(
     disk.full = False
     wait_until(lambda: deck.running.store.writer.failed is None)
     assert _ask(deck, "r", url, large) == 200
-    deck.do(deck.running.sessions.tick)
+    deck.do(deck.running.registry.tick)
     receipt, _ = _ended(deck, "r")
     (gap,) = receipt.gaps
     assert (gap.exchanges, gap.effects) == (2, 2)

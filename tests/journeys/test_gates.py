@@ -67,10 +67,10 @@ async def gated(
 async def held(running: Running, count: int = 1) -> list[Held]:
     """Wait until so many requests are held."""
     deadline = time.monotonic() + _LONG_S
-    while len(running.sessions.gates) != count:
-        assert time.monotonic() < deadline, f"{len(running.sessions.gates)} are held"
+    while len(running.registry.gates) != count:
+        assert time.monotonic() < deadline, f"{len(running.registry.gates)} are held"
         await asyncio.sleep(0.001)
-    return running.sessions.gates.listed()
+    return running.registry.gates.listed()
 
 
 async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> httpx.Response:
@@ -102,7 +102,7 @@ async def test_a_request_is_sent_once_it_is_approved(tmp_path: Path) -> None:
         (waiting,) = await held(running)
         assert (await ask(running, f"{origin.url}/else")).text == "done"
         assert said.counts == {"/else": 1}
-        running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+        running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
         assert (await asking).text == "done"
         assert said.counts["/wires"] == 1
         await running.end("tape")
@@ -128,7 +128,7 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         if denied:
             (waiting,) = await held(running)
-            running.sessions.gates.rule_on(waiting.name, None, NO)
+            running.registry.gates.rule_on(waiting.name, None, NO)
         refused = await asking
         assert refused.status_code == 424
         assert refused.headers["x-should-retry"] == "false"
@@ -152,7 +152,7 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
 async def test_an_approval_is_of_exactly_one_request(tmp_path: Path) -> None:
     """Another digest, none, or a gate that is not held is refused, and says why."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
-        gates = running.sessions.gates
+        gates = running.registry.gates
         first = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         (one,) = await held(running)
         second = asyncio.create_task(ask(running, f"{origin.url}/wires", 2))
@@ -183,7 +183,7 @@ async def test_many_held_requests_disturb_nobody(tmp_path: Path) -> None:
             assert (await ask(running, f"{origin.url}/else")).text == "done"
         assert said.counts == {"/else": 20}
         for one in waiting:
-            running.sessions.gates.rule_on(one.name, one.digest, YES)
+            running.registry.gates.rule_on(one.name, one.digest, YES)
         for sock in asking:
             with sock, sock.makefile("rb") as told:
                 assert await asyncio.to_thread(told.read, len(OK)) == OK
@@ -202,7 +202,7 @@ async def test_what_there_is_no_room_to_hold_was_never_done(
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         (waiting,) = await held(running)
         assert waiting.repeat is None
-        running.sessions.gates.rule_on(waiting.name, None, NO)
+        running.registry.gates.rule_on(waiting.name, None, NO)
         assert (await asking).status_code == 424
         assert not said.counts
 
@@ -236,7 +236,7 @@ async def test_a_client_that_leaves_takes_its_request_with_it(tmp_path: Path, ho
         _leave(sock, how)
         await held(running, 0)
         with pytest.raises(CannotRule, match="its client had left"):
-            running.sessions.gates.rule_on("tape:1", None, NO)
+            running.registry.gates.rule_on("tape:1", None, NO)
         await running.end("tape")
         (rule,) = events(running, "tape", EventKind.RULED)
         assert rule["ruling"] == "left"
@@ -259,15 +259,15 @@ async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
             if not ruled.done():
-                running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+                running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
             if left_first:
-                await running.session("tape").settled(_LONG_S)
+                await running.open_run("tape").settled(_LONG_S)
                 assert said.counts[path] == 0
                 continue
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
             _leave(sock, chance.choice(["fin", "rst"]))
-            await running.session("tape").settled(_LONG_S)
+            await running.open_run("tape").settled(_LONG_S)
             assert said.counts[path] <= 1
         await running.end("tape")
         info = running.store.get_run("tape")
@@ -316,11 +316,11 @@ async def test_a_stream_that_is_reset_takes_its_request_with_it(
                     for _ in range(chance.randrange(3)):
                         await asyncio.sleep(0)
                     if not waiting.ruled.done():
-                        running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
+                        running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
                     if not leaves:
                         got = client.got[stream]
                         await asyncio.to_thread(client.read_until, lambda: got[-1:] == ["end"])  # noqa: B023
-                    await running.session("tape").settled(_LONG_S)
+                    await running.open_run("tape").settled(_LONG_S)
                     assert asked[f"/wires/{number}"] == (0 if leaves else 1)
 
 
@@ -338,7 +338,7 @@ async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
         assert [event.kind for event in running.store.events(run)][-1] is EventKind.SEALED
         assert run.exchanges == 1
         assert _is_sound(running, "tape")
-        assert not running.sessions.gates.listed()
+        assert not running.registry.gates.listed()
 
 
 async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) -> None:
@@ -348,10 +348,10 @@ async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) ->
             run = f"tape-{approved}"
             asking = asyncio.create_task(ask(running, f"{origin.url}/wires", run=run))
             (waiting,) = await held(running)
-            session = running.session(run)
+            open_run = running.open_run(run)
             if approved:
-                running.sessions.gates.rule_on(waiting.name, waiting.digest, YES)
-            await stop_run(running.sessions, session, by="ann", pid=1, reason="enough")
+                running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
+            await stop_run(running.registry, open_run, by="ann", pid=1, reason="enough")
             refused = await asking
             assert refused.status_code == 424
             assert "enough" in refused.json()["error"]["message"]
@@ -421,13 +421,13 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
         config = Config(store=tmp_path / "store", effects=(rule,))
         async with running_engine(config) as running:
             await _refund(running, url, keys[0], 0.3 if way == "late" else _LONG_S)
-            assert not running.sessions.gates.listed()
+            assert not running.registry.gates.listed()
             asking = asyncio.create_task(_refund(running, url, keys[1], _LONG_S))
             if second == "held":
                 (waiting,) = await held(running)
                 assert "it may repeat the effect of exchange 1" in waiting.reason
                 assert waiting.repeat is not None
-                running.sessions.gates.rule_on(waiting.name, None, NO)
+                running.registry.gates.rule_on(waiting.name, None, NO)
                 assert await asking == 424
                 assert said.counts[f"/refunds/{way}"] == 1
                 # What was denied did not happen: another amount is another effect, the same is asked for again.
@@ -435,7 +435,7 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
                 assert await asyncio.wait_for(other, _LONG_S) == 200
             else:
                 await asking
-                assert not running.sessions.gates.listed()
+                assert not running.registry.gates.listed()
             origin.stop()
 
 

@@ -226,14 +226,15 @@ async def _tell(
 
         async def record(case: Case) -> Seen:
             seen = await see(case, PATIENCE_S, leave=case.leave)
-            session = running.session(case.name)
+            open_run = running.open_run(case.name)
             await _until(
                 lambda: (
-                    session.requests and all(pending.gone for pending in session.pending_exchanges)
+                    open_run.requests
+                    and all(pending.gone for pending in open_run.pending_exchanges)
                 )
             )
             asyncio.get_running_loop().call_later(LATER_S, origins.gone[case.name].set)
-            assert await session.settled(_LONG_S), "its exchange was never kept"
+            assert await open_run.settled(_LONG_S), "its exchange was never kept"
             await running.end(case.name)
             return seen
 

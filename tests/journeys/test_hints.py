@@ -31,7 +31,7 @@ async def ask(running: Running, url: str) -> Receipt:
     answer = await connection.ask(url, credentials="r:x")
     connection.writer.close()
     assert answer.body == b"yes"
-    run = next(found.run for found in running.sessions.open if found.run is not None)
+    run = next(found.info for found in running.registry.open if found.info is not None)
     await running.end(run.id)
     return build(running.store, running.store.get_run(run.id))
 

@@ -89,7 +89,7 @@ class House:
 
     async def settled(self, run: str) -> None:
         """Wait for what is under way, then seal the run."""
-        assert await self.running.session(run).settled(_LONG_S), "its exchange was never kept"
+        assert await self.running.open_run(run).settled(_LONG_S), "its exchange was never kept"
         await self.running.end(run)
 
     def only(self, run: str) -> Exchange:
@@ -108,7 +108,7 @@ class House:
             for info in infos
             for effect in effects_of(store, info)[0]
         ]
-        sink = self.running.sessions.config.sink
+        sink = self.running.registry.config.sink
         assert sink.file is not None
         assert [json.loads(line) for line in sink.file.read_text().splitlines()] == rows
         return len(rows) == len(runs)
@@ -311,7 +311,7 @@ async def test_a_timeout_after_success_is_kept_when_its_run_ends_first(
 
 def _has_come(at: House) -> bool:
     pending_exchanges = [
-        pending for found in at.running.sessions.open for pending in found.pending_exchanges
+        pending for found in at.running.registry.open for pending in found.pending_exchanges
     ]
     return any(pending.size == len(ANSWER) for pending in pending_exchanges)
 
@@ -338,7 +338,7 @@ async def test_a_delayed_request_ends_with_its_run(
     async with house(tmp_path, certificates, fault("delay", delay_s=60)) as at:
         asking = asyncio.create_task(at.ask("h1", "tape", "/refunds", _LONG_S))
         async with asyncio.timeout(_LONG_S):
-            while not any(found.pending_exchanges for found in at.running.sessions.open):  # noqa: ASYNC110
+            while not any(found.pending_exchanges for found in at.running.registry.open):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await at.running.end("tape")
         assert (await asking).status == 0
@@ -423,8 +423,8 @@ async def test_a_refund_that_times_out_after_success_happens_once(tmp_path: Path
             denying.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await denying
-            session = running.session("tape")
-            assert await session.settled(_LONG_S)
+            open_run = running.open_run("tape")
+            assert await open_run.settled(_LONG_S)
             await running.end("tape")
             tape = list(running.store.exchanges(running.store.get_run("tape")))
     assert statuses == {424: INJECTIONS}
@@ -442,9 +442,9 @@ async def _deny(running: Running) -> None:
     """Deny whatever is held."""
     no = Ruled(Ruling.DENIED, "ann", "command", "that is twice")
     while True:
-        for held in running.sessions.gates.listed():
+        for held in running.registry.gates.listed():
             assert "may repeat the effect" in held.reason
-            running.sessions.gates.rule_on(held.name, held.digest, no)
+            running.registry.gates.rule_on(held.name, held.digest, no)
         await asyncio.sleep(0.001)
 
 
@@ -519,8 +519,8 @@ async def _raw(
 
 
 async def _recorded(running: Running) -> Exchange:
-    session = running.session("tape")
-    assert await session.settled(_LONG_S)
+    open_run = running.open_run("tape")
+    assert await open_run.settled(_LONG_S)
     await running.end("tape")
     (exchange,) = running.store.exchanges(running.store.get_run("tape"))
     return exchange

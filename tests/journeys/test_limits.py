@@ -411,11 +411,11 @@ async def test_what_a_gate_did_not_let_go_is_not_counted(store_dir: Path) -> Non
     ):
         asking = asyncio.create_task(agent.post("/x", {}))
         async with asyncio.timeout(_LONG_S):
-            while not running.sessions.gates.listed():  # noqa: ASYNC110  # nobody tells
+            while not running.registry.gates.listed():  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
-        (held,) = running.sessions.gates.listed()
+        (held,) = running.registry.gates.listed()
         assert (await agent.get("/y")).status_code == 424, "what is held counts meanwhile"
-        running.sessions.gates.rule_on(held.name, None, Ruled(Ruling.DENIED, "ann", "api"))
+        running.registry.gates.rule_on(held.name, None, Ruled(Ruling.DENIED, "ann", "api"))
         assert (await asking).status_code == 424
         assert [(await agent.get("/y")).status_code for _ in range(2)] == [200, 424]
 
@@ -425,7 +425,7 @@ async def test_without_limits_there_is_nothing_of_them(store_dir: Path) -> None:
     async with limited(store_dir, Limits()) as (running, origin):
         async with Agent(running, origin) as agent:
             await agent.chat("hi")
-        assert running.session("tape").meter is None
+        assert running.open_run("tape").meter is None
         receipt = await _receipt(running)
         log = list(running.store.events(running.store.get_run("tape")))
     assert receipt.limits is None

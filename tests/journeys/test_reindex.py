@@ -44,7 +44,7 @@ async def play(running: Running, *bodies: bytes) -> tuple[list[bytes], Receipt]:
         connection = await Connection.open(str(running.address))
         said.append((await connection.ask(URL, body=body, credentials="tape:x")).body)
         connection.writer.close()
-    playback = next(open_.run for open_ in running.sessions.open if open_.run is not None)
+    playback = next(open_.info for open_ in running.registry.open if open_.info is not None)
     await running.end(playback.id)
     return said, build(running.store, running.store.get_run(playback.id))
 

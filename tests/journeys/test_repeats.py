@@ -113,15 +113,15 @@ class Story:
 
     async def gone(self) -> None:
         """Wait until it is known that the client left."""
-        session = self.running.session("tape")
+        open_run = self.running.open_run("tape")
         async with asyncio.timeout(_LONG_S):
-            while not all(pending.gone for pending in session.pending_exchanges):  # noqa: ASYNC110
+            while not all(pending.gone for pending in open_run.pending_exchanges):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
 
     async def end(self) -> list[Exchange]:
         """End the recording; give the tape."""
-        session = self.running.session("tape")
-        assert await session.settled(_LONG_S)
+        open_run = self.running.open_run("tape")
+        assert await open_run.settled(_LONG_S)
         await self.running.end("tape")
         run = self.running.store.get_run(RunId("tape"))
         return sorted(self.running.store.exchanges(run), key=lambda exchange: exchange.seq)

@@ -304,7 +304,7 @@ async def _tell(folder: Path) -> Story:
     with Origin(routes) as origin:
         async with running_engine(config) as running:
             recorded = await act(running, origin.url, REAL)
-            assert await running.session("tape").settled(10)
+            assert await running.open_run("tape").settled(10)
             await running.end("tape")
     async with running_engine(config, b"another store's key") as running:
         running.play()

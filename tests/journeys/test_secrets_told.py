@@ -241,7 +241,7 @@ async def _held(api: Controlled, told: Told, url: str, amount: int) -> None:
             )
         )
         async with asyncio.timeout(WAIT_S):
-            while not api.running.sessions.gates.listed():  # noqa: ASYNC110  # nobody tells
+            while not api.running.registry.gates.listed():  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
         await _look(api, told)
         (row,) = (await api.ask("GET", "/v1/gates")).json["gates"]

@@ -115,7 +115,7 @@ async def test_a_full_sink_holds_effects_back(tmp_path: Path, full: str) -> None
     sink = Sink(tmp_path / "effects.jsonl", patience_s=0.05 if full == "stays full" else 30.0)
     async with recorded(tmp_path / "store", [LOOK, PAY], sink=sink) as story:
         await story.play([LOOK])
-        found = story.running.session("tape@1").bus
+        found = story.running.open_run("tape@1").bus
         assert found is not None
         bus: Bus = found
         waited: list[str] = []
@@ -135,7 +135,7 @@ async def test_a_full_sink_holds_effects_back(tmp_path: Path, full: str) -> None
             def __getattr__(self, name: str) -> Any:
                 return getattr(bus, name)
 
-        story.running.session("tape@1").bus = Full()  # type: ignore[assignment]  # stands in
+        story.running.open_run("tape@1").bus = Full()  # type: ignore[assignment]  # stands in
         said = await story.play([PAY, LOOK])
         receipt = await story.end()
     assert [one.status for one in said] == [200, 424]

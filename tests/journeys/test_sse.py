@@ -179,7 +179,7 @@ async def _tell(
             for over, seen in zip(OVER, recorded, strict=True)
         }
         for number, (pace, factor) in enumerate(PACES.items(), 1):
-            playback = replace(running.sessions.config.playback, pace=factor)
+            playback = replace(running.registry.config.playback, pace=factor)
             running.change(mode=Mode.PLAYBACK, playback=playback)
             for over, seen in zip(OVER, await asyncio.gather(*map(both, OVER)), strict=True):
                 found[over].replayed_events[pace], found[over].replayed_arrivals[pace] = seen

@@ -117,7 +117,7 @@ async def running(store_dir: Path) -> AsyncIterator[Running]:
 
 
 async def _stop(running: Running, run: str = "mine") -> Stopped:
-    return await stop_run(running.sessions, running.session(run), by="alice", pid=7, reason=WHY)
+    return await stop_run(running.registry, running.open_run(run), by="alice", pid=7, reason=WHY)
 
 
 async def _until(condition: Callable[[], bool]) -> None:
@@ -156,7 +156,7 @@ async def test_every_further_request_of_a_stopped_run_is_refused(
         running.play()
     kept = await Connection.open(str(running.address))
     assert (await kept.ask(url, credentials=f"{run}:x")).status == 200
-    opened = running.sessions.open[0].run
+    opened = running.registry.open[0].info
     assert opened is not None
     before = len(origin.requests)
     await _stop(running, opened.id)
@@ -204,8 +204,8 @@ async def test_stopping_twice_is_stopping_once(running: Running, origin: Origin)
     """The first who did it stands; the name is free again once the run is sealed."""
     await _ask(running, f"{origin.url}/now")
     first = await _stop(running)
-    session = running.session("mine")
-    second = await stop_run(running.sessions, session, by="bob", pid=8, reason="me too")
+    open_run = running.open_run("mine")
+    second = await stop_run(running.registry, open_run, by="bob", pid=8, reason="me too")
     assert second == first
     await running.end("mine")
     info = running.store.get_run("mine")
@@ -223,8 +223,8 @@ async def test_a_stream_of_a_model_is_broken_off(
     url = f"{origin.url}/v1/chat/completions"
     asking = asyncio.ensure_future(connection.ask(url, body=b"{}", credentials="mine:x"))
     await _arrived(house)
-    session = running.session("mine")
-    await _until(lambda: any(pending.head_sent for pending in session.pending_exchanges))
+    open_run = running.open_run("mine")
+    await _until(lambda: any(pending.head_sent for pending in open_run.pending_exchanges))
     await _stop(running)
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(_ended(asking, connection), 10)
@@ -236,7 +236,7 @@ async def test_a_stream_of_a_model_is_broken_off(
     assert kept.fault.text == TEXT
     assert kept.gone is None
     assert kept.response is not None
-    assert not session.pending_exchanges
+    assert not open_run.pending_exchanges
 
 
 async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
@@ -249,13 +249,13 @@ async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
     )
     for _ in range(13):  # head and chunks among them
         await connection.reader.readexactly(1 << 20)
-    session = running.session("mine")
+    open_run = running.open_run("mine")
     stopping = asyncio.ensure_future(_stop(running))
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(_read_on(connection), 10)
     await stopping
     await connection.close()
-    await _until(lambda: not session.clients and not session.pending_exchanges)
+    await _until(lambda: not open_run.clients and not open_run.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.fault is not None
     assert kept.fault.text == TEXT
@@ -284,8 +284,8 @@ async def test_the_late_answer_of_an_effect_that_was_sent_is_kept(
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
     house.go.set()
-    session = running.session("mine")
-    await _until(lambda: not session.pending_exchanges)
+    open_run = running.open_run("mine")
+    await _until(lambda: not open_run.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.response is not None
     assert kept.response.body == b"late"
@@ -312,8 +312,8 @@ async def test_an_effect_that_was_not_sent_is_not_sent_any_more(
     go.set()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
-    session = running.session("mine")
-    await _until(lambda: not session.clients)
+    open_run = running.open_run("mine")
+    await _until(lambda: not open_run.clients)
     assert origin.requests == []
     (kept,) = _kept(running)
     assert kept.fault is not None
@@ -336,8 +336,8 @@ async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
     for one in asking:
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(one, 10)
-    session = running.session("mine")
-    await _until(lambda: not session.pending_exchanges)
+    open_run = running.open_run("mine")
+    await _until(lambda: not open_run.pending_exchanges)
     assert (await _ask(running, f"{origin.url}/now"))[0] == REFUSAL_STATUS
     running.store.writer.failed = None
 
@@ -364,8 +364,8 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
     go.set()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
-    session = running.session("mine")
-    await _until(lambda: not session.clients and not session.pending_exchanges)
+    open_run = running.open_run("mine")
+    await _until(lambda: not open_run.clients and not open_run.pending_exchanges)
     assert origin.requests == []
     (kept,) = _kept(running)
     assert kept.fault is not None
@@ -429,8 +429,8 @@ async def test_a_websocket_is_closed(
                 aiohttp.WSMsgType.CLOSED,
                 aiohttp.WSMsgType.ERROR,
             )
-    session = running.session(run)
-    await _until(lambda: not session.pending_exchanges)
+    open_run = running.open_run(run)
+    await _until(lambda: not open_run.pending_exchanges)
     if mode is Mode.RECORD:
         assert await asyncio.to_thread(house.left.wait, 10)
         (kept,) = _kept(running)
@@ -474,12 +474,14 @@ async def test_an_answer_that_is_being_played_is_cut(
         asking = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))
         await _until(
             lambda: any(
-                s.pending_exchanges and s.run.id == "mine@1" for s in running.sessions.open if s.run
+                s.pending_exchanges and s.info.id == "mine@1"
+                for s in running.registry.open
+                if s.info
             )
         )
-        session = running.session("mine@1")
+        open_run = running.open_run("mine@1")
         await _until(
-            lambda: any(pending.steps is not None for pending in session.pending_exchanges)
+            lambda: any(pending.steps is not None for pending in open_run.pending_exchanges)
         )
         await _stop(running, "mine@1")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):

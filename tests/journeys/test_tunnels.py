@@ -239,7 +239,7 @@ async def test_nothing_is_written_to_a_run_that_ended_over_a_tunnel(
     config = Config(mode=Mode.RECORD, store=store_dir, upstream_ca=certificates.root)
     with Acceptor(silent) as origin:
         async with running_engine(config) as running:
-            running.change(runs=replace(running.sessions.config.runs, grace_s=0.1))
+            running.change(runs=replace(running.registry.config.runs, grace_s=0.1))
             client = Client(running.url_for("tape"), origin.url, running.ca)
             waiting = asyncio.ensure_future(asyncio.to_thread(_tell, client, ["open 1"], None))
             async with asyncio.timeout(5):
@@ -344,8 +344,8 @@ async def test_a_connect_that_leads_nowhere_is_no_exchange(store_dir: Path) -> N
                     return opened.recv(4096)
 
             assert (await asyncio.to_thread(leave)).startswith(b"HTTP/1.1 200 ")
-            (session,) = running.sessions.open
-            assert session.run is not None
-            await running.end(session.run.id)
-            assert list(running.store.exchanges(session.run)) == []
+            (open_run,) = running.registry.open
+            assert open_run.info is not None
+            await running.end(open_run.info.id)
+            assert list(running.store.exchanges(open_run.info)) == []
     assert origin.accepted == 0

@@ -98,7 +98,7 @@ async def read_answer(reader: asyncio.StreamReader) -> Said:
 async def controlled(config: Config) -> AsyncIterator[Controlled]:
     """Run an engine with its control API."""
     async with running_engine(config) as running:
-        server = ControlServer(config, House(running.store, running.sessions, running.engine))
+        server = ControlServer(config, House(running.store, running.registry, running.engine))
         server.open()
         try:
             yield Controlled(running, server, open_token(config))

@@ -82,8 +82,8 @@ class Deck:
         self.running.change(mode=mode)
 
     async def _end(self, run: str) -> None:
-        session = self.running.session(run)
-        assert await session.settled(_LONG_S), "a pending exchange was never finished"
+        open_run = self.running.open_run(run)
+        assert await open_run.settled(_LONG_S), "a pending exchange was never finished"
         await self.running.end(run)
 
     def _run(self) -> None:

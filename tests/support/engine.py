@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.addons.run.open_run import Session
-from playhead.addons.run.registry import Processes, Sessions
+from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run.registry import Processes, RunRegistry
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.engine import Engine
 from playhead.proxy.operations.open_store import open_store
@@ -26,7 +26,7 @@ class Running:
     """A listening engine and what it stands on."""
 
     engine: Engine
-    sessions: Sessions
+    registry: RunRegistry
     store: Store
     address: Listen
     ca: Path
@@ -39,19 +39,19 @@ class Running:
     def url_for(self, run: str) -> str:
         return f"http://{run}:x@{self.address}"
 
-    def session(self, run: str) -> Session:
+    def open_run(self, run: str) -> OpenRun:
         """The open session of a run."""
-        return next(found for found in self.sessions.open if found.run and found.run.id == run)
+        return next(found for found in self.registry.open if found.info and found.info.id == run)
 
     async def end(self, run: str) -> None:
         """Seal a run."""
-        task = self.sessions.end(self.session(run), "the test asked for it")
+        task = self.registry.end(self.open_run(run), "the test asked for it")
         if task is not None:
             await task
 
     def change(self, **changes: object) -> None:
         """Change settings, for the runs that open from now on."""
-        self.sessions.config = dataclasses.replace(self.sessions.config, **changes)  # type: ignore[arg-type]
+        self.registry.config = dataclasses.replace(self.registry.config, **changes)  # type: ignore[arg-type]
 
     def play(self) -> None:
         """Have new runs played."""
@@ -67,13 +67,13 @@ async def running_engine(config: Config, key: bytes = b"a test's key") -> AsyncI
     ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     store = open_store(config)
     try:
-        sessions = Sessions(
+        registry = RunRegistry(
             store, config, lambda now: Redactor(key, now.redact, now.redact_off), NOBODY
         )
-        engine = Engine(sessions, certificate_store(ca), upstream_ca=str(ca.bundle_file))
+        engine = Engine(registry, certificate_store(ca), upstream_ca=str(ca.bundle_file))
         async with engine:
             address = await engine.listen(Listen("127.0.0.1", 0))
-            yield Running(engine, sessions, store, address, ca.certificate_file)
+            yield Running(engine, registry, store, address, ca.certificate_file)
         await _closed(engine)
     finally:
         store.close()

@@ -116,8 +116,8 @@ async def recorded(
             story = Story(running, origin.port)
             for call in calls:
                 assert (await story.ask(call)).status == call.status
-            session = running.session("tape")
-            assert await session.settled(10)
+            open_run = running.open_run("tape")
+            assert await open_run.settled(10)
             await running.end("tape")
             origin.stop()
             running.play()

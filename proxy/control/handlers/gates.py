@@ -27,7 +27,7 @@ VIA = Text(20, "How the ruling was made; api where nothing is said.", ("api", "c
 
 async def list_gates(call: Call) -> Answer:
     """List what is held, oldest first; where much is held, with less of each body."""
-    gates = call.house.sessions.gates
+    gates = call.house.registry.gates
     listed = gates.listed(LISTED)
     share = max(_LEAST_BYTES, _BODIES_BYTES // max(1, len(listed)))
     rows = [_shown(held, min(share, MAX_SHOWN_BYTES)) for held in listed]
@@ -37,7 +37,7 @@ async def list_gates(call: Call) -> Answer:
 async def get_gate(call: Call) -> Answer:
     """Give one that is held, with as much of its body as is ever shown."""
     name = call.parameters["id"]
-    held = call.house.sessions.gates.find(name)
+    held = call.house.registry.gates.find(name)
     if held is None:
         raise ControlError(
             404,
@@ -64,7 +64,7 @@ async def _rule(call: Call, ruling: Ruling) -> Answer:
     ruled = Ruled(ruling, str(caller), call.body.get("via", "api"), call.body.get("reason", ""))
     name = call.parameters["id"]
     try:
-        held = call.house.sessions.gates.rule_on(name, call.body.get("digest"), ruled)
+        held = call.house.registry.gates.rule_on(name, call.body.get("digest"), ruled)
     except CannotRule as error:
         raise ControlError(
             409,

@@ -35,20 +35,20 @@ def _info(_: House) -> Samples:
 
 
 def _requests(house: House) -> Samples:
-    yield from house.sessions.tally.requests.items()
+    yield from house.registry.tally.requests.items()
 
 
 def _faults(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.faults)
+    yield from _by_one(house.registry.tally.faults)
 
 
 def _contracts(house: House) -> Samples:
-    for of, count in house.sessions.tally.contracts.items():
+    for of, count in house.registry.tally.contracts.items():
         yield (of,), count
 
 
 def _runs(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.runs)
+    yield from _by_one(house.registry.tally.runs)
 
 
 def _by_one(counts: Mapping[str, int]) -> Samples:
@@ -57,19 +57,19 @@ def _by_one(counts: Mapping[str, int]) -> Samples:
 
 
 def _open(house: House) -> Samples:
-    counts = Counter(session.mode.value for session in house.sessions.open)
+    counts = Counter(open_run.mode.value for open_run in house.registry.open)
     yield from _by_one(counts)
 
 
 def _in_flight(house: House) -> Samples:
     counts: Counter[str] = Counter()
-    for session in house.sessions.open:
-        counts[session.mode.value] += len(session.pending_exchanges)
+    for open_run in house.registry.open:
+        counts[open_run.mode.value] += len(open_run.pending_exchanges)
     yield from _by_one(counts)
 
 
 def _stopped(house: House) -> Samples:
-    yield (), house.sessions.tally.stopped
+    yield (), house.registry.tally.stopped
 
 
 def _denied(house: House) -> Samples:
@@ -77,23 +77,23 @@ def _denied(house: House) -> Samples:
 
 
 def _held(house: House) -> Samples:
-    yield (), len(house.sessions.gates)
+    yield (), len(house.registry.gates)
 
 
 def _rulings(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.rulings)
+    yield from _by_one(house.registry.tally.rulings)
 
 
 def _limited(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.limited)
+    yield from _by_one(house.registry.tally.limited)
 
 
 def _injected(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.injected)
+    yield from _by_one(house.registry.tally.injected)
 
 
 def _lost(house: House) -> Samples:
-    yield from _by_one(house.sessions.tally.lost)
+    yield from _by_one(house.registry.tally.lost)
 
 
 def _queue(house: House) -> Samples:

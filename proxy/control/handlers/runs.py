@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from ....addons.run.open_run import Session
+from ....addons.run.open_run import OpenRun
 from ....addons.stop import Stopped, stop_run
 from ....config import parse_run_name
 from ....store import RunInfo, RunStatus, UnknownRun
@@ -17,60 +17,60 @@ _PATIENCE_S = 10.0
 
 async def list_runs(call: Call) -> Answer:
     """List the open runs of this process."""
-    return Answer({"runs": [_shown(session) for session in _open(call.house)]})
+    return Answer({"runs": [_shown(open_run) for open_run in _open(call.house)]})
 
 
 async def get_run(call: Call) -> Answer:
     """Give one run: an open one of this process, or any of the store as its list has it."""
     name = call.parameters["id"]
-    session = _find(call.house, name)
-    if session is not None:
-        return Answer(_shown(session))
+    open_run = _find(call.house, name)
+    if open_run is not None:
+        return Answer(_shown(open_run))
     return Answer(_kept(await _load(call.house, name)))
 
 
 async def stop(call: Call) -> Answer:
     """Stop a run; of one that was stopped before, say who did it first."""
-    session = await _get(call)
+    open_run = await _get(call)
     caller = await call.find_caller()
     reason = call.body.get("reason", "")
-    await stop_run(call.house.sessions, session, by=caller.by, pid=caller.pid, reason=reason)
-    return Answer(_shown(session))
+    await stop_run(call.house.registry, open_run, by=caller.by, pid=caller.pid, reason=reason)
+    return Answer(_shown(open_run))
 
 
 async def seal(call: Call) -> Answer:
     """End a run, and wait a while for what is in flight."""
-    session = await _get(call)
+    open_run = await _get(call)
     caller = await call.find_caller()
     reason = call.body.get("reason", "")
-    said = session.redactor.redact_text(reason)
+    said = open_run.redactor.redact_text(reason)
     why = f"asked for by {caller}" + (f": {said}" if said else "")
-    ending = call.house.sessions.end(session, why)
+    ending = call.house.registry.end(open_run, why)
     if ending is not None:
         await asyncio.wait([ending], timeout=_PATIENCE_S)
-    shown = _shown(session)
+    shown = _shown(open_run)
     done = ending is not None and ending.done()
     shown["status"] = "sealed" if done else "ending"
     return Answer(shown, 200 if done else 202)
 
 
-def _open(house: House) -> list[Session]:
-    return [session for session in house.sessions.open if session.run is not None]
+def _open(house: House) -> list[OpenRun]:
+    return [open_run for open_run in house.registry.open if open_run.info is not None]
 
 
-def _find(house: House, name: str) -> Session | None:
-    return next((found for found in _open(house) if found.run and found.run.id == name), None)
+def _find(house: House, name: str) -> OpenRun | None:
+    return next((found for found in _open(house) if found.info and found.info.id == name), None)
 
 
-async def _get(call: Call) -> Session:
+async def _get(call: Call) -> OpenRun:
     """Get an open run of this process.
 
     Raises: ControlError, 404 or 409.
     """
     name = call.parameters["id"]
-    session = _find(call.house, name)
-    if session is not None:
-        return session
+    open_run = _find(call.house, name)
+    if open_run is not None:
+        return open_run
     info = await _load(call.house, name)
     if info.status is not RunStatus.OPEN:
         raise ControlError(
@@ -103,18 +103,18 @@ async def _load(house: House, name: str) -> RunInfo:
         ) from None
 
 
-def _shown(session: Session) -> dict[str, Any]:
-    assert session.run is not None
+def _shown(open_run: OpenRun) -> dict[str, Any]:
+    assert open_run.info is not None
     return {
-        "id": session.run.id,
-        "mode": session.mode.value,
-        "status": "ending" if session.ending else "open",
-        "tape": session.tape.id if session.tape else None,
-        "agent": session.run.agent,
-        "created_ns": session.run.created_ns,
-        "requests": session.requests,
-        "in_flight": len(session.pending_exchanges),
-        "stopped": _stopped(session.stopped),
+        "id": open_run.info.id,
+        "mode": open_run.mode.value,
+        "status": "ending" if open_run.ending else "open",
+        "tape": open_run.tape.id if open_run.tape else None,
+        "agent": open_run.info.agent,
+        "created_ns": open_run.info.created_ns,
+        "requests": open_run.requests,
+        "in_flight": len(open_run.pending_exchanges),
+        "stopped": _stopped(open_run.stopped),
     }
 
 

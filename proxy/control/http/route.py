@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from ....addons.run.registry import Sessions
+from ....addons.run.registry import RunRegistry
 from ....store import Store
 from ...engine import Engine
 from .caller import Caller
@@ -32,7 +32,7 @@ class House:
     """What handlers may look at and act on. Belongs to the event loop."""
 
     store: Store
-    sessions: Sessions
+    registry: RunRegistry
     engine: Engine
 
 

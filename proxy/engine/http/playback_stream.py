@@ -132,7 +132,7 @@ class PlayingStream(RecordingStream):
             yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
             self._over(pending, ended=False)
         elif not pending.finished:
-            pending.session.note(EventKind.OUTCOME, seq=pending.seq, gone_us=pending.now_us())
+            pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=pending.now_us())
             self._over(pending, ended=False)
         self.flow.error = mflow.Error(event.message)
         self.client_state = self.server_state = self.state_errored
@@ -159,7 +159,7 @@ class PlayingStream(RecordingStream):
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request; its answer may begin before it has ended."""
         pending = self._pending
-        if pending is None or not pending.duplex or pending.session.mode is not Mode.PLAYBACK:
+        if pending is None or not pending.duplex or pending.open_run.mode is not Mode.PLAYBACK:
             return super().state_consume_request_body(event)
         return self._consume_early(pending, event)
 
@@ -210,9 +210,11 @@ def _wait(step: Step, pending: PendingExchange) -> float:
 
 def _have_come(step: Step, pending: PendingExchange) -> bool:
     """Say whether what may have caused a piece has been asked for."""
-    session = pending.session
-    cursor, tape = session.cursor, session.tape
+    open_run = pending.open_run
+    cursor, tape = open_run.cursor, open_run.tape
     if cursor is None or tape is None:
         return True
     # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
-    return all(cursor.served(Seq(seq)) or not session.store.holds(tape, seq) for seq in step.causes)
+    return all(
+        cursor.served(Seq(seq)) or not open_run.store.holds(tape, seq) for seq in step.causes
+    )

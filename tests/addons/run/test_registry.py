@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from mitmproxy.connection import Client, ConnectionState
 
-from playhead.addons.run import open_run as session_module
+from playhead.addons.run import open_run as open_run_module
 from playhead.addons.run import registry as module
-from playhead.addons.run.open_run import Session
-from playhead.addons.run.registry import Processes, Rejected, Sessions, name_after
+from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run.registry import Processes, Rejected, RunRegistry, name_after
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
 from playhead.tape.exchange import Seq
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 class House:
-    """Sessions in a store, with clients and processes that a test makes up."""
+    """Open runs in a store, with clients and processes that a test makes up."""
 
     def __init__(self, store: Store, config: Config) -> None:
         self.store = store
@@ -39,7 +39,7 @@ class House:
         """By the client's port."""
         self.ended: set[int] = set()
         """Groups of which nobody is left."""
-        self.sessions = Sessions(
+        self.registry = RunRegistry(
             store,
             config,
             lambda now: Redactor(b"key", now.redact),
@@ -61,34 +61,34 @@ class House:
             state=ConnectionState.OPEN,
         )
 
-    async def assign(self, client: Client, name: str | None = None) -> Session:
+    async def assign(self, client: Client, name: str | None = None) -> OpenRun:
         """Have a client let in."""
-        found = await self.sessions.assign(client, (name, "x") if name else None)
-        assert isinstance(found, Session), found
+        found = await self.registry.assign(client, (name, "x") if name else None)
+        assert isinstance(found, OpenRun), found
         return found
 
-    async def join(self, group: Seen | None, name: str | None = None) -> Session:
+    async def join(self, group: Seen | None, name: str | None = None) -> OpenRun:
         """Have a new connection let in."""
         return await self.assign(self.client(group), name)
 
     def change(self, mode: Mode) -> None:
         """Change the word in the file."""
-        self.sessions.config = dataclasses.replace(self.sessions.config, mode=mode)
+        self.registry.config = dataclasses.replace(self.registry.config, mode=mode)
 
-    def begin(self, session: Session) -> Any:
+    def begin(self, open_run: OpenRun) -> Any:
         """Put a request on its way."""
-        pending: Any = SimplePending(session.next_seq())
-        session.begin(pending)
+        pending: Any = SimplePending(open_run.next_seq())
+        open_run.begin(pending)
         return pending
 
-    def status(self, session: Session) -> RunStatus:
+    def status(self, open_run: OpenRun) -> RunStatus:
         """Look up whether a run is open."""
-        assert session.run is not None
-        return self.store.reload(session.run).status
+        assert open_run.info is not None
+        return self.store.reload(open_run.info).status
 
 
 class SimplePending:
-    """What sessions know of a request."""
+    """The part of a request that an open run reads."""
 
     held = None
 
@@ -105,9 +105,9 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     """An empty house."""
     with Store.open(tmp_path / "store") as store:
         made = House(store, CONFIG)
-        made.sessions.on_unfinished = _finish_all
+        made.registry.on_unfinished = _finish_all
         yield made
-        await made.sessions.close("the test ended", 0.0)
+        await made.registry.close("the test ended", 0.0)
 
 
 async def _finish_all(pending: Any) -> None:
@@ -145,8 +145,8 @@ async def test_addresses_are_runs_where_processes_cannot_be_seen(house: House) -
         for address in ("10.0.0.1", "10.0.0.2", "fe80::1", "10.0.0.1")
     ]
     assert [runs.index(run) for run in runs] == [0, 1, 2, 0]
-    assert runs[2].run is not None
-    assert runs[2].run.id.startswith("fe80-1-")
+    assert runs[2].info is not None
+    assert runs[2].info.id.startswith("fe80-1-")
 
 
 async def test_many_at_once_open_one_run(house: House) -> None:
@@ -164,8 +164,8 @@ async def test_a_name_goes_before_the_group(house: House) -> None:
     nameless = await house.join(ONE)
     named = await house.join(ONE, "mine")
     assert named is not nameless
-    for session in (nameless, named):
-        task = house.sessions.end(session, "enough")
+    for open_run in (nameless, named):
+        task = house.registry.end(open_run, "enough")
         assert task is not None
         await task
     for mode in (Mode.PLAYBACK, Mode.PASSTHROUGH):
@@ -208,12 +208,12 @@ async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
     gone.state = ConnectionState.CLOSED
     for client in (gone, there):
         assert await house.assign(client, "mine") is recording
-    assert house.sessions._looking is not None
-    await house.sessions._looking
+    assert house.registry._looking is not None
+    await house.registry._looking
     assert recording.groups_known
     assert recording.groups == {ONE[:2], TWO[:2]}
     assert await house.join(None, "mine") is recording
-    await house.sessions._looking
+    await house.registry._looking
     assert not recording.groups_known
 
 
@@ -221,10 +221,10 @@ async def test_runs_end_with_their_groups(house: House) -> None:
     """A nameless run when its group has ended; a named one only once the mode is another."""
     nameless, named = await house.join(ONE), await house.join(TWO, "mine")
     house.ended |= {ONE.pgid, TWO.pgid}
-    await house.sessions.tick()
-    assert [session.ending for session in (nameless, named)] == [True, False]
+    await house.registry.tick()
+    assert [open_run.ending for open_run in (nameless, named)] == [True, False]
     house.change(Mode.PLAYBACK)
-    await house.sessions.tick()
+    await house.registry.tick()
     assert named.ending
 
 
@@ -236,18 +236,18 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     clock = SimpleNamespace(monotonic=lambda: now, time_ns=time.time_ns, strftime=time.strftime)
     clock.localtime = time.localtime
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(session_module, "time", clock)
-    session = await house.join(ONE)
-    pending = house.begin(session)
+    monkeypatch.setattr(open_run_module, "time", clock)
+    open_run = await house.join(ONE)
+    pending = house.begin(open_run)
     house.change(Mode.PLAYBACK)
     now += 60
-    await house.sessions.tick()
-    session.finish(pending)
-    await house.sessions.tick()
-    assert not session.ending
+    await house.registry.tick()
+    open_run.finish(pending)
+    await house.registry.tick()
+    assert not open_run.ending
     now += 6
-    await house.sessions.tick()
-    assert session.ending
+    await house.registry.tick()
+    assert open_run.ending
 
 
 async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: House) -> None:
@@ -272,11 +272,11 @@ async def test_closing_waits_no_longer_than_it_is_told(house: House) -> None:
     busy = await house.join(ONE)
     house.begin(busy)
     house.begin(busy)
-    await asyncio.wait_for(house.sessions.close("enough", 0.05), 3)
+    await asyncio.wait_for(house.registry.close("enough", 0.05), 3)
     assert house.status(busy) is RunStatus.SEALED
-    assert busy.run is not None
-    assert house.store.events(busy.run)[-1].data["unfinished"] == (1, 2)
-    late = await house.sessions.assign(house.client(TWO), None)
+    assert busy.info is not None
+    assert house.store.events(busy.info)[-1].data["unfinished"] == (1, 2)
+    late = await house.registry.assign(house.client(TWO), None)
     assert late == Rejected("the proxy is stopping", 503)
     assert len(house.store.runs()) == 1
 
@@ -286,15 +286,15 @@ async def test_a_connection_is_in_one_run_for_life(house: House) -> None:
     client = house.client(None, "mine")
     first = await house.assign(client)
     for name in ("mine", "other", "None"):
-        assert isinstance(await house.sessions.assign(client, (name, "x")), Rejected)
+        assert isinstance(await house.registry.assign(client, (name, "x")), Rejected)
     assert await house.assign(client) is first
     named = house.client(ONE)
     second = await house.assign(named, "mine")
     assert await house.assign(named, "mine") is second
     assert await house.assign(named) is second
-    assert isinstance(await house.sessions.assign(named, ("other", "x")), Rejected)
-    house.sessions.leave(named)
-    assert house.sessions.of(named) is None
+    assert isinstance(await house.registry.assign(named, ("other", "x")), Rejected)
+    house.registry.leave(named)
+    assert house.registry.of(named) is None
     assert not second.clients
 
 
@@ -302,9 +302,9 @@ async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(house: Ho
     """It leaves only once, and that was before it belonged to anything."""
     client = house.client(ONE)
     client.timestamp_end = 2.0
-    session = await house.assign(client)
-    assert not session.clients
-    assert house.sessions.of(client) is None
+    open_run = await house.assign(client)
+    assert not open_run.clients
+    assert house.registry.of(client) is None
 
 
 @pytest.mark.parametrize(
@@ -329,10 +329,10 @@ async def test_a_token_is_asked_for_where_there_are_any(
     house: House, tokens: dict[str, str], credentials: tuple[str, str] | None, reason: str | None
 ) -> None:
     """An empty list accepts any token; names may hold `*`; a name has to be one."""
-    house.sessions.config = dataclasses.replace(CONFIG, runs=Runs(tokens=tokens))
-    found = await house.sessions.assign(house.client(ONE), credentials)
+    house.registry.config = dataclasses.replace(CONFIG, runs=Runs(tokens=tokens))
+    found = await house.registry.assign(house.client(ONE), credentials)
     if reason is None:
-        assert isinstance(found, Session)
+        assert isinstance(found, OpenRun)
     else:
         assert isinstance(found, Rejected)
         assert found.status == 407

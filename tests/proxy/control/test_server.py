@@ -138,7 +138,7 @@ async def test_it_can_be_switched_off(store_dir: Path) -> None:
     """Then there is no port, no file and no token."""
     config = Config(store=store_dir, control=Control(listen=None))
     async with running_engine(config) as running:
-        made = ControlServer(config, House(running.store, running.sessions, running.engine))
+        made = ControlServer(config, House(running.store, running.registry, running.engine))
         made.open()
         assert made.url == ""
         await made.close()

@@ -421,7 +421,7 @@ def _pool_tls(v: Visit) -> None:
 
 def _switch(v: Visit) -> None:
     """What can never be: a run becomes a playback, and keeps its upstream connection."""
-    v.stage.running.session(f"pooled{v.number}").mode = Mode.PLAYBACK
+    v.stage.running.open_run(f"pooled{v.number}").mode = Mode.PLAYBACK
 
 
 @case(record=_pool_plain, leaks=("requests",))
@@ -999,7 +999,7 @@ async def run(
             await asyncio.gather(*(stage.go(visit.case.act, visit) for visit in here))
         await asyncio.sleep(SETTLE_S)
         if featured:
-            playing = running.session("tape@1")
+            playing = running.open_run("tape@1")
             assert playing.bus is not None
             await playing.settled(PATIENCE_S)
             await playing.bus.settle(playing.teller)

@@ -535,6 +535,6 @@ async def test_clients_that_leave_a_tunnel_leave_nothing_behind(
     await asyncio.to_thread(talk)
     while _handlers(running):  # noqa: ASYNC110  # the test's own limit of time ends it
         await asyncio.sleep(0.005)
-    assert running.engine.sessions._by_client == {}
+    assert running.engine.registry._by_client == {}
     identify = next(a for a in running.engine._master.addons.chain if hasattr(a, "_seen"))
     assert identify._seen == {}

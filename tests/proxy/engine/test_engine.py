@@ -64,7 +64,7 @@ async def test_an_engine_starts_again_where_one_has_stopped(store_dir: Path) -> 
                 assert answer.endswith(b"\r\n\r\nok")
             assert (loop.get_task_factory(), loop.get_exception_handler()) == before
             assert _policy() is None
-            assert [run.exchanges for run in running.sessions.ended] == [1]
+            assert [run.exchanges for run in running.registry.ended] == [1]
             with pytest.raises(OSError, match=r"refused"):
                 socket.create_connection((here.host, here.port), timeout=10).close()
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
-from playhead.addons.run.open_run import Session
+from playhead.addons.run.open_run import OpenRun
 from playhead.addons.run.pending import PendingExchange, attach
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
@@ -40,15 +40,15 @@ class Scene:
     def __init__(self, mode: Mode = Mode.PLAYBACK) -> None:
         self.client = _client()
         store: Any = SimpleNamespace()
-        self.session = Session(mode, Config(), Redactor(b"key"), store, None)
-        bound = {self.client.id: self.session}
-        sessions: Any = SimpleNamespace(of=lambda client: bound.get(client.id))
+        self.open_run = OpenRun(mode, Config(), Redactor(b"key"), store, None)
+        bound = {self.client.id: self.open_run}
+        registry: Any = SimpleNamespace(of=lambda client: bound.get(client.id))
         certificates: Any = None
-        self.engine = Engine(sessions, certificates)
+        self.engine = Engine(registry, certificates)
         self.flow: http.HTTPFlow = tflow.tflow()
         self.flow.client_conn = self.client
         facts = Facts("POST", "https", "api.test", 443, "/emit", RequestClass.EFFECT)
-        self.pending = PendingExchange(self.session, self.flow, Seq(1), facts)
+        self.pending = PendingExchange(self.open_run, self.flow, Seq(1), facts)
         attach(self.flow, self.pending)
 
     def decide(self, action: Action) -> None:
@@ -100,10 +100,10 @@ def test_a_permit_is_one_clients_for_one_address_until_the_exchange_ends() -> No
     assert not scene.may(flow=False, port=80)
     assert not scene.may(flow=False, host="other.test")
     neighbour = _client()
-    scene.engine.sessions = SimpleNamespace(of=lambda _: scene.session)  # type: ignore[assignment]
+    scene.engine.registry = SimpleNamespace(of=lambda _: scene.open_run)  # type: ignore[assignment]
     assert not scene.may(flow=False, client=neighbour), "it is another client of the same run"
     scene.pending.finish()
-    assert scene.session.permits == {}
+    assert scene.open_run.permits == {}
     assert not scene.may(flow=False)
     assert not scene.may(), "what has ended is let out no more"
 
@@ -112,7 +112,7 @@ def test_an_exchange_of_another_run_permits_nothing() -> None:
     """A request is let out on behalf of its own run alone."""
     scene = Scene()
     scene.decide(Action.LIVE)
-    scene.pending.session = Scene().session
+    scene.pending.open_run = Scene().open_run
     assert not scene.may()
 
 
@@ -222,16 +222,16 @@ async def test_a_live_rule_lets_its_request_out_and_records_it(
         assert "x-playhead" not in answers[1].headers
         assert origin.requests == ["GET /live"]
         assert dialled.made == [("127.0.0.1", origin.port)]
-        session = running.session("tape@1")
-        assert session.run is not None
+        open_run = running.open_run("tape@1")
+        assert open_run.info is not None
         await running.end("tape@1")
-        kept, refused = running.store.exchanges(session.run)
+        kept, refused = running.store.exchanges(open_run.info)
         assert refused.verdict is VerdictKind.REFUSED
         assert (kept.verdict, kept.request.target, kept.seq) == (VerdictKind.LIVE, "/live", 2)
         assert "it is needed" in kept.reason
         assert kept.response is not None
         assert kept.response.body == b"live"
-        events = running.store.events(session.run)
+        events = running.store.events(open_run.info)
         assert [event for event in events if event.kind is EventKind.EGRESS] == []
         verdicts = [event.data["verdict"] for event in events if event.kind is EventKind.VERDICT]
         assert verdicts == ["served", "refused"]
@@ -269,10 +269,10 @@ async def test_the_guard_itself_keeps_the_pooled_connection(
         assert origin.requests == ["GET /live"]
         assert dialled.made == [("127.0.0.1", origin.port)]
         assert dict(running.engine.denied) == {f"127.0.0.1:{origin.port}": 1}
-        session = running.session("tape@1")
-        assert session.run is not None
+        open_run = running.open_run("tape@1")
+        assert open_run.info is not None
         await running.end("tape@1")
-        noted = [e for e in running.store.events(session.run) if e.kind is EventKind.EGRESS]
+        noted = [e for e in running.store.events(open_run.info) if e.kind is EventKind.EGRESS]
         assert [event.data["target"] for event in noted] == [f"127.0.0.1:{origin.port}"]
 
 
@@ -286,18 +286,18 @@ async def test_a_permit_lasts_as_long_as_the_live_request(
         asking = asyncio.to_thread(_ask, running, "tape", f"{origin.url}/held")
         answer = asyncio.get_running_loop().create_task(asking)
         assert await asyncio.to_thread(held.arrived.wait, 10)
-        session = running.session("tape@1")
-        (client,) = session.clients.values()
+        open_run = running.open_run("tape@1")
+        (client,) = open_run.clients.values()
         upstream = connection.Server(address=("127.0.0.1", origin.port))
         elsewhere = connection.Server(address=("127.0.0.1", origin.port + 1))
         may = running.engine.may_leave
-        assert list(session.permits.values()) == [(client.id, "127.0.0.1", origin.port)]
+        assert list(open_run.permits.values()) == [(client.id, "127.0.0.1", origin.port)]
         assert may(client, upstream, None)
         assert not may(client, elsewhere, None)
         held.release.set()
         assert [found.text for found in await answer] == ["late"]
-        assert await session.settled(10)
-        assert session.permits == {}
+        assert await open_run.settled(10)
+        assert open_run.permits == {}
         assert not may(client, upstream, None)
 
 
@@ -315,9 +315,9 @@ async def test_a_permit_ends_when_the_client_leaves(
     async with _playing(origin, store_dir, certificates, "/held") as (running, _):
         with pytest.raises(httpx.ReadTimeout):
             await asyncio.to_thread(leave, running)
-        session = running.session("tape@1")
-        assert await session.settled(10)
-        assert session.permits == {}
+        open_run = running.open_run("tape@1")
+        assert await open_run.settled(10)
+        assert open_run.permits == {}
         held.release.set()
 
 
@@ -328,12 +328,12 @@ async def test_a_live_request_to_nobody_ends(store_dir: Path, certificates: Cert
             origin.stop()
             with pytest.raises(httpx.TransportError):
                 await asyncio.to_thread(_ask, running, "tape", f"{origin.url}/live")
-            session = running.session("tape@1")
-            assert session.run is not None
-            assert await session.settled(10)
-            assert session.permits == {}
+            open_run = running.open_run("tape@1")
+            assert open_run.info is not None
+            assert await open_run.settled(10)
+            assert open_run.permits == {}
             await running.end("tape@1")
-            (kept,) = running.store.exchanges(session.run)
+            (kept,) = running.store.exchanges(open_run.info)
             assert kept.fault is not None
             assert kept.verdict is VerdictKind.LIVE
             assert not running.engine.denied

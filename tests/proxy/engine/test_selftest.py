@@ -101,7 +101,7 @@ async def test_the_test_leaves_no_trace_and_takes_no_time(store_dir: Path) -> No
         engine = running.engine
         assert guard.GUARD.policy == engine.may_leave
         assert not engine.denied
-        assert not running.sessions.open
+        assert not running.registry.open
         assert not engine._proxyserver.connections
         took_s = []
         for _ in range(5):

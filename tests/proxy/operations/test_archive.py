@@ -25,8 +25,8 @@ from mitmproxy.connection import Client, ConnectionState
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons.run.open_run import Session
-from playhead.addons.run.registry import Sessions
+from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run.registry import RunRegistry
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
@@ -508,7 +508,7 @@ async def test_a_tape_that_is_asked_for_later_is_restored(store: Path) -> None:
     (events,) = (attic(store) / "events").iterdir()
     config = Config(store=store, mode=Mode.PLAYBACK)
     with Store.open(store) as opened:
-        sessions = Sessions(
+        registry = RunRegistry(
             opened,
             config,
             lambda _: redactor_of(config),
@@ -516,19 +516,19 @@ async def test_a_tape_that_is_asked_for_later_is_restored(store: Path) -> None:
             restore=partial(restore_run, opened),
         )
         events.rename(events.with_suffix(".lost"))
-        told = await sessions.assign(_client(40000), ("day", "x"))
-        assert isinstance(told, Session)
+        told = await registry.assign(_client(40000), ("day", "x"))
+        assert isinstance(told, OpenRun)
         assert "archived and cannot be restored: events/" in told.problem
         events.with_suffix(".lost").rename(events)
         playing = await asyncio.gather(
-            *(sessions.assign(_client(port), ("night", "x")) for port in (40001, 40002))
+            *(registry.assign(_client(port), ("night", "x")) for port in (40001, 40002))
         )
-        for session in playing:
-            assert isinstance(session, Session)
-            assert session.problem == ""
-            assert session.tape is not None
-            assert opened.seqs(session.tape) == [1, 3, 4]
-        await sessions.close("done")
+        for open_run in playing:
+            assert isinstance(open_run, OpenRun)
+            assert open_run.problem == ""
+            assert open_run.tape is not None
+            assert opened.seqs(open_run.tape) == [1, 3, 4]
+        await registry.close("done")
 
 
 def _client(port: int) -> Client:

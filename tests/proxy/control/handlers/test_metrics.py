@@ -98,7 +98,7 @@ def _by_label(samples: Samples, name: str) -> dict[str, float]:
 async def test_what_rules_did_is_counted(api: tuple[Controlled, str]) -> None:
     """Held, approved, denied, expired; limited; injected; live, stubbed, refused; what a sink lacks."""
     proxy, url = api
-    gates = proxy.running.sessions.gates
+    gates = proxy.running.registry.gates
     for ruling, status in ((Ruling.APPROVED, 200), (Ruling.DENIED, 424)):
         asking = asyncio.create_task(_ask(proxy, "POST", f"{url}/held/{ruling.value}"))
         async with asyncio.timeout(_LONG_S):

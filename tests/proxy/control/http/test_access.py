@@ -178,9 +178,9 @@ async def test_nothing_is_changed_by_asking(api: Controlled) -> None:
         for method, what in itertools.product(methods, ("stop", "seal")):
             answer = await api.ask(method, f"/v1/runs/{run}/{what}", x_http_method_override="POST")
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
-        session = api.running.session(run)
-        assert session.stopped is None
-        assert not session.ending
+        open_run = api.running.open_run(run)
+        assert open_run.stopped is None
+        assert not open_run.ending
 
 
 class _OneRun:
@@ -193,12 +193,12 @@ class _OneRun:
         connection = await Connection.open(str(self._api.running.address))
         await connection.ask("http://playhead.internal/", credentials="mine:x")
         await connection.close()
-        self.session = self._api.running.sessions.open[-1]
-        assert self.session.run is not None
-        return self.session.run.id
+        self.open_run = self._api.running.registry.open[-1]
+        assert self.open_run.info is not None
+        return self.open_run.info.id
 
     async def __aexit__(self, *_: object) -> None:
-        ending = self._api.running.sessions.end(self.session, "the test is over")
+        ending = self._api.running.registry.end(self.open_run, "the test is over")
         if ending is not None:
             await ending
 
@@ -240,7 +240,7 @@ async def test_a_body_is_bounded_json(api: Controlled, body: bytes, kind: str, s
     async with _OneRun(api) as run:
         said = await api.ask("POST", f"/v1/runs/{run}/stop", body, content_type=kind)
         assert said.status == status
-        stopped = api.running.session(run).stopped
+        stopped = api.running.open_run(run).stopped
         assert (stopped is not None) is (status == 200)
 
 

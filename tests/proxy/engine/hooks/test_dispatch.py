@@ -241,13 +241,13 @@ async def test_a_request_that_could_not_be_decided_is_not_sent(
         assert answer.status_code == REFUSAL_STATUS
         assert "internal error: OSError" in answer.text
         assert origin.requests == []
-    if not recording.sessions.open:  # it failed before there was a run
+    if not recording.registry.open:  # it failed before there was a run
         return
-    session = recording.session("tape")
-    assert session.run is not None
-    assert not session.pending_exchanges
+    open_run = recording.open_run("tape")
+    assert open_run.info is not None
+    assert not open_run.pending_exchanges
     await recording.end("tape")
-    run = session.run
+    run = open_run.info
     assert list(recording.store.exchanges(run)) == []
     if hook == "request":
         said = [e.data for e in recording.store.events(run) if e.kind is EventKind.VERDICT]

@@ -20,7 +20,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 
-from playhead.addons.run.open_run import Session
+from playhead.addons.run.open_run import OpenRun
 from playhead.config import Config, Mode
 from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import Chunk, Exchange, FaultKind, Gone, Phase, RequestClass, Response
@@ -70,17 +70,17 @@ async def _until(check: Callable[[], Any]) -> Any:
     return found
 
 
-def _session(running: Running) -> Session | None:
-    return next(iter(running.sessions.open), None)
+def _open_run(running: Running) -> OpenRun | None:
+    return next(iter(running.registry.open), None)
 
 
 async def _sealed(running: Running) -> dict[int, Exchange]:
     """Seal the run, which is to have nothing on its way; give its exchanges by seq."""
-    session = await _until(lambda: _session(running))
-    assert await session.settled(5), "a pending exchange was never finished"
-    assert session.run is not None
-    await running.end(session.run.id)
-    return {exchange.seq: exchange for exchange in running.store.exchanges(session.run)}
+    open_run = await _until(lambda: _open_run(running))
+    assert await open_run.settled(5), "a pending exchange was never finished"
+    assert open_run.info is not None
+    await running.end(open_run.info.id)
+    return {exchange.seq: exchange for exchange in running.store.exchanges(open_run.info)}
 
 
 class Gate:
@@ -184,8 +184,8 @@ async def test_who_leaves_while_the_upstream_is_connected_was_not_refused(store_
     """It gave up: on replay it has to wait again, and is not told of a failure that never was."""
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "GET", f"{url}/x")
-        session = await _until(lambda: _session(running))
-        await _until(lambda: [f for f in session.pending_exchanges if f.recording])
+        open_run = await _until(lambda: _open_run(running))
+        await _until(lambda: [f for f in open_run.pending_exchanges if f.recording])
         opened.close()
         (kept,) = (await _sealed(running)).values()
     assert (kept.response, kept.fault) == (None, None)
@@ -196,17 +196,17 @@ async def test_when_a_client_left_an_effect_is_known_at_once(store_dir: Path) ->
     """Not only when the upstream, which is still being connected, has failed."""
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "POST", f"{url}/x", b"{}")
-        session = await _until(lambda: _session(running))
-        (pending,) = await _until(lambda: [f for f in session.pending_exchanges if f.forwarded])
+        open_run = await _until(lambda: _open_run(running))
+        (pending,) = await _until(lambda: [f for f in open_run.pending_exchanges if f.forwarded])
         opened.close()
         left = await _until(lambda: pending.gone)
-        assert pending in session.pending_exchanges
-        session.hurry()
-        assert session.run is not None
-        running.sessions.hurry()
+        assert pending in open_run.pending_exchanges
+        open_run.hurry()
+        assert open_run.info is not None
+        running.registry.hurry()
         pending.fault = None
-        await running.engine.sessions.on_unfinished(pending)  # type: ignore[misc]  # it is there
-        (kept,) = running.store.exchanges(session.run)
+        await running.engine.registry.on_unfinished(pending)  # type: ignore[misc]  # it is there
+        (kept,) = running.store.exchanges(open_run.info)
     assert kept.gone == left
 
 
@@ -236,8 +236,8 @@ async def test_a_client_that_leaves_during_the_lookup_ends_its_exchange(
             monkeypatch.setattr("playhead.addons.decide.asyncio.to_thread", look)
             await _until(lambda: not running.engine._proxyserver.connections)
             gate.open.set()
-            session = await _until(lambda: _session(running))
-            assert await session.settled(5), "a pending exchange was never finished"
+            open_run = await _until(lambda: _open_run(running))
+            assert await open_run.settled(5), "a pending exchange was never finished"
 
 
 # ---- shapes of answers, and protocols that differ on replay --------------------------------------
@@ -278,7 +278,7 @@ _ORIGIN = "https://127.0.0.1:9"
 
 async def _put_tape(running: Running) -> None:
     """Put one exchange of each shape on a sealed tape, and two that their client left."""
-    rules = compile_rules(running.sessions.config.ignore)
+    rules = compile_rules(running.registry.config.ignore)
     redactor = Redactor(b"a test's key", ())
     run = await running.store.create_run("tape", mode="record", at_ns=1, rules=rules.digest)
     whole = _SHAPES["length"][1]
@@ -471,8 +471,8 @@ async def test_a_left_exchange_is_played_over_http2_beside_others(store_dir: Pat
 
     async with _playing(store_dir) as running:
         got = await asyncio.to_thread(talk)
-        session = await _until(lambda: _session(running))
-        assert await session.settled(5), "a pending exchange was never finished"
+        open_run = await _until(lambda: _open_run(running))
+        assert await open_run.settled(5), "a pending exchange was never finished"
     assert got == [[], [b"do"], [b"do", b"ne", "end"], [b"do", b"ne", "end"]]
 
 
@@ -551,16 +551,16 @@ async def test_an_effect_that_is_reset_over_http2_is_read_to_its_end(
 
 async def _forwarded(running: Running) -> None:
     await _until(
-        lambda: [f for s in running.sessions.open for f in s.pending_exchanges if f.forwarded]
+        lambda: [f for s in running.registry.open for f in s.pending_exchanges if f.forwarded]
     )
 
 
 async def _left(running: Running) -> None:
-    await _until(lambda: [f for s in running.sessions.open for f in s.pending_exchanges if f.gone])
+    await _until(lambda: [f for s in running.registry.open for f in s.pending_exchanges if f.gone])
 
 
 async def _settled(running: Running) -> None:
-    await _until(lambda: not [f for s in running.sessions.open for f in s.pending_exchanges])
+    await _until(lambda: not [f for s in running.registry.open for f in s.pending_exchanges])
 
 
 # ---- playing to who reads slowly -----------------------------------------------------------------
@@ -589,8 +589,8 @@ async def test_a_large_answer_is_not_all_written_before_its_client_takes_it(
             await _sealed(running)
             running.play()
             opened = await asyncio.to_thread(_send, running, "GET", url, more=close)
-            session = await _until(lambda: _session(running))
-            (pending,) = await _until(lambda: [f for f in session.pending_exchanges if f.steps])
+            open_run = await _until(lambda: _open_run(running))
+            (pending,) = await _until(lambda: [f for f in open_run.pending_exchanges if f.steps])
             (handler,) = running.engine._proxyserver.connections.values()
             writer: Any = handler.transports[handler.client].writer
             waiting = await _until(lambda: writer.transport.get_write_buffer_size())

@@ -114,8 +114,8 @@ async def talk(
 
 async def ended(running: Running, run: str) -> tuple[RunInfo, Receipt]:
     """Seal a run, which is to have nothing on its way, and give its receipt."""
-    session = running.session(run)
-    assert await session.settled(5), "a pending exchange was never finished"
+    open_run = running.open_run(run)
+    assert await open_run.settled(5), "a pending exchange was never finished"
     await running.end(run)
     info = running.store.get_run(run)
     return info, build(running.store, info)
@@ -703,7 +703,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             running.store.append_message = fail  # type: ignore[assignment]
             seen = await say(peer)
             await peer.close()
-            await until(lambda: not running.session("tape").pending_exchanges)
+            await until(lambda: not running.open_run("tape").pending_exchanges)
     assert seen == ["close 1011 playhead: this cannot be recorded", "end"]
     assert upstream == ["close 1011 playhead: this cannot be recorded"]
     assert "the disk is full" in caplog.text
@@ -716,9 +716,9 @@ async def test_a_run_that_ends_over_a_conversation_keeps_what_there_is(store_dir
             peer = await Peer.open(str(running.address), target_of(origin))
             peer.send(text("one"))
             assert str(await peer.read()) == "text answer 0"
-            session = running.session("tape")
-            task = running.sessions.end(session, "the test asked for it")
-            session.hurry()
+            open_run = running.open_run("tape")
+            task = running.registry.end(open_run, "the test asked for it")
+            open_run.hurry()
             assert task is not None
             await task
             assert await peer.rest() == ["end"]
@@ -748,9 +748,9 @@ async def test_a_replay_that_ends_over_a_conversation_tells_what_is_left(store_d
             peer = await Peer.open(str(running.address), target_of(origin))
             peer.send(text(HELLO))
             assert str(await peer.read()) == "text answer 0"
-            session = running.session("tape@1")
-            task = running.sessions.end(session, "the test asked for it")
-            session.hurry()
+            open_run = running.open_run("tape@1")
+            task = running.registry.end(open_run, "the test asked for it")
+            open_run.hurry()
             assert task is not None
             await task
             assert await peer.rest() == ["end"]
@@ -796,7 +796,7 @@ async def test_what_is_not_written_yet_is_bounded(store_dir: Path) -> None:
                 return held[-1]
 
             peer = await Peer.open(str(running.address), target_of(origin))
-            (pending,) = running.session("tape").pending_exchanges
+            (pending,) = running.open_run("tape").pending_exchanges
             assert isinstance(pending.conversation, Kept)
             kept = pending.conversation
             running.store.writer.submit = slow  # type: ignore[method-assign, assignment]
@@ -1029,7 +1029,7 @@ async def _put(
         headers=((b"Upgrade", b"websocket"), (b"Connection", b"Upgrade")),
     )
     others = changes.pop("others", ())
-    rules = compile_rules(running.sessions.config.ignore)
+    rules = compile_rules(running.registry.config.ignore)
     run = await running.store.create_run("tape", mode="record", at_ns=1, rules=rules.digest)
     found = fingerprint(canonical(request, RequestClass.READ, rules))
     exchange = make_exchange(
@@ -1064,7 +1064,7 @@ async def test_gaps_are_played_at_the_recorded_pace(store_dir: Path) -> None:
     end = WebSocketSummary(2, 2, Close(1000 + 3 * GAP_US, False, 1000, ""))
     async with recording(store_dir) as running:
         await _put(running, messages, end)
-        playback = running.sessions.config.playback
+        playback = running.registry.config.playback
         running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
         loop = asyncio.get_running_loop()
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
@@ -1169,7 +1169,7 @@ async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_d
                 yield message
 
         running.store.messages = broken
-        playback = running.sessions.config.playback
+        playback = running.registry.config.playback
         running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
         assert str(await peer.read()) == "text 0"
