@@ -4,7 +4,7 @@ from .answer.refuse import Refuse
 from .bidirectional import Duplex
 from .contract import Breached, Contract
 from .control import Control
-from .decide import Judge
+from .decide import Decide
 from .faults.inject import Fault
 from .faults.short_circuit import Unasked
 from .gate import Gate
@@ -26,7 +26,7 @@ def chain(registry: RunRegistry) -> list[object]:
         Protocol(registry),
         Tunnels(registry),
         Contract(),
-        Judge(registry),
+        Decide(registry),
         Breached(),
         Control(),
         Gate(registry),

@@ -85,7 +85,7 @@ def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request)
     return check_request(rule.request, asked, shown)
 
 
-def judge_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -> None:
+def check_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -> None:
     """Check an answer of the tape. Any thread."""
     response, request = exchange.response, exchange.request
     terms.withheld = exchange.withheld
@@ -93,7 +93,9 @@ def judge_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -
         return
     can = can_hold(request.method, response.status, response.headers)
     held = can and response.spilled is None and pending.injection is None
-    terms.judge(request, response, response, pending.open_run.redactor.redact_text, held=held)
+    terms.check_answer(
+        request, response, response, pending.open_run.redactor.redact_text, held=held
+    )
 
 
 def make_refusal(request: Request, withheld: str) -> http.Response:

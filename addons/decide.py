@@ -54,7 +54,7 @@ _NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
 
 
-class Judge:
+class Decide:
     """Decide on every request, once."""
 
     def __init__(self, registry: RunRegistry) -> None:
@@ -92,10 +92,10 @@ class Judge:
         no_room = _has_no_room(pending)
         at_once = no_room or is_duplex(message)
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
-            self._judge_head(flow, pending)
+            self._decide_by_head(flow, pending)
             pending.unkept = no_room and pending.decision is not None
 
-    def _judge_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
+    def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         """Decide by its head on a request that may be answered before it has ended."""
         open_run = pending.open_run
         pending.duplex = True
@@ -130,7 +130,7 @@ class Judge:
         if reads_by_body(pending.kind, request):
             pending.facts = replace(pending.facts, request_class=RequestClass.READ, by_body=True)
         if recording:
-            return self._judge_leaving(pending, open_run)
+            return self._decide_leaving(pending, open_run)
         if open_run.tape is None:
             pending.decision = decide(pending.facts, open_run.mode, _NO_RULES, None)
             return None
@@ -140,31 +140,33 @@ class Judge:
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
-            return self._judge_large(pending, open_run)
+            return self._decide_off_loop(pending, open_run)
         if known is None:
             known, pending.effect_key = open_run.identify(request, pending.request_class)
         elif effect:
             pending.effect_key = open_run.effect_key(request)
         return self._look_up(pending, open_run, known)
 
-    def _judge_leaving(self, pending: PendingExchange, open_run: OpenRun) -> Awaitable[None] | None:
+    def _decide_leaving(
+        self, pending: PendingExchange, open_run: OpenRun
+    ) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert pending.request is not None
-        if _needs_look(pending, open_run):
+        if _needs_comparison(pending, open_run):
             if len(pending.request.body) > _LARGE_BYTES:
-                return self._judge_held(pending, open_run)
-            _look_closely(pending, open_run)
+                return self._decide_leaving_off_loop(pending, open_run)
+            _identify_for_comparison(pending, open_run)
         self._let_out(pending, open_run)
         return None
 
-    async def _judge_held(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        await asyncio.to_thread(_look_closely, pending, open_run)
+    async def _decide_leaving_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
+        await asyncio.to_thread(_identify_for_comparison, pending, open_run)
         self._let_out(pending, open_run)
 
     def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
         pending.decision = decide_leaving(pending, open_run.policy, None)
 
-    async def _judge_large(self, pending: PendingExchange, open_run: OpenRun) -> None:
+    async def _decide_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
         assert pending.request is not None
         found, pending.effect_key = await asyncio.to_thread(
             open_run.identify, pending.request, pending.request_class
@@ -308,7 +310,7 @@ class Judge:
         return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
 
 
-def _needs_look(pending: PendingExchange, open_run: OpenRun) -> bool:
+def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
     """Say whether a request has to be compared with others before it leaves."""
     if open_run.mode is not Mode.RECORD:
         return False
@@ -318,7 +320,7 @@ def _needs_look(pending: PendingExchange, open_run: OpenRun) -> bool:
     return open_run.policy.find_gate(pending.facts) is not None
 
 
-def _look_closely(pending: PendingExchange, open_run: OpenRun) -> None:
+def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
     """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     assert pending.request is not None
     pending.request, more = open_run.redactor.request_body(pending.request)

@@ -13,7 +13,7 @@ from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
 from . import websocket
 from .answer.refuse import refusal
-from .contract import judge_recorded, lay_refusal
+from .contract import check_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
 from .record import is_terminal
 from .run.events import idempotency_key
@@ -43,17 +43,17 @@ class Playback:
                 f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
             )
         if pending.terms is not None and pending.terms.bound.answers:
-            return self._serve_judged(flow, pending, exchange)
+            return self._serve_checked(flow, pending, exchange)
         self._serve(flow, pending, exchange)
         return None
 
-    async def _serve_judged(
+    async def _serve_checked(
         self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange
     ) -> None:
         """Serve an exchange whose answer is held to a contract."""
         terms = pending.terms
         assert terms is not None
-        await asyncio.to_thread(judge_recorded, pending, terms, exchange)
+        await asyncio.to_thread(check_recorded, pending, terms, exchange)
         if pending.finished:  # its client has left, or its run has ended
             return
         self._serve(flow, pending, exchange)

@@ -458,8 +458,8 @@ class _Maker:
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
-        judges = pending.terms is not None and pending.terms.bound.answers
-        self.terms = pending.terms if judges and complete and tell is _outcome else None
+        checks = pending.terms is not None and pending.terms.bound.answers
+        self.terms = pending.terms if checks and complete and tell is _outcome else None
         self.end_us = pending.now_us()
         self.pieces = list(pending.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
@@ -508,7 +508,7 @@ class _Maker:
             if self.terms is not None:
                 held = self.terms.holds and pending.gone is None
                 redact_text = open_run.redactor.redact_text
-                self.terms.judge(request, came, response, redact_text, held=held)
+                self.terms.check_answer(request, came, response, redact_text, held=held)
         live = open_run.mode is Mode.PLAYBACK
         decision = pending.decision
         assert decision is not None

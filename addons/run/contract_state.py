@@ -49,7 +49,7 @@ class Terms:
         self._found: list[Found] = []
         """In the answer."""
 
-    def judge(
+    def check_answer(
         self,
         request: Request,
         response: Response,

@@ -148,7 +148,7 @@ class PendingExchange:
         self.conversation: Kept | Played | None = None
         """What it has become, where it has become a WebSocket."""
         # Playing.
-        self.judged = False
+        self.has_verdict = False
         """Whether its verdict has been logged."""
         self.steps: Steps | None = None
         # Recording.
@@ -400,14 +400,14 @@ def note_verdict(
     A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
     key = idempotency_key(request)
-    if pending.judged:
+    if pending.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
         pending.effect = Effect(pending.seq, key)
         pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
         if pending.repeat is not None:
             more["repeat"] = repeat_row(pending.repeat)
-    pending.judged = True
+    pending.has_verdict = True
     if verdict is VerdictKind.SERVED:
         pending.open_run.given.setdefault(more["tape_seq"], pending.seq)
     told = {

@@ -121,7 +121,7 @@ async def examine(
             rest = {number: again[number] for number in here if number not in wanting}
             within = more | await trial.outside(rest, kit.variables(variables))
     return tuple(
-        doctor.judge(
+        doctor.diagnose(
             probe,
             first.get(number),
             within.get(number),

@@ -125,7 +125,7 @@ class Clocks:
 _UNKNOWN = Cell(Answer.UNKNOWN)
 
 
-def judge(
+def diagnose(
     probe: Probe,
     outside: Tried | None,
     inside: Tried | None,

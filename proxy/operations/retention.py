@@ -19,7 +19,7 @@ from ...store import (
     hold_alone,
     without_ballast,
 )
-from ...tape.policy.retention import Listed, Sentence, judge
+from ...tape.policy.retention import Listed, Sentence, decide_retention
 from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
 from .notes import user_name
@@ -66,7 +66,7 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     Raises: StoreError, LogCorrupt.
     """
     with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
-        sentences = _judge(config, store.runs())
+        sentences = _decide(config, store.runs())
     size = _size(config)
     if dry_run:
         return Collected(sentences, False, 0, size, size, "")
@@ -77,7 +77,7 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
 def _collect(config: Config, size: int) -> Collected:
     with open_store(config) as store, ProgressBar("deleting") as progress:
         runs = {run.number: run for run in store.runs()}
-        sentences = _judge(config, runs.values())
+        sentences = _decide(config, runs.values())
         gone = [runs[one.run.number] for one in sentences if one.goes]
         here = [run for run in gone if run.archived is None]
         for at in range(0, len(here), _BATCH_RUNS):
@@ -139,8 +139,8 @@ def _carried_out(store: Store, sentences: list[Sentence]) -> list[Sentence]:
     ]
 
 
-def _judge(config: Config, runs: Iterable[RunInfo]) -> list[Sentence]:
-    return judge([listed(run) for run in runs], config.retention, time.time_ns())
+def _decide(config: Config, runs: Iterable[RunInfo]) -> list[Sentence]:
+    return decide_retention([listed(run) for run in runs], config.retention, time.time_ns())
 
 
 def listed(run: RunInfo) -> Listed:

@@ -38,7 +38,7 @@ class Sentence(NamedTuple):
     reason: str
 
 
-def judge(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sentence]:
+def decide_retention(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sentence]:
     """Say of each run whether it goes; in the order of `runs`."""
     found = {run.number: _alone(run, rules, now_ns) for run in runs}
     # What plays another came after it: from the newest on, so that a whole line stays with its last.

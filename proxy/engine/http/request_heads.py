@@ -63,9 +63,9 @@ class PlayheadServer(MessagesMixin, Http1Server):
                 return
             yield command
         if self.state == self.read_headers and len(self.buf):
-            yield from self._judge()
+            yield from self._check()
 
-    def _judge(self) -> Any:
+    def _check(self) -> Any:
         """End what cannot become a request any more."""
         start = self.buf.start(_PEEK_BYTES)
         if not _TOKEN.match(start):

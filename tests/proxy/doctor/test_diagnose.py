@@ -20,8 +20,8 @@ from playhead.proxy.doctor.diagnose import (
     Seen,
     Status,
     Tried,
+    diagnose,
     find_time,
-    judge,
     render,
     render_json,
 )
@@ -51,7 +51,7 @@ def tried(exit_code: int | None = 0, seen: Seen = ASKED, output: str = "") -> Tr
 
 
 def found(outside: Tried | None, inside: Tried | None = None, probe: Probe = PROBE) -> Finding:
-    return judge(probe, outside, inside or tried(), CLOCKS)
+    return diagnose(probe, outside, inside or tried(), CLOCKS)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_clock_is_virtual_where_the_time_of_the_tape_is_told(
 def test_what_a_preload_mends_is_told_where_it_was_tried() -> None:
     """Beside what is to be done without one."""
     past = tried(0, DIRECT)
-    assert judge(PROBE, past, tried(), CLOCKS).preloaded.answer is Answer.UNKNOWN
-    mended = judge(PROBE, past, tried(), CLOCKS, again=tried())
+    assert diagnose(PROBE, past, tried(), CLOCKS).preloaded.answer is Answer.UNKNOWN
+    mended = diagnose(PROBE, past, tried(), CLOCKS, again=tried())
     assert (mended.status, mended.preloaded) == (Status.BYPASSED, YES)
     assert mended.advice.startswith("go through With --determinism")
-    assert judge(PROBE, past, tried(), CLOCKS, again=past).preloaded.answer is Answer.NO
+    assert diagnose(PROBE, past, tried(), CLOCKS, again=past).preloaded.answer is Answer.NO
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,16 @@ def test_client_that_fails_by_design_is_judged_by_what_was_seen() -> None:
 
 def test_absent_client_is_no_failure() -> None:
     """It is listed, so that nobody wonders whether it was tried; so is a name with nothing behind it."""
-    assert judge(PROBE, None, None, CLOCKS).status is Status.ABSENT
+    assert diagnose(PROBE, None, None, CLOCKS).status is Status.ABSENT
     shim = tried(127, Seen(), "pyenv: client: command not found")
-    finding = judge(PROBE, shim, shim, CLOCKS)
+    finding = diagnose(PROBE, shim, shim, CLOCKS)
     assert (finding.status, finding.detail) == (Status.ABSENT, "pyenv: client: command not found")
 
 
 def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
     """Most runtimes need a compiler for it, once."""
     clocks = replace(CLOCKS, no_library="there is no C compiler here")
-    cell = judge(PROBE, tried(), tried(output="playhead-clock 1700003600"), clocks).clock
+    cell = diagnose(PROBE, tried(), tried(output="playhead-clock 1700003600"), clocks).clock
     assert cell.answer is Answer.NO
     assert cell.why.endswith("(none for C programs: there is no C compiler here)")
 
@@ -208,7 +208,7 @@ def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
 def test_without_a_sandbox_nothing_is_said_of_it() -> None:
     """The reason is, and the clock was seen all the same."""
     inside = tried(output="playhead-clock 1700000000")
-    finding = judge(PROBE, tried(), inside, CLOCKS, no_sandbox="user namespaces are off")
+    finding = diagnose(PROBE, tried(), inside, CLOCKS, no_sandbox="user namespaces are off")
     assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are off")
     assert finding.clock == YES
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config.schema import Retention
-from playhead.tape.policy.retention import Listed, judge
+from playhead.tape.policy.retention import Listed, decide_retention
 
 DAY = 86_400 * 10**9
 NOW = 1000 * DAY
@@ -51,14 +51,14 @@ def run(
 )
 def test_runs_go_and_stay(runs: list[Listed], goes: list[int], reason: str) -> None:
     """Which go, and why the first goes or stays."""
-    found = judge(runs, RULES, NOW)
+    found = decide_retention(runs, RULES, NOW)
     assert [one.run.number for one in found if one.goes] == goes
     assert reason in found[0].reason
 
 
 def test_nothing_goes_unless_a_time_is_given() -> None:
     """The default keeps all."""
-    assert not any(one.goes for one in judge([run(1, 999)], Retention(), NOW))
+    assert not any(one.goes for one in decide_retention([run(1, 999)], Retention(), NOW))
 
 
 @given(
@@ -70,6 +70,6 @@ def test_no_tape_goes_before_what_plays_it(drawn: list[tuple[float, int, bool]])
         run(number, days, parent if parent < number else 0, pinned=pinned)
         for number, (days, parent, pinned) in enumerate(drawn, start=1)
     ]
-    goes = {one.run.number for one in judge(runs, RULES, NOW) if one.goes}
+    goes = {one.run.number for one in decide_retention(runs, RULES, NOW) if one.goes}
     for one in runs:
         assert one.number in goes or one.parent not in goes
