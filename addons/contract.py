@@ -2,7 +2,7 @@
 
     terms.py              which contracts hold for a request, and what came of them
     contract.py           a request is checked before it is decided on
-    standing.py           a request that breaks a contract is refused where it would leave or be stubbed
+    run/constraints.py           a request that breaks a contract is refused where it would leave or be stubbed
     record.py             an answer is checked on the writer's thread, before its last byte is released
     playback.py           one from the tape is checked on a thread, before any of it is played
     engine/recording.py   an answer that may be refused is held back until it has been checked

@@ -21,14 +21,14 @@ from ..tape.diff.divergence import Dependence
 from ..tape.exchange import NO_TUNNEL, Fingerprint, RequestClass, Seq
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
-    CALM,
+    UNCONSTRAINED,
     Action,
+    Constraints,
     Decision,
     Drifted,
     Facts,
     Found,
     Policy,
-    Standing,
     decide,
 )
 from .answer.refuse import preset_refusal, refusal
@@ -232,7 +232,7 @@ class Decide:
 
     def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
-        now = breaching(pending, Standing(model=pending.made is not None))
+        now = breaching(pending, Constraints(model=pending.made is not None))
         pending.decision = decide(pending.facts, open_run.mode, open_run.policy, found, now)
         pending.found = found
         if pending.decision.action is not Action.SERVE:
@@ -296,7 +296,7 @@ class Decide:
             if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
                 await self._settle_stub(pending, open_run, hit)
             else:
-                now = breaching(pending, CALM)
+                now = breaching(pending, UNCONSTRAINED)
                 pending.decision = decide(pending.facts, open_run.mode, open_run.policy, hit, now)
 
     async def _find_needs(

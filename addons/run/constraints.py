@@ -7,7 +7,16 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 from dataclasses import replace
 
 from ...tape.exchange import RequestClass
-from ...tape.policy.decide import CALM, LIMITS, Action, Decision, Found, Policy, Standing, decide
+from ...tape.policy.decide import (
+    LIMITS,
+    UNCONSTRAINED,
+    Action,
+    Constraints,
+    Decision,
+    Found,
+    Policy,
+    decide,
+)
 from ...tape.policy.gates import is_undone
 from .events import idempotency_key
 from .pending import PendingExchange
@@ -28,9 +37,9 @@ def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None
     open_run = pending.open_run
     meter = open_run.meter
     if meter is None:
-        return decide(pending.facts, open_run.mode, policy, found, _standing(pending))
+        return decide(pending.facts, open_run.mode, policy, found, _find_constraints(pending))
     spent = meter.find_spent(pending)
-    now = _standing(pending) if spent is None else Standing(spent=spent.text)
+    now = _find_constraints(pending) if spent is None else Constraints(spent=spent.text)
     decision = decide(pending.facts, open_run.mode, policy, found, now)
     if decision.action in _LEAVING:
         meter.count(pending)
@@ -40,7 +49,7 @@ def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None
     return decision
 
 
-def breaching(pending: PendingExchange, now: Standing) -> Standing:
+def breaching(pending: PendingExchange, now: Constraints) -> Constraints:
     """Add how a request breaks a contract that says refuse, if it does."""
     terms = pending.terms
     if terms is None or terms.bound.request is None or not terms.breach:
@@ -48,16 +57,16 @@ def breaching(pending: PendingExchange, now: Standing) -> Standing:
     return replace(now, breach=terms.breach, contract=terms.bound.request.match.text)
 
 
-def _standing(pending: PendingExchange) -> Standing:
+def _find_constraints(pending: PendingExchange) -> Constraints:
     """Give what a contract or a gate has to know; notes the effect where a gate asks for that, and it may leave."""
-    now = breaching(pending, CALM)
+    now = breaching(pending, UNCONSTRAINED)
     if now.breach:
         return now
     if pending.effect_key is None or not asks_for_repeats(pending):
-        return CALM
+        return UNCONSTRAINED
     assert pending.request is not None
     pending.gated = Effect(pending.seq, idempotency_key(pending.request))
-    return Standing(repeat=pending.open_run.gated.note(pending.effect_key, pending.gated))
+    return Constraints(repeat=pending.open_run.gated.note(pending.effect_key, pending.gated))
 
 
 def settle_gated(pending: PendingExchange, status: int) -> None:

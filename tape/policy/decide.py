@@ -102,7 +102,7 @@ class Drifted:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Constraints:
     """How the run stands, as far as it bears on a request."""
 
     spent: str = ""
@@ -117,7 +117,7 @@ class Standing:
     """Whether the tape shows what an answer to an effect of this endpoint looks like."""
 
 
-CALM = Standing()
+UNCONSTRAINED = Constraints()
 """A run that goes on, with everything left."""
 
 Found = Hit | Exhausted | Unknown | Drifted
@@ -224,7 +224,11 @@ class Policy:
 
 
 def decide(
-    facts: Facts, mode: Mode, policy: Policy, found: Found | None, standing: Standing = CALM
+    facts: Facts,
+    mode: Mode,
+    policy: Policy,
+    found: Found | None,
+    constraints: Constraints = UNCONSTRAINED,
 ) -> Decision:
     """Decide what to do with a request.
 
@@ -237,12 +241,12 @@ def decide(
     if mode is Mode.PASSTHROUGH:
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:
-        return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, standing)
+        return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, constraints)
     live = policy.find_live(facts)
     if live is not None:
         text = f"live rule {live.match.text!r}: {live.reason}"
         out = Decision(Action.LIVE, text, f"live {live.match.text}")
-        return _let_out(out, facts, policy, standing)
+        return _let_out(out, facts, policy, constraints)
     if isinstance(found, Hit):
         text = "on tape"
         if found.repeated:
@@ -255,29 +259,29 @@ def decide(
             Action.SERVE, found.text, "allow_model_drift", found.seq, allowed=found.allowed
         )
     if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
-        if standing.breach:
-            return _breached(standing)
+        if constraints.breach:
+            return _breached(constraints)
         rule = policy.find_effect(facts, "answer")
         if rule is not None:
             text = f"not on tape; answered by effect rule {rule.match.text!r}"
             return Decision(Action.STUB, text, f"effects {rule.match.text}", answer=rule.answer)
-        if standing.model:
+        if constraints.model:
             text = "not on tape; answered after the pattern of recorded answers"
             return Decision(Action.STUB, text, "playback.effects")
     return Decision(Action.REFUSE, _refusal(facts, found), "not on tape")
 
 
-def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) -> Decision:
+def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constraints) -> Decision:
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
-    if standing.spent:
-        return Decision(Action.REFUSE, standing.spent, LIMITS)
-    if standing.breach:
-        return _breached(standing)
+    if constraints.spent:
+        return Decision(Action.REFUSE, constraints.spent, LIMITS)
+    if constraints.breach:
+        return _breached(constraints)
     found = policy.find_gate(facts)
     if found is None:
         return out
     rule, gate = found
-    repeat = standing.repeat if facts.request_class is RequestClass.EFFECT else None
+    repeat = constraints.repeat if facts.request_class is RequestClass.EFFECT else None
     if gate.when == "duplicates" and not is_duplicate(repeat):
         return out
     text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
@@ -285,8 +289,8 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, standing: Standing) ->
     return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
 
 
-def _breached(standing: Standing) -> Decision:
-    return Decision(Action.REFUSE, standing.breach, f"{CONTRACTS} {standing.contract}")
+def _breached(constraints: Constraints) -> Decision:
+    return Decision(Action.REFUSE, constraints.breach, f"{CONTRACTS} {constraints.contract}")
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:

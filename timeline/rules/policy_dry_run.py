@@ -25,12 +25,12 @@ from ...tape.policy.decide import (
     LIMITS,
     STOPPED,
     Action,
+    Constraints,
     Decision,
     Drifted,
     Facts,
     Found,
     Policy,
-    Standing,
     decide,
 )
 from ...tape.policy.gates import is_undone
@@ -186,11 +186,11 @@ class _DryRun:
         facts = self._facts(seq, method, place, before.request_class)
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
         model = self._shows(asked, facts, found)
-        standing = Standing(repeat=self._repeat(data), model=model)
-        after = decide(facts, self._mode, self._policy, found, standing)
+        constraints = Constraints(repeat=self._repeat(data), model=model)
+        after = decide(facts, self._mode, self._policy, found, constraints)
         replay = None
         if self._mode is Mode.RECORD:
-            played = decide(facts, Mode.PLAYBACK, self._policy, Hit(seq), standing)
+            played = decide(facts, Mode.PLAYBACK, self._policy, Hit(seq), constraints)
             if played.action is not Action.SERVE:
                 replay = _verdict_of(facts, played)
         return Row(seq, method, url, before, _verdict_of(facts, after), replay)

@@ -26,14 +26,14 @@ from playhead.config import (
 from playhead.tape.exchange import Repeat, RepeatKind, RequestClass, Seq
 from playhead.tape.matching.cursor import Exhausted, Hit, Unknown
 from playhead.tape.policy.decide import (
-    CALM,
+    UNCONSTRAINED,
     Action,
+    Constraints,
     Decision,
     Drifted,
     Facts,
     Found,
     Policy,
-    Standing,
     decide,
 )
 from playhead.tests.support.exchanges import make_request
@@ -187,28 +187,28 @@ GATES = {
     "live": Config(live=(LIVE_REFUNDS,)),
 }
 CHARGE = "POST https://pay.test/charges"
-MODEL = Standing(model=True)
-SPENT = Standing(spent="limit of 3 calls is exhausted")
-BREACH = Standing(breach="not as agreed on", contract="POST https://pay.test/*")
-DUPLICATE = Standing(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
-RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
+MODEL = Constraints(model=True)
+SPENT = Constraints(spent="limit of 3 calls is exhausted")
+BREACH = Constraints(breach="not as agreed on", contract="POST https://pay.test/*")
+DUPLICATE = Constraints(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
+RETRY = Constraints(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
 
 
 @pytest.mark.parametrize(
-    ("mode", "what", "kind", "rules", "found", "standing", "action", "rule"),
+    ("mode", "what", "kind", "rules", "found", "constraints", "action", "rule"),
     [
         # A gate holds what is about to leave, whatever its class, and nothing else.
-        (RECORD, REFUND, EFFECT, "gate", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
-        (RECORD, REFUND, READ, "gate", None, CALM, HOLD, "effects"),
-        (RECORD, CHARGE, EFFECT, "gate", None, CALM, FORWARD, "mode"),
-        (RECORD, "GET https://pay.test/refunds", READ, "gate", None, CALM, FORWARD, "mode"),
-        (PASSTHROUGH, REFUND, EFFECT, "gate", None, CALM, FORWARD, "mode"),
-        (PLAYBACK, REFUND, EFFECT, "gate", ON_TAPE, CALM, SERVE, "tape"),
-        (PLAYBACK, REFUND, EFFECT, "gate", NEVER, CALM, REFUSE, "not on tape"),
-        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, CALM, STUB, "effects"),
-        (PLAYBACK, REFUND, EFFECT, "gate, and live", ON_TAPE, CALM, HOLD, "effects"),
+        (RECORD, REFUND, EFFECT, "gate", None, UNCONSTRAINED, HOLD, "effects POST https://pay.test/refunds"),
+        (RECORD, REFUND, READ, "gate", None, UNCONSTRAINED, HOLD, "effects"),
+        (RECORD, CHARGE, EFFECT, "gate", None, UNCONSTRAINED, FORWARD, "mode"),
+        (RECORD, "GET https://pay.test/refunds", READ, "gate", None, UNCONSTRAINED, FORWARD, "mode"),
+        (PASSTHROUGH, REFUND, EFFECT, "gate", None, UNCONSTRAINED, FORWARD, "mode"),
+        (PLAYBACK, REFUND, EFFECT, "gate", ON_TAPE, UNCONSTRAINED, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate", NEVER, UNCONSTRAINED, REFUSE, "not on tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, UNCONSTRAINED, STUB, "effects"),
+        (PLAYBACK, REFUND, EFFECT, "gate, and live", ON_TAPE, UNCONSTRAINED, HOLD, "effects"),
         # One on duplicates holds an effect that may repeat another, and no safe retry.
-        (RECORD, REFUND, EFFECT, "gate on duplicates", None, CALM, FORWARD, "mode"),
+        (RECORD, REFUND, EFFECT, "gate on duplicates", None, UNCONSTRAINED, FORWARD, "mode"),
         (RECORD, REFUND, EFFECT, "gate on duplicates", None, DUPLICATE, HOLD, "effects"),
         (RECORD, REFUND, EFFECT, "gate on duplicates", None, RETRY, FORWARD, "mode"),
         (RECORD, REFUND, READ, "gate on duplicates", None, DUPLICATE, FORWARD, "mode"),
@@ -216,18 +216,18 @@ RETRY = Standing(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (PLAYBACK, REFUND, EFFECT, "duplicates, and live", ON_TAPE, DUPLICATE, HOLD, "effects"),
         (PLAYBACK, REFUND, EFFECT, "duplicates, and live", ON_TAPE, RETRY, LIVE, "live"),
         # Of several gates the first that matches decides.
-        (RECORD, REFUND, EFFECT, "gate, then duplicates of all", None, CALM, HOLD, "effects POST https://pay.test/refunds"),
-        (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, CALM, FORWARD, "mode"),
+        (RECORD, REFUND, EFFECT, "gate, then duplicates of all", None, UNCONSTRAINED, HOLD, "effects POST https://pay.test/refunds"),
+        (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, UNCONSTRAINED, FORWARD, "mode"),
         (RECORD, CHARGE, EFFECT, "gate, then duplicates of all", None, DUPLICATE, HOLD, "effects POST https://pay.test/*"),
-        (RECORD, REFUND, EFFECT, "all gated but refunds", None, CALM, FORWARD, "mode"),
-        (RECORD, CHARGE, EFFECT, "all gated but refunds", None, CALM, HOLD, "effects POST https://pay.test"),
+        (RECORD, REFUND, EFFECT, "all gated but refunds", None, UNCONSTRAINED, FORWARD, "mode"),
+        (RECORD, CHARGE, EFFECT, "all gated but refunds", None, UNCONSTRAINED, HOLD, "effects POST https://pay.test"),
         # A limit refuses what is about to leave, before any gate; the tape costs nothing.
         (RECORD, CHAT, INFERENCE, "none", None, SPENT, REFUSE, "limits"),
         (RECORD, REFUND, EFFECT, "gate", None, SPENT, REFUSE, "limits"),
         (PASSTHROUGH, CHAT, INFERENCE, "none", None, SPENT, FORWARD, "mode"),
         (PLAYBACK, CHAT, INFERENCE, "none", ON_TAPE, SPENT, SERVE, "tape"),
         (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, SPENT, REFUSE, "limits"),
-        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, CALM, LIVE, "live POST https://pay.test/refunds"),
+        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, UNCONSTRAINED, LIVE, "live POST https://pay.test/refunds"),
         # A contract refuses what would leave or be stubbed, behind limits and before any gate; the tape is served.
         (RECORD, REFUND, EFFECT, "none", None, BREACH, REFUSE, "contracts POST https://pay.test/*"),
         (RECORD, REFUND, EFFECT, "gate", None, BREACH, REFUSE, "contracts"),
@@ -255,12 +255,12 @@ def test_what_is_about_to_leave(
     kind: RequestClass,
     rules: str,
     found: Found | None,
-    standing: Standing,
+    constraints: Constraints,
     action: Action,
     rule: str,
 ) -> None:
     """Limits, then gates; and what answers an effect that is not on the tape."""
-    decision = decide(facts(what, kind), mode, Policy.of(GATES[rules]), found, standing)
+    decision = decide(facts(what, kind), mode, Policy.of(GATES[rules]), found, constraints)
     assert decision.action is action
     assert decision.rule.startswith(rule)
     if action is HOLD:
@@ -269,19 +269,21 @@ def test_what_is_about_to_leave(
 
 
 @pytest.mark.parametrize(
-    ("rules", "standing", "note"),
+    ("rules", "constraints", "note"),
     [
-        ("gate", CALM, ""),
+        ("gate", UNCONSTRAINED, ""),
         ("gate", DUPLICATE, ": it may repeat the effect of exchange 3"),
         ("gate", RETRY, ": it is a safe retry of exchange 3"),
         ("gate on duplicates", DUPLICATE, ": it may repeat the effect of exchange 3"),
     ],
 )
-def test_a_gate_says_what_may_be_done_twice(rules: str, standing: Standing, note: str) -> None:
+def test_a_gate_says_what_may_be_done_twice(
+    rules: str, constraints: Constraints, note: str
+) -> None:
     """Whoever rules on it reads that first, whatever it was held for."""
-    held = decide(facts(REFUND, EFFECT), RECORD, Policy.of(GATES[rules]), None, standing)
+    held = decide(facts(REFUND, EFFECT), RECORD, Policy.of(GATES[rules]), None, constraints)
     assert held.reason == f"held by the gate of effect rule {REFUND!r}{note}"
-    assert held.repeat == standing.repeat
+    assert held.repeat == constraints.repeat
 
 
 @pytest.mark.parametrize("found", [ON_TAPE, AGAIN, EXHAUSTED, NEVER, NO_TAPE], ids=str)
