@@ -2,7 +2,7 @@
 
 from .answer.refuse import Refuse
 from .bidirectional import Duplex
-from .contract import Breached, Contract
+from .contract import Contract, ReportContractViolation
 from .control import Control
 from .decide import Decide
 from .faults.inject import Fault
@@ -27,7 +27,7 @@ def chain(registry: RunRegistry) -> list[object]:
         Tunnels(registry),
         Contract(),
         Decide(registry),
-        Breached(),
+        ReportContractViolation(),
         Control(),
         Gate(registry),
         Fault(),

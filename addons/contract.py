@@ -1,6 +1,6 @@
-"""Contracts: hold what is asked and answered against what was agreed on; note what differs, and refuse it where asked to.
+"""Contracts: check requests and answers against the configured contracts; report and, if configured, refuse violations.
 
-    terms.py              which contracts hold for a request, and what came of them
+    run/contract_state.py              which contracts hold for a request, and what came of them
     contract.py           a request is checked before it is decided on
     run/constraints.py           a request that breaks a contract is refused where it would leave or be stubbed
     record.py             an answer is checked on the writer's thread, before its last byte is released
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from mitmproxy import http
 
-from ..config import Breach, ContractRule
+from ..config import ContractRule, OnViolation
 from ..tape.contracts.holdback import can_hold
 from ..tape.diff.divergence import one_line
 from ..tape.exchange import Exchange, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from .run.contract_state import MAX_REASON, Found, Terms, tell
+from .run.contract_state import MAX_REASON, ContractState, Found, tell
 from .run.pending import PendingExchange, find_pending
 from .wire.http import make_answer, read_request
 
@@ -39,39 +39,50 @@ class Contract:
         pending = find_pending(flow)
         if pending is None or pending.open_run.contracts is None or pending.decision is not None:
             return None
-        bound = pending.open_run.contracts.find(pending.facts)
-        if bound is None:
+        applicable = pending.open_run.contracts.find(pending.facts)
+        if applicable is None:
             return None
-        pending.terms = Terms(bound)
-        if bound.request is None:
+        pending.contract_state = ContractState(applicable)
+        if applicable.request is None:
             return None
-        return self._check(flow, pending, pending.terms, bound.request)
+        return self._check(flow, pending, pending.contract_state, applicable.request)
 
     async def _check(
-        self, flow: http.HTTPFlow, pending: PendingExchange, terms: Terms, rule: ContractRule
+        self,
+        flow: http.HTTPFlow,
+        pending: PendingExchange,
+        contract_state: ContractState,
+        rule: ContractRule,
     ) -> None:
         asked = read_request(flow, pending.fields, pending.uploaded)
         checked = await asyncio.to_thread(_check_request, pending, rule, asked)
-        terms.in_request = Found("request", rule.match.text, checked, refuses=False)
-        # What cannot be checked is not what was agreed on.
+        contract_state.in_request = Found("request", rule.match.text, checked, refuses=False)
+        # A message that cannot be checked violates its contract.
         wrong = checked.text or "; ".join(checked.unchecked)
-        if wrong and rule.on_violation is Breach.REFUSE:
-            text = f"the request is not as agreed on: {wrong} (contract {rule.match.text!r})"
-            terms.breach = one_line(pending.open_run.redactor.redact_text(text), MAX_REASON)
+        if wrong and rule.on_violation is OnViolation.REFUSE:
+            text = f"the request violates its contract: {wrong} (contract {rule.match.text!r})"
+            contract_state.violation = one_line(
+                pending.open_run.redactor.redact_text(text), MAX_REASON
+            )
 
 
-class Breached:
+class ReportContractViolation:
     """Tell what was found in what is asked, once it is decided on."""
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Note it in the run's log."""
         pending = find_pending(flow)
-        terms = pending.terms if pending is not None else None
-        if pending is None or terms is None or terms.in_request is None or pending.decision is None:
+        contract_state = pending.contract_state if pending is not None else None
+        if (
+            pending is None
+            or contract_state is None
+            or contract_state.in_request is None
+            or pending.decision is None
+        ):
             return
         by_contract = pending.decision.rule.startswith(f"{CONTRACTS} ")
         refuses = by_contract and pending.decision.action is Action.REFUSE
-        tell(pending, terms.in_request._replace(refuses=refuses))
+        tell(pending, contract_state.in_request._replace(refuses=refuses))
 
 
 def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request) -> "Checked":
@@ -85,15 +96,17 @@ def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request)
     return check_request(rule.request, asked, shown)
 
 
-def check_recorded(pending: PendingExchange, terms: Terms, exchange: Exchange) -> None:
+def check_recorded(
+    pending: PendingExchange, contract_state: ContractState, exchange: Exchange
+) -> None:
     """Check an answer of the tape. Any thread."""
     response, request = exchange.response, exchange.request
-    terms.withheld = exchange.withheld
-    if response is None or exchange.fault is not None or not terms.bound.answers:
+    contract_state.withheld = exchange.withheld
+    if response is None or exchange.fault is not None or not contract_state.applicable.answers:
         return
     can = can_hold(request.method, response.status, response.headers)
     held = can and response.spilled is None and pending.injection is None
-    terms.check_answer(
+    contract_state.check_answer(
         request, response, response, pending.open_run.redactor.redact_text, held=held
     )
 

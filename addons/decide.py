@@ -34,7 +34,7 @@ from ..tape.policy.decide import (
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
 from .bidirectional import is_duplex
-from .run.constraints import asks_for_repeats, breaching, decide_leaving
+from .run.constraints import add_violation, asks_for_repeats, decide_leaving
 from .run.open_run import OpenRun
 from .run.order import find_earlier, find_needs, reorder_reason
 from .run.pending import HELD_BYTES, PendingExchange, attach, find_pending
@@ -232,7 +232,7 @@ class Decide:
 
     def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
-        now = breaching(pending, Constraints(model=pending.made is not None))
+        now = add_violation(pending, Constraints(model=pending.made is not None))
         pending.decision = decide(pending.facts, open_run.mode, open_run.policy, found, now)
         pending.found = found
         if pending.decision.action is not Action.SERVE:
@@ -296,7 +296,7 @@ class Decide:
             if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
                 await self._settle_stub(pending, open_run, hit)
             else:
-                now = breaching(pending, UNCONSTRAINED)
+                now = add_violation(pending, UNCONSTRAINED)
                 pending.decision = decide(pending.facts, open_run.mode, open_run.policy, hit, now)
 
     async def _find_needs(

@@ -42,7 +42,7 @@ class Playback:
             raise LogCorrupt(
                 f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
             )
-        if pending.terms is not None and pending.terms.bound.answers:
+        if pending.contract_state is not None and pending.contract_state.applicable.answers:
             return self._serve_checked(flow, pending, exchange)
         self._serve(flow, pending, exchange)
         return None
@@ -51,13 +51,13 @@ class Playback:
         self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange
     ) -> None:
         """Serve an exchange whose answer is held to a contract."""
-        terms = pending.terms
-        assert terms is not None
-        await asyncio.to_thread(check_recorded, pending, terms, exchange)
+        contract_state = pending.contract_state
+        assert contract_state is not None
+        await asyncio.to_thread(check_recorded, pending, contract_state, exchange)
         if pending.finished:  # its client has left, or its run has ended
             return
         self._serve(flow, pending, exchange)
-        terms.tell(pending, recorded=bool(exchange.withheld))
+        contract_state.tell(pending, recorded=bool(exchange.withheld))
 
     def _serve(self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange) -> None:
         decision, open_run, request = pending.decision, pending.open_run, pending.request
@@ -78,7 +78,7 @@ class Playback:
                 verdict, reason = VerdictKind.REFUSED, wrong
         else:
             play(pending, exchange)
-            withheld = pending.terms.withheld if pending.terms is not None else ""
+            withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
             if (withheld or exchange.withheld) and pending.injection is None:
                 lay_refusal(pending, exchange, withheld or exchange.withheld)
         match = "repeated" if decision.repeated else "canonical"

@@ -111,8 +111,8 @@ class Record:
         pending.event_stream = kind.lower().startswith("text/event-stream")
         if flow.request.method != "HEAD":
             pending.announced = announced_length(flow.response.data.headers.fields)
-        if pending.terms is not None and pending.recording:
-            pending.terms.holds = _may_hold(pending, flow.response)
+        if pending.contract_state is not None and pending.recording:
+            pending.contract_state.holds = _may_hold(pending, flow.response)
 
     async def playhead_release(self, pending: PendingExchange) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
@@ -310,14 +310,14 @@ class Record:
             try:
                 await self._write(pending, answer, complete=complete)
             except StoreUnwritable as error:
-                if pending.terms is not None and pending.terms.holds:
+                if pending.contract_state is not None and pending.contract_state.holds:
                     raise  # it is checked where it is written, and not let go unchecked
                 pending.unkept = True
                 pending.open_run.miss(error, exchanges=1)
             withheld = False
-            if pending.terms is not None:
-                pending.terms.tell(pending)
-                withheld = bool(pending.terms.withheld)
+            if pending.contract_state is not None:
+                pending.contract_state.tell(pending)
+                withheld = bool(pending.contract_state.withheld)
             if complete and pending.gone is None and not withheld:
                 for effect in (pending.effect, pending.gated):
                     if effect is not None:
@@ -345,7 +345,7 @@ def _pass_unbegun(pending: PendingExchange) -> None:
 
     Raises: StoreUnwritable, where a contract may refuse its answer: that is checked where it is written.
     """
-    if pending.terms is not None and pending.terms.bound.refuses_answers:
+    if pending.contract_state is not None and pending.contract_state.applicable.refuses_answers:
         raise StoreUnwritable(_UNBEGUN, _HINT)
     effect = pending.request_class is RequestClass.EFFECT
     pending.open_run.gap.note(_UNBEGUN, exchanges=1, effects=int(effect))
@@ -359,11 +359,13 @@ def _append_intent(pending: PendingExchange) -> None:
 
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
     """Say whether an answer is held back until it has been checked."""
-    terms = pending.terms
-    if terms is None or pending.injection is not None or pending.announced > HELD_BYTES:
+    contract_state = pending.contract_state
+    if contract_state is None or pending.injection is not None or pending.announced > HELD_BYTES:
         return False
     method, fields = pending.flow.request.method, answer.data.headers.fields
-    return terms.bound.refuses_answers and can_hold(method, answer.status_code, fields)
+    return contract_state.applicable.refuses_answers and can_hold(
+        method, answer.status_code, fields
+    )
 
 
 def _intent(pending: PendingExchange) -> Event:
@@ -426,6 +428,7 @@ class _Maker:
         "charged",
         "chunks",
         "complete",
+        "contract_state",
         "conversation",
         "end_us",
         "head",
@@ -434,7 +437,6 @@ class _Maker:
         "places",
         "spilled",
         "tell",
-        "terms",
     )
 
     def __init__(
@@ -458,8 +460,10 @@ class _Maker:
         self.charged = (
             meter if meter is not None and meter.reads_answers and model and final else None
         )
-        checks = pending.terms is not None and pending.terms.bound.answers
-        self.terms = pending.terms if checks and complete and tell is _outcome else None
+        checks = pending.contract_state is not None and pending.contract_state.applicable.answers
+        self.contract_state = (
+            pending.contract_state if checks and complete and tell is _outcome else None
+        )
         self.end_us = pending.now_us()
         self.pieces = list(pending.pieces)
         self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
@@ -505,10 +509,10 @@ class _Maker:
             came = response
             response, more, changed = open_run.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
-            if self.terms is not None:
-                held = self.terms.holds and pending.gone is None
+            if self.contract_state is not None:
+                held = self.contract_state.holds and pending.gone is None
                 redact_text = open_run.redactor.redact_text
-                self.terms.check_answer(request, came, response, redact_text, held=held)
+                self.contract_state.check_answer(request, came, response, redact_text, held=held)
         live = open_run.mode is Mode.PLAYBACK
         decision = pending.decision
         assert decision is not None
@@ -531,7 +535,7 @@ class _Maker:
             alpn_offers=tuple(client.alpn_offers) if client.tls else (),
             alpn=client.alpn,
             repeat=pending.repeat,
-            withheld=pending.terms.withheld if pending.terms is not None else "",
+            withheld=pending.contract_state.withheld if pending.contract_state is not None else "",
             tunnel=pending.tunnel,
             websocket=open_run.redactor.websocket(self.conversation),
         )

@@ -10,7 +10,6 @@ from .load import load, loads, override
 from .match import Match, parse_match
 from .schema import (
     Answer,
-    Breach,
     Classes,
     ClassLive,
     Config,
@@ -30,6 +29,7 @@ from .schema import (
     Mode,
     ModelDrift,
     OnFull,
+    OnViolation,
     Playback,
     ReadRule,
     RedactRule,
@@ -46,7 +46,6 @@ from .watch import Watcher
 __all__ = [
     "Answer",
     "ArchivePlace",
-    "Breach",
     "ClassLive",
     "Classes",
     "Config",
@@ -69,6 +68,7 @@ __all__ = [
     "Mode",
     "ModelDrift",
     "OnFull",
+    "OnViolation",
     "Playback",
     "ReadRule",
     "RedactRule",

@@ -21,7 +21,6 @@ from .json_schema import BadSchema, compile_schema
 from .match import Match
 from .schema import (
     Answer,
-    Breach,
     Classes,
     ClassLive,
     Config,
@@ -40,6 +39,7 @@ from .schema import (
     Mode,
     ModelDrift,
     OnFull,
+    OnViolation,
     Playback,
     ReadRule,
     RedactRule,
@@ -341,7 +341,7 @@ def _config(value: Value, base: Path | None) -> Config:
         faults=fields.each("faults", _fault_rule),
         fault_seed=fields.parsed("fault_seed", integer(0, _MOST), default.fault_seed),
         contracts=fields.each("contracts", lambda given: _contract_rule(given, base)),
-        model_contracts=fields.parsed("model_contracts", _model_breach, default.model_contracts),
+        model_contracts=fields.parsed("model_contracts", _model_violation, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.each("redact", _redact_rule),
@@ -688,7 +688,7 @@ def _contract_rule(value: Value, base: Path | None) -> ContractRule:
         match=_pattern(fields),
         request=fields.section("request", lambda given: _schema(given, base), default.request),
         response=fields.section("response", lambda given: _schema(given, base), default.response),
-        on_violation=fields.parsed("on_violation", _breach, default.on_violation),
+        on_violation=fields.parsed("on_violation", _on_violation, default.on_violation),
     )
     if value.is_mapping and not any(
         key in fields.given and not fields.given[key].empty for key in ("request", "response")
@@ -697,13 +697,13 @@ def _contract_rule(value: Value, base: Path | None) -> ContractRule:
     return rule
 
 
-def _breach(text: str) -> Breach:
-    return Breach(choice(*(breach.value for breach in Breach))(text))
+def _on_violation(text: str) -> OnViolation:
+    return OnViolation(choice(*(violation.value for violation in OnViolation))(text))
 
 
-def _model_breach(text: str) -> Breach | None:
-    found = choice("off", *(breach.value for breach in Breach))(text)
-    return None if found == "off" else Breach(found)
+def _model_violation(text: str) -> OnViolation | None:
+    found = choice("off", *(violation.value for violation in OnViolation))(text)
+    return None if found == "off" else OnViolation(found)
 
 
 def _schema(value: Value, base: Path | None) -> str:

@@ -224,8 +224,8 @@ class FaultRule:
         return self.name or f"{self.inject.value} {self.match.text}"
 
 
-class Breach(StrEnum):
-    """What follows where a message is not what was agreed on."""
+class OnViolation(StrEnum):
+    """What Playhead does if a message violates its contract."""
 
     NOTE = "note"
     """It is an event of the run, and nothing else."""
@@ -242,7 +242,7 @@ class ContractRule:
     """JSON Schema of the request's body, as JSON text; empty for none."""
     response: str = ""
     """The same of the body of an answer with status 2xx."""
-    on_violation: Breach = Breach.NOTE
+    on_violation: OnViolation = OnViolation.NOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +405,7 @@ class Config:
     fault_seed: int = 0
     """What `FaultRule.share` draws with."""
     contracts: tuple[ContractRule, ...] = ()
-    model_contracts: Breach | None = None
+    model_contracts: OnViolation | None = None
     """Of answers of models, by what the request declares; None leaves them unread."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()

@@ -49,18 +49,26 @@ def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None
     return decision
 
 
-def breaching(pending: PendingExchange, now: Constraints) -> Constraints:
+def add_violation(pending: PendingExchange, now: Constraints) -> Constraints:
     """Add how a request breaks a contract that says refuse, if it does."""
-    terms = pending.terms
-    if terms is None or terms.bound.request is None or not terms.breach:
+    contract_state = pending.contract_state
+    if (
+        contract_state is None
+        or contract_state.applicable.request is None
+        or not contract_state.violation
+    ):
         return now
-    return replace(now, breach=terms.breach, contract=terms.bound.request.match.text)
+    return replace(
+        now,
+        violation=contract_state.violation,
+        contract=contract_state.applicable.request.match.text,
+    )
 
 
 def _find_constraints(pending: PendingExchange) -> Constraints:
     """Give what a contract or a gate has to know; notes the effect where a gate asks for that, and it may leave."""
-    now = breaching(pending, UNCONSTRAINED)
-    if now.breach:
+    now = add_violation(pending, UNCONSTRAINED)
+    if now.violation:
         return now
     if pending.effect_key is None or not asks_for_repeats(pending):
         return UNCONSTRAINED

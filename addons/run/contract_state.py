@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...config import Breach
-from ...tape.contracts.rules import MODELS, Bound
+from ...config import OnViolation
+from ...tape.contracts.rules import MODELS, ApplicableContracts
 from ...tape.diff.divergence import one_line
 from ...tape.exchange import Request, Response
 from ...tape.records.events import EventKind
@@ -33,13 +33,13 @@ class Found(NamedTuple):
         return self.refuses and bool(self.checked.violations or self.of == "request")
 
 
-class Terms:
+class ContractState:
     """The contracts of one request, and what came of them."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, applicable: ApplicableContracts) -> None:
         """Nothing has been checked yet."""
-        self.bound = bound
-        self.breach = ""
+        self.applicable = applicable
+        self.violation = ""
         """How the request breaks a contract that says refuse."""
         self.holds = False
         """Whether the answer is held back until it has been checked."""
@@ -65,27 +65,27 @@ class Terms:
         held: whether none of it has reached the client, so that it can be refused.
         """
         self._found = []
-        if (rule := self.bound.response) is not None:
+        if (rule := self.applicable.response) is not None:
             from ...tape.contracts.check import (
                 check_response,
             )  # for who has contracts: not for a start
 
             checked = check_response(rule.response, response, shown)
-            refuses = held and rule.on_violation is Breach.REFUSE
+            refuses = held and rule.on_violation is OnViolation.REFUSE
             self._found.append(Found("response", rule.match.text, checked, refuses))
-        if self.bound.model is not None:
+        if self.applicable.model is not None:
             from ...tape.contracts.model_output import check_answer  # reads every dialect
 
             checked = check_answer(request, response, shown)
-            refuses = held and self.bound.model is Breach.REFUSE
+            refuses = held and self.applicable.model is OnViolation.REFUSE
             self._found.append(Found("model", MODELS, checked, refuses))
         for found in self._found:
             if found.refused and not self.withheld:
                 # What matters most comes first: who shows it cuts it.
                 name = f"contract {found.rule!r}" if found.of == "response" else _DECLARED
                 text = (
-                    f"the upstream answered {response.status}, so it may have been done, but the answer is not as"
-                    f" agreed on: {found.checked.text} ({name})"
+                    f"the upstream answered {response.status}, so it may have been done, but the answer violates"
+                    f" its contract: {found.checked.text} ({name})"
                 )
                 self.withheld = one_line(redact_text(text), MAX_REASON)
 

@@ -53,7 +53,7 @@ from .repeats import Effect
 
 if TYPE_CHECKING:
     from ..websocket import Kept, Played
-    from .contract_state import Terms
+    from .contract_state import ContractState
 
 _KEY = "playhead"
 
@@ -131,7 +131,7 @@ class PendingExchange:
         """Whether its client left while it was held."""
         self.injection: Injection | None = None
         """The fault on purpose that hits it."""
-        self.terms: Terms | None = None
+        self.contract_state: ContractState | None = None
         """The contracts that hold for it; None where there are none."""
         self.withheld = False
         """Whether its client is played a refusal in the place of a recorded answer."""
@@ -222,7 +222,7 @@ class PendingExchange:
     @property
     def holds(self) -> bool:
         """Whether its answer is held back until it has been checked."""
-        return self.terms is not None and self.terms.holds
+        return self.contract_state is not None and self.contract_state.holds
 
     @property
     def keep_reading(self) -> bool:

@@ -21,7 +21,7 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Deflate(NamedTuple):
-    """What was agreed on for permessage-deflate."""
+    """The negotiated parameters of permessage-deflate."""
 
     client_keeps_context: bool = True
     server_keeps_context: bool = True

@@ -173,7 +173,7 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
 def contracts(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
 ) -> int:
-    """List what of a run was not as agreed on; 1 where something is."""
+    """List contract violations in a run. Exits with 1 if there are any."""
     from ...timeline.rules.contracts import render_found
     from ..operations.contracts import list_found
 

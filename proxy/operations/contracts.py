@@ -1,4 +1,4 @@
-"""`playhead contracts`: what of a recorded run was not as agreed on, then or under other rules."""
+"""`playhead contracts`: the contract violations of a recorded run, under its own rules or others."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ _NOWHERE = object()
 
 
 class Violation(NamedTuple):
-    """One thing that is not as agreed on. Texts are one line each, and hold nothing a terminal would act on."""
+    """One violation of a contract. Texts are one line each, and hold nothing a terminal would act on."""
 
     what: str
     """`request`, `response`, `tool_call`, `tool_name` or `output`."""

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...config import Breach, Config, ContractRule
+from ...config import Config, ContractRule, OnViolation
 from ..exchange import RequestClass
 from ..policy.decide import Facts
 
@@ -10,12 +10,12 @@ MODELS = "model_contracts"
 """What decides where a model's answer is held to what its request declares."""
 
 
-class Bound(NamedTuple):
+class ApplicableContracts(NamedTuple):
     """What holds for one request and its answer."""
 
     request: ContractRule | None
     response: ContractRule | None
-    model: Breach | None
+    model: OnViolation | None
 
     @property
     def answers(self) -> bool:
@@ -26,8 +26,8 @@ class Bound(NamedTuple):
     def refuses_answers(self) -> bool:
         """Whether its answer may be refused."""
         rule = self.response
-        strict = rule is not None and rule.on_violation is Breach.REFUSE
-        return strict or self.model is Breach.REFUSE
+        strict = rule is not None and rule.on_violation is OnViolation.REFUSE
+        return strict or self.model is OnViolation.REFUSE
 
 
 class Contracts:
@@ -43,13 +43,13 @@ class Contracts:
         """Give the contracts of a configuration; None where it has none."""
         return cls(config) if config.contracts or config.model_contracts is not None else None
 
-    def find(self, facts: Facts) -> Bound | None:
+    def find(self, facts: Facts) -> ApplicableContracts | None:
         """Find what holds for a request; None where nothing does."""
         asked, answered = self._find(facts, "request"), self._find(facts, "response")
         model = self._models if facts.request_class is RequestClass.INFERENCE else None
         if asked is None and answered is None and model is None:
             return None
-        return Bound(asked, answered, model)
+        return ApplicableContracts(asked, answered, model)
 
     def asks(self, facts: Facts) -> bool:
         """Say whether a request's body has to be read before it leaves."""

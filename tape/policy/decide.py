@@ -107,7 +107,7 @@ class Constraints:
 
     spent: str = ""
     """Which limit of the run is exhausted, in one line; empty while there is something left."""
-    breach: str = ""
+    violation: str = ""
     """How it breaks a contract that says refuse, in one line."""
     contract: str = ""
     """Pattern of that contract."""
@@ -259,8 +259,8 @@ def decide(
             Action.SERVE, found.text, "allow_model_drift", found.seq, allowed=found.allowed
         )
     if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
-        if constraints.breach:
-            return _breached(constraints)
+        if constraints.violation:
+            return _violation_of(constraints)
         rule = policy.find_effect(facts, "answer")
         if rule is not None:
             text = f"not on tape; answered by effect rule {rule.match.text!r}"
@@ -275,8 +275,8 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constrain
     """Decide on what is about to leave: whether it may, and whether somebody has to be asked."""
     if constraints.spent:
         return Decision(Action.REFUSE, constraints.spent, LIMITS)
-    if constraints.breach:
-        return _breached(constraints)
+    if constraints.violation:
+        return _violation_of(constraints)
     found = policy.find_gate(facts)
     if found is None:
         return out
@@ -289,8 +289,8 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constrain
     return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
 
 
-def _breached(constraints: Constraints) -> Decision:
-    return Decision(Action.REFUSE, constraints.breach, f"{CONTRACTS} {constraints.contract}")
+def _violation_of(constraints: Constraints) -> Decision:
+    return Decision(Action.REFUSE, constraints.violation, f"{CONTRACTS} {constraints.contract}")
 
 
 def is_duplicate(repeat: Repeat | None) -> bool:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from playhead.config import (
     Answer,
-    Breach,
     Classes,
     ClassLive,
     Config,
@@ -29,6 +28,7 @@ from playhead.config import (
     LiveRule,
     Mode,
     ModelDrift,
+    OnViolation,
     Playback,
     ReadRule,
     RedactRule,
@@ -158,7 +158,9 @@ MATCH = parse_match(PATTERN)
             Config(
                 contracts=(
                     ContractRule(
-                        parse_match("https://a"), '{"minimum":1.50}', on_violation=Breach.REFUSE
+                        parse_match("https://a"),
+                        '{"minimum":1.50}',
+                        on_violation=OnViolation.REFUSE,
                     ),
                 )
             ),
@@ -172,7 +174,7 @@ MATCH = parse_match(PATTERN)
                 )
             ),
         ),
-        ("model_contracts: refuse", Config(model_contracts=Breach.REFUSE)),
+        ("model_contracts: refuse", Config(model_contracts=OnViolation.REFUSE)),
         (
             "retention: {keep: 90d, labels: {ci: 1d, incident: forever}}",
             Config(

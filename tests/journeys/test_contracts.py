@@ -15,7 +15,15 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
-from playhead.config import Breach, Config, ContractRule, EffectRule, Gate, LiveRule, parse_match
+from playhead.config import (
+    Config,
+    ContractRule,
+    EffectRule,
+    Gate,
+    LiveRule,
+    OnViolation,
+    parse_match,
+)
 from playhead.proxy.cli import cli
 from playhead.tape.exchange import Exchange, VerdictKind
 from playhead.tape.records.events import EventKind
@@ -137,10 +145,10 @@ def engine(store_dir: Path, certificates: Certificates) -> Engine:
     return run
 
 
-def rule(origin: Origin, breach: Breach, **schemas: Any) -> ContractRule:
+def rule(origin: Origin, violation: OnViolation, **schemas: Any) -> ContractRule:
     """A contract of the endpoint for refunds."""
     texts = {side: json.dumps(schema) for side, schema in schemas.items()}
-    return ContractRule(parse_match(f"POST {origin.url}{REFUNDS}"), **texts, on_violation=breach)
+    return ContractRule(parse_match(f"POST {origin.url}{REFUNDS}"), **texts, on_violation=violation)
 
 
 def told(running: Running, run: str) -> list[dict[str, Any]]:
@@ -163,7 +171,7 @@ async def test_a_request_that_breaks_its_contract_is_not_sent(
 ) -> None:
     """It is refused with what is wrong, is an exchange of the run, and a replay gives the refusal again."""
     before = len(origin.requests)
-    async with engine(contracts=(rule(origin, Breach.REFUSE, request=AMOUNT),)) as running:
+    async with engine(contracts=(rule(origin, OnViolation.REFUSE, request=AMOUNT),)) as running:
         async with Agent(running, origin) as agent:
             bad, good = await agent.refund(amount="5"), await agent.refund(amount=5)
         assert (bad.status_code, good.status_code) == (424, 200)
@@ -202,7 +210,7 @@ async def test_an_answer_that_breaks_its_contract_is_kept_from_the_client(
     engine: Engine, origin: Origin, pieces: bool
 ) -> None:
     """The tape holds what the upstream said; a replay refuses with the same bytes, whatever the rules are then."""
-    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:
             bad = await agent.refund(answer={"status": "lost"}, pieces=pieces)
@@ -236,7 +244,7 @@ async def test_a_repeat_of_an_effect_whose_answer_was_withheld_is_held(
     engine: Engine, origin: Origin
 ) -> None:
     """Its client has seen no answer: the second is a possible duplicate of one that went unseen."""
-    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:
             for _ in range(2):
@@ -256,7 +264,7 @@ async def test_a_client_that_gives_up_on_a_held_answer_has_been_sent_nothing(
     engine: Engine, origin: Origin
 ) -> None:
     """The answer is read on, since it is an effect's, and is not withheld from anybody."""
-    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     RELEASED.clear()
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:
@@ -282,11 +290,13 @@ async def test_an_answer_on_the_tape_is_held_to_the_contracts_of_now(
             await agent.refund(answer={"status": "lost"})
         await receipt(running)
         running.play()
-        running.change(contracts=(rule(origin, Breach.NOTE, response=STATUS, request=AMOUNT),))
+        running.change(contracts=(rule(origin, OnViolation.NOTE, response=STATUS, request=AMOUNT),))
         async with Agent(running, origin) as agent:
             assert (await agent.refund(answer={"status": "lost"})).status_code == 200
         noted = await receipt(running, "tape@1")
-        running.change(contracts=(rule(origin, Breach.REFUSE, response=STATUS, request=AMOUNT),))
+        running.change(
+            contracts=(rule(origin, OnViolation.REFUSE, response=STATUS, request=AMOUNT),)
+        )
         async with Agent(running, origin) as agent:
             assert (await agent.refund(answer={"status": "lost"})).status_code == 424
         refused = await receipt(running, "tape@2")
@@ -305,7 +315,7 @@ async def test_an_effect_that_breaks_its_contract_is_not_stubbed(
     engine: Engine, origin: Origin
 ) -> None:
     """Nor let out by a live rule; a gate is not asked."""
-    strict = rule(origin, Breach.REFUSE, request=AMOUNT)
+    strict = rule(origin, OnViolation.REFUSE, request=AMOUNT)
     gate = EffectRule(strict.match, gate=Gate())
     async with engine() as running:
         async with Agent(running, origin) as agent:
@@ -330,7 +340,7 @@ async def test_a_tool_call_that_the_schema_does_not_allow_is_noted(
     engine: Engine, origin: Origin, stream: bool
 ) -> None:
     """By the schema that the request declared, once the answer is whole; in a replay the same."""
-    async with engine(model_contracts=Breach.NOTE) as running:
+    async with engine(model_contracts=OnViolation.NOTE) as running:
         async with Agent(running, origin) as agent:
             said = await agent.chat('{"amount": "5"}', stream=stream)
             assert said.status_code == 200
@@ -354,7 +364,7 @@ async def test_a_models_answer_is_refused_where_it_comes_whole(
     engine: Engine, origin: Origin
 ) -> None:
     """A stream has passed by the time it can be judged: that stays a note."""
-    async with engine(model_contracts=Breach.REFUSE) as running:
+    async with engine(model_contracts=OnViolation.REFUSE) as running:
         async with Agent(running, origin) as agent:
             whole = await agent.chat('{"amount": "5"}')
             stream = await agent.chat('{"amount": "5"}', stream=True)
@@ -379,7 +389,7 @@ async def test_over_http2_the_stream_gets_the_refusal(
 
     with FramesOrigin(script, certificates) as frames:
         match = parse_match(f"{frames.url}/*")
-        strict = ContractRule(match, "", json.dumps(STATUS), on_violation=Breach.REFUSE)
+        strict = ContractRule(match, "", json.dumps(STATUS), on_violation=OnViolation.REFUSE)
         async with engine(contracts=(strict,)) as running:
             context = ssl.create_default_context(cafile=str(running.ca))
 
@@ -402,7 +412,7 @@ async def test_what_was_found_can_be_looked_at(
     engine: Engine, origin: Origin, store_dir: Path, tmp_path: Path
 ) -> None:
     """By `show`, `contracts`, and again under the contracts of another file."""
-    async with engine(contracts=(rule(origin, Breach.REFUSE, response=STATUS),)) as running:
+    async with engine(contracts=(rule(origin, OnViolation.REFUSE, response=STATUS),)) as running:
         async with Agent(running, origin) as agent:
             await agent.refund(answer={"status": "lost"})
             await agent.refund(answer={"status": "done"})
@@ -443,13 +453,13 @@ async def test_what_was_found_can_be_looked_at(
     file.write_text("contracts: []\n")
     assert run("contracts", "tape", "--with", str(file)) == (
         0,
-        "tape: all that was checked is as agreed on\n",
+        "tape: every checked message follows its contract\n",
     )
 
 
 async def test_an_answer_too_large_to_be_held_passes(engine: Engine, origin: Origin) -> None:
     """Byte for byte, and the run says that it was not checked."""
-    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     padding = 9 * 1024 * 1024
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:
@@ -463,7 +473,7 @@ async def test_an_answer_too_large_to_be_held_passes(engine: Engine, origin: Ori
 
 async def test_a_held_answer_that_is_cut_ends_as_it_did(engine: Engine, origin: Origin) -> None:
     """Its client gets what had come of it, and then the same end; it is not judged."""
-    strict = rule(origin, Breach.REFUSE, response=STATUS)
+    strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:
             with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
@@ -480,7 +490,7 @@ async def test_secrets_are_not_in_what_is_told(engine: Engine, origin: Origin) -
     secret = "sk-proj-" + "a1B2c3D4" * 5
     strict = rule(
         origin,
-        Breach.REFUSE,
+        OnViolation.REFUSE,
         response=STATUS,
         request={"properties": {"token": {"type": "integer"}}},
     )

@@ -167,7 +167,7 @@ class ArchivedStep(NamedTuple):
 
     exchange: Exchange
     contracts: list[ContractRow]
-    """What of it was not as agreed on."""
+    """Its contract violations."""
 
 
 def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:

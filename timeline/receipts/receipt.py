@@ -148,7 +148,7 @@ class Receipt:
     injected: list[InjectedRow] = field(default_factory=list)
     """Faults on purpose."""
     contracts: list[ContractRow] = field(default_factory=list)
-    """Messages that were not as agreed on, the first; `contract_violations` counts all."""
+    """Messages that violated their contract, the first; `contract_violations` counts all."""
     contract_violations: int = 0
     refused_by_contract: dict[str, None] = field(default_factory=dict)
     """Rules for which the client of a playback was refused an answer that it had been given on the tape."""

@@ -195,7 +195,7 @@ def render_exchange(
         )
     if exchange.withheld:
         parts.append(plain(f"withheld from the client: {exchange.withheld}", _TEXT))
-    parts += [plain(f"not as agreed on: {row.text}", _TEXT) for row in contracts]
+    parts += [plain(f"contract violated: {row.text}", _TEXT) for row in contracts]
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
 
@@ -304,7 +304,9 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _effects(receipt)
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
-    lines += _rows("not as agreed on", [f"seq {row.seq}  {row.text}" for row in receipt.contracts])
+    lines += _rows(
+        "contract violations", [f"seq {row.seq}  {row.text}" for row in receipt.contracts]
+    )
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
     lines += _rows(
         "drifted, and served all the same",

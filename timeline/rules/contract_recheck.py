@@ -56,18 +56,18 @@ def _check(
     request, response = exchange.request, exchange.response
     kind = class_now(request, config.classes)
     place = (request.method, request.scheme, request.host, request.port, request.target)
-    bound = contracts.find(Facts(*place, kind))
-    if bound is None:
+    applicable = contracts.find(Facts(*place, kind))
+    if applicable is None:
         return
     found = []
-    if bound.request is not None:
-        checked = check_request(bound.request.request, request, request)
-        found.append(("request", bound.request.match.text, checked))
+    if applicable.request is not None:
+        checked = check_request(applicable.request.request, request, request)
+        found.append(("request", applicable.request.match.text, checked))
     if response is not None and exchange.verdict not in _MADE and exchange.fault is None:
-        if bound.response is not None:
-            checked = check_response(bound.response.response, response, response)
-            found.append(("response", bound.response.match.text, checked))
-        if bound.model is not None:
+        if applicable.response is not None:
+            checked = check_response(applicable.response.response, response, response)
+            found.append(("response", applicable.response.match.text, checked))
+        if applicable.model is not None:
             found.append(("model", MODELS, check_answer(request, response, response)))
     for of, rule, checked in found:
         if checked.violations or checked.unchecked:

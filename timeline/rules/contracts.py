@@ -26,7 +26,7 @@ def render_found(run: str, rows: Sequence[ContractRow]) -> str:
     """Show what was found; one line where nothing was."""
     count = sum(row.count for row in rows)
     if not rows:
-        return f"{plain(run)}: all that was checked is as agreed on"
+        return f"{plain(run)}: every checked message follows its contract"
     lines = [f"{plain(run)}: {count} violation{'s' * (count != 1)} in {len(rows)} messages"]
     lines += [plain(f"  seq {row.seq}  {row.text}", 300) for row in rows[:_ROWS]]
     if len(rows) > _ROWS:

@@ -123,7 +123,7 @@ METRICS = (
     Metric(
         "playhead_contract_violations_total",
         "counter",
-        "Places of messages that were not as agreed on.",
+        "Contract violations found in messages.",
         ("of",),
         _contracts,
     ),

@@ -145,16 +145,16 @@ class RecordingStream(UploadingStream):
 
     def _release(self, pending: PendingExchange, kept: list[bytes]) -> Commands:
         """Send on what was held back of an answer that cannot be held any longer."""
-        assert pending.terms is not None
-        pending.terms.holds = False
+        assert pending.contract_state is not None
+        pending.contract_state.holds = False
         yield from self._send_head(pending)
         for piece in kept:
             yield SendHttp(ResponseData(self.stream_id, piece), self.context.client)
 
     def _settle_held(self, pending: PendingExchange) -> None:
         """Have the answer that was held back sent, or the refusal in its place."""
-        assert pending.terms is not None
-        withheld = pending.terms.withheld
+        assert pending.contract_state is not None
+        withheld = pending.contract_state.withheld
         if withheld and pending.request is not None:
             self.flow.response = make_refusal(pending.request, withheld)
             self._held = self.flow.response.data.content or b""

@@ -106,7 +106,7 @@ class FrameReader:
     ) -> None:
         """Begin after the handshake.
 
-        deflate: what was agreed on; None where messages are not compressed.
+        deflate: the negotiated parameters; None if messages are not compressed.
         limit: longest message, in bytes.
         """
         keeps = deflate is not None and (

@@ -189,7 +189,7 @@ GATES = {
 CHARGE = "POST https://pay.test/charges"
 MODEL = Constraints(model=True)
 SPENT = Constraints(spent="limit of 3 calls is exhausted")
-BREACH = Constraints(breach="not as agreed on", contract="POST https://pay.test/*")
+VIOLATION = Constraints(violation="not as agreed on", contract="POST https://pay.test/*")
 DUPLICATE = Constraints(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
 RETRY = Constraints(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
 
@@ -229,14 +229,14 @@ RETRY = Constraints(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
         (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, SPENT, REFUSE, "limits"),
         (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, UNCONSTRAINED, LIVE, "live POST https://pay.test/refunds"),
         # A contract refuses what would leave or be stubbed, behind limits and before any gate; the tape is served.
-        (RECORD, REFUND, EFFECT, "none", None, BREACH, REFUSE, "contracts POST https://pay.test/*"),
-        (RECORD, REFUND, EFFECT, "gate", None, BREACH, REFUSE, "contracts"),
-        (RECORD, REFUND, EFFECT, "none", None, replace(BREACH, spent="x"), REFUSE, "limits"),
-        (PASSTHROUGH, REFUND, EFFECT, "none", None, BREACH, FORWARD, "mode"),
-        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, BREACH, REFUSE, "contracts"),
-        (PLAYBACK, REFUND, EFFECT, "none", ON_TAPE, BREACH, SERVE, "tape"),
-        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, BREACH, REFUSE, "contracts"),
-        (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, BREACH, REFUSE, "not on tape"),
+        (RECORD, REFUND, EFFECT, "none", None, VIOLATION, REFUSE, "contracts POST https://pay.test/*"),
+        (RECORD, REFUND, EFFECT, "gate", None, VIOLATION, REFUSE, "contracts"),
+        (RECORD, REFUND, EFFECT, "none", None, replace(VIOLATION, spent="x"), REFUSE, "limits"),
+        (PASSTHROUGH, REFUND, EFFECT, "none", None, VIOLATION, FORWARD, "mode"),
+        (PLAYBACK, REFUND, EFFECT, "live", ON_TAPE, VIOLATION, REFUSE, "contracts"),
+        (PLAYBACK, REFUND, EFFECT, "none", ON_TAPE, VIOLATION, SERVE, "tape"),
+        (PLAYBACK, REFUND, EFFECT, "gate and answer", NEVER, VIOLATION, REFUSE, "contracts"),
+        (PLAYBACK, REFUND, EFFECT, "effects: refuse", NEVER, VIOLATION, REFUSE, "not on tape"),
         # An effect that is not on the tape: its own rule goes before `playback.effects`.
         (PLAYBACK, REFUND, EFFECT, "on_miss: refuse", NEVER, MODEL, REFUSE, "not on tape"),
         (PLAYBACK, REFUND, EFFECT, "on_miss: stub", NEVER, MODEL, STUB, "playback.effects"),
