@@ -93,7 +93,7 @@ class Decide:
         at_once = no_room or is_duplex(message)
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._decide_by_head(flow, pending)
-            pending.unkept = no_room and pending.decision is not None
+            pending.unsaved = no_room and pending.decision is not None
 
     def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         """Decide by its head on a request that may be answered before it has ended."""

@@ -39,7 +39,7 @@ from .run.open_run import OpenRun
 from .run.pending import HELD_BYTES, PendingExchange, find_pending, note_verdict
 from .run.registry import RunRegistry
 from .run.repeats import Effect
-from .websocket import Kept, Played
+from .websocket import WebSocketPlayer, WebSocketRecorder
 from .wire.http import announced_length, noted
 from .wire.upstream_failure import INTERNAL, NOT_SENT
 
@@ -122,7 +122,7 @@ class Record:
             pending.open_run.miss(error)
 
     async def _release(self, pending: PendingExchange) -> None:
-        if pending.unkept:
+        if pending.unsaved:
             return
         if pending.download is not None:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
@@ -138,7 +138,7 @@ class Record:
         open_run, gone = pending.open_run, pending.gone
         if open_run.info is None or gone is None or not pending.seq:
             return
-        if pending.broken or pending.unkept:
+        if pending.broken or pending.unsaved:
             return
         made = _Maker(pending, pending.flow.response, complete=True, tell=_left)
         try:
@@ -152,14 +152,14 @@ class Record:
         if pending is None or pending.decision is None or pending.steps is not None:
             return
         if pending.recording and not pending.saved:  # else its run was ended over it
-            if pending.conversation is not None:
+            if pending.websocket is not None:
                 self._begin(pending)  # its outcome is its end
                 return
             await self._save(pending, flow.response, complete=True)
         elif not pending.recording and pending.decision.action is Action.FORWARD:
             pending.finish()  # else whoever saves it does so, once its bodies are kept
 
-    async def playhead_talked(self, pending: PendingExchange) -> None:
+    async def playhead_websocket_ended(self, pending: PendingExchange) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
         if pending.recording and not pending.saved:
             await self._save(pending, pending.flow.response, complete=True)
@@ -212,8 +212,8 @@ class Record:
             found for found in open_run.pending_exchanges if found.flow.client_conn is client
         ]:
             if pending.recording and not pending.saved:
-                if isinstance(pending.conversation, Kept):
-                    pending.conversation.end(ABRUPT, "", by_client=False)
+                if isinstance(pending.websocket, WebSocketRecorder):
+                    pending.websocket.end(ABRUPT, "", by_client=False)
                 pending.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
                 answer = pending.flow.response if pending.head_us else None
                 await self._save(pending, answer, complete=False)
@@ -227,14 +227,14 @@ class Record:
 
     async def give_up(self, pending: PendingExchange) -> None:
         """Save what there is of an exchange whose run ends now."""
-        if isinstance(pending.conversation, Played):
-            await pending.conversation.end()
+        if isinstance(pending.websocket, WebSocketPlayer):
+            await pending.websocket.end()
         if pending.recording and not pending.saved:
-            if pending.conversation is None:
+            if pending.websocket is None:
                 pending.client_left()
             pending.warnings.append("its run ended before the answer did")
             answer = pending.flow.response if pending.head_us else None
-            whole = pending.conversation is not None or (pending.muted and pending.whole)
+            whole = pending.websocket is not None or (pending.muted and pending.whole)
             await self._save(pending, answer, complete=whole)
         pending.finish()
 
@@ -245,8 +245,8 @@ class Record:
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
         if pending.recording and not pending.saved:
-            if isinstance(pending.conversation, Kept):
-                pending.conversation.end(ABRUPT, "", by_client=False)
+            if isinstance(pending.websocket, WebSocketRecorder):
+                pending.websocket.end(ABRUPT, "", by_client=False)
             if pending.muted:
                 pending.client_left()  # it has heard nothing of what came
             begun = bool(pending.taken) or pending.head_sent
@@ -260,8 +260,8 @@ class Record:
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
                 note_verdict(pending, pending.request, VerdictKind.REFUSED, text, rule=rule)
-            if isinstance(pending.conversation, Played):
-                waiting = pending.conversation.end()
+            if isinstance(pending.websocket, WebSocketPlayer):
+                waiting = pending.websocket.end()
         pending.finish()
         return waiting
 
@@ -312,7 +312,7 @@ class Record:
             except StoreUnwritable as error:
                 if pending.contract_state is not None and pending.contract_state.holds:
                     raise  # it is checked where it is written, and not let go unchecked
-                pending.unkept = True
+                pending.unsaved = True
                 pending.open_run.miss(error, exchanges=1)
             withheld = False
             if pending.contract_state is not None:
@@ -329,8 +329,8 @@ class Record:
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
         assert pending.open_run.info is not None
-        if pending.unkept or (
-            isinstance(pending.conversation, Kept) and pending.conversation.holed
+        if pending.unsaved or (
+            isinstance(pending.websocket, WebSocketRecorder) and pending.websocket.holed
         ):
             raise StoreUnwritable("a part of the exchange could not be written", _HINT)
         await pending.keep_bodies()
@@ -469,8 +469,10 @@ class _Maker:
         self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
         self.spilled = pending.downloaded
         self.places = pending.download.secrets if pending.download is not None else ()
-        talk = pending.conversation
-        self.conversation = talk.snapshot() if isinstance(talk, Kept) else None
+        websocket = pending.websocket
+        self.conversation = (
+            websocket.snapshot() if isinstance(websocket, WebSocketRecorder) else None
+        )
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data

@@ -92,7 +92,7 @@ def _break_off(registry: RunRegistry, open_run: OpenRun, text: str) -> list[Awai
                 pending.client_left()
             else:
                 writing += _broken(registry, pending, text)
-        elif pending.steps is not None or pending.conversation is not None:
+        elif pending.steps is not None or pending.websocket is not None:
             writing += _broken(registry, pending, text)
         elif pending.decision is not None and pending.decision.action is policy.Action.SERVE:
             _refuse(pending, text)
@@ -119,7 +119,7 @@ def _broken(registry: RunRegistry, pending: PendingExchange, text: str) -> list[
 
 def _is_sent(pending: PendingExchange) -> bool:
     """Say whether a request is on its way to its upstream, or there."""
-    return pending.forwarded and pending.conversation is None and pending.flow.server_conn.connected
+    return pending.forwarded and pending.websocket is None and pending.flow.server_conn.connected
 
 
 def _refuse(pending: PendingExchange, text: str) -> None:

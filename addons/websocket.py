@@ -1,6 +1,6 @@
-"""WebSocket conversations: kept message by message while they pass, and played from the tape.
+"""WebSockets: kept message by message while they pass, and played from the tape.
 
-A pending exchange that has become a WebSocket has a conversation: `Kept` while it is recorded, `Played` while it comes
+A pending exchange that has become a WebSocket has a WebSocket: `WebSocketRecorder` while it is recorded, `WebSocketPlayer` while it comes
 from the tape. The layers in `proxy/engine/websocket.py` read and write frames; what a message means is said here.
 
 Messages are appended and not waited for: the log keeps their order, and whatever the agent sends out because
@@ -44,19 +44,19 @@ _OWN_BYTES = 1024
 
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
-HOLED = "messages of the conversation could not be written"
+HOLED = "messages of the WebSocket could not be written"
 UNREADABLE = "the tape cannot be read on"
 
 
-class Kept:
-    """A conversation that is being recorded."""
+class WebSocketRecorder:
+    """A WebSocket that is being recorded."""
 
     def __init__(self, pending: PendingExchange) -> None:
         """Begin with the handshake's answer."""
         self._pending = pending
         self._messages = 0
         self._size = 0
-        self._unasked = 0
+        self._unflushed = 0
         """Bytes appended since a commit was last asked for."""
         self._outages = pending.open_run.store.writer.outages
         """How often writing had stopped when it began."""
@@ -103,7 +103,7 @@ class Kept:
         self._messages += 1
         self._size += len(data)
         self.backlog += len(data) + _OWN_BYTES
-        self._unasked += len(data) + _OWN_BYTES
+        self._unflushed += len(data) + _OWN_BYTES
         self._ask()
 
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
@@ -123,9 +123,9 @@ class Kept:
             await asyncio.wait([self._writing])
 
     def _ask(self) -> None:
-        if self._writing is not None or self._unasked < _FLUSH_BYTES:
+        if self._writing is not None or self._unflushed < _FLUSH_BYTES:
             return
-        size, self._unasked = self.backlog, 0
+        size, self._unflushed = self.backlog, 0
         # Ordered behind all that was appended before.
         try:
             writing = self._pending.open_run.store.writer.submit(lambda: lambda _: None)
@@ -141,8 +141,8 @@ class Kept:
             self._ask()  # else the next append says what is wrong
 
 
-class Played:
-    """A conversation that comes from the tape."""
+class WebSocketPlayer:
+    """A WebSocket that comes from the tape."""
 
     def __init__(self, pending: PendingExchange, exchange: Exchange, tape: RunInfo) -> None:
         """Begin before the handshake is answered."""
@@ -291,12 +291,12 @@ def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> 
     if isinstance(made, str):
         return made
     flow.response = make_head(made, flow.request)
-    pending.conversation = Played(pending, exchange, tape)
+    pending.websocket = WebSocketPlayer(pending, exchange, tape)
     return ""
 
 
 class Websocket:
-    """Begin and end conversations."""
+    """Begin and end WebSockets."""
 
     def __init__(self, registry: RunRegistry) -> None:
         """Serve the open runs of `registry`."""
@@ -321,16 +321,16 @@ class Websocket:
         pending = find_pending(flow)
         if pending is None:
             return None
-        if isinstance(pending.conversation, Played):
-            return pending.conversation.answer()
+        if isinstance(pending.websocket, WebSocketPlayer):
+            return pending.websocket.answer()
         if pending.recording and flow.websocket is not None:
-            pending.conversation = Kept(pending)
+            pending.websocket = WebSocketRecorder(pending)
         return None
 
-    async def playhead_talked(self, pending: PendingExchange) -> None:
-        """End a conversation that was played."""
-        if isinstance(pending.conversation, Played):
-            await pending.conversation.end()
+    async def playhead_websocket_ended(self, pending: PendingExchange) -> None:
+        """End a WebSocket that was played."""
+        if isinstance(pending.websocket, WebSocketPlayer):
+            await pending.websocket.end()
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """End what its stream did not: the client left before it was begun, or its layers crashed."""
@@ -338,5 +338,7 @@ class Websocket:
         if open_run is None:
             return
         for pending in list(open_run.pending_exchanges):
-            if pending.flow.client_conn is client and isinstance(pending.conversation, Played):
-                await pending.conversation.end()
+            if pending.flow.client_conn is client and isinstance(
+                pending.websocket, WebSocketPlayer
+            ):
+                await pending.websocket.end()

@@ -53,7 +53,7 @@ class Refuse:
     def response(self, flow: http.HTTPFlow) -> None:
         """End the pending exchange: the made-up answer is on its way."""
         pending = find_pending(flow)
-        if pending is None or pending.conversation is not None:
+        if pending is None or pending.websocket is not None:
             return
         if not pending.recording and pending.steps is None:
             pending.finish()

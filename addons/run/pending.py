@@ -52,7 +52,7 @@ from .open_run import OpenRun
 from .repeats import Effect
 
 if TYPE_CHECKING:
-    from ..websocket import Kept, Played
+    from ..websocket import WebSocketPlayer, WebSocketRecorder
     from .contract_state import ContractState
 
 _KEY = "playhead"
@@ -145,7 +145,7 @@ class PendingExchange:
         """The same among those that a gate on duplicates looks at."""
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
-        self.conversation: Kept | Played | None = None
+        self.websocket: WebSocketRecorder | WebSocketPlayer | None = None
         """What it has become, where it has become a WebSocket."""
         # Playing.
         self.has_verdict = False
@@ -184,7 +184,7 @@ class PendingExchange:
         """Whether it was broken off by us: what still comes is not kept."""
         self.unlogged = False
         """Whether it was sent on though its intent could not be written."""
-        self.unkept = False
+        self.unsaved = False
         """Whether a part of it could not be kept, so that it cannot be recorded."""
         self._done = asyncio.Event()
         open_run.begin(self)
@@ -247,13 +247,13 @@ class PendingExchange:
         chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, need)
         self.taken += 1
         self.size += len(data)
-        if self.unkept:
+        if self.unsaved:
             return
         try:
             self._keep_piece(data, chunk)
         except StoreUnwritable as error:
             self.open_run.miss(error)
-            self.unkept = True
+            self.unsaved = True
             self.pieces, self.chunks = [], []
 
     def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
@@ -274,13 +274,13 @@ class PendingExchange:
         Raises: StoreError, as `take`.
         """
         self.sent_bytes += len(data)
-        if self.unkept:
+        if self.unsaved:
             return
         try:
             self._keep_sent(data)
         except StoreUnwritable as error:
             self.open_run.miss(error)
-            self.unkept = True
+            self.unsaved = True
             self.sent = []
 
     def _keep_sent(self, data: bytes) -> None:

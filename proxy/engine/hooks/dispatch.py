@@ -30,7 +30,7 @@ _KEEPING = frozenset(
         "playhead_duplex",
         "playhead_gate",
         "playhead_left",
-        "playhead_talked",
+        "playhead_websocket_ended",
     }
 )
 

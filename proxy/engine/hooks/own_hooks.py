@@ -81,8 +81,8 @@ class PlayheadDrainHook(commands.StartHook):
 
 
 @dataclass
-class PlayheadTalkedHook(commands.StartHook):
-    """A conversation is over: its outcome is to be made durable, or compared with the tape."""
+class PlayheadWebsocketEndedHook(commands.StartHook):
+    """A WebSocket is over: its outcome is to be made durable, or compared with the tape."""
 
     data: PendingExchange
 

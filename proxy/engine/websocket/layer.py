@@ -14,7 +14,7 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
 from ....addons.run.pending import find_pending
-from ....addons.websocket import Kept, Played
+from ....addons.websocket import WebSocketPlayer, WebSocketRecorder
 from .peers import Commands
 from .playback import Player
 from .recording import Relay
@@ -40,10 +40,10 @@ class Pass(layer.Layer):
 def make_layer(context: context.Context, flow: http.HTTPFlow) -> layer.Layer:
     """Give the layer for what follows a handshake."""
     pending = find_pending(flow)
-    talk = pending.conversation if pending is not None else None
-    if pending is not None and isinstance(talk, Kept):
+    websocket = pending.websocket if pending is not None else None
+    if pending is not None and isinstance(websocket, WebSocketRecorder):
         return Relay(context, flow, pending)
-    if pending is not None and isinstance(talk, Played):
+    if pending is not None and isinstance(websocket, WebSocketPlayer):
         return Player(context, pending)
     return Pass(context)
 

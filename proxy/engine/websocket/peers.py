@@ -12,7 +12,7 @@ Commands = Any
 """A generator of mitmproxy commands."""
 
 BROKEN = 1011
-"""Code for a conversation that cannot go on because of us."""
+"""Code for a WebSocket that cannot go on because of us."""
 QUIET_S = 0.1
 """Who broke the protocol is heard out until it has been quiet for so long: what it sends after its connection
 is closed would have it reset, and the closing frame unread."""

@@ -1,7 +1,7 @@
 """A WebSocket that comes from the tape: there is no upstream, and nothing is sent to one.
 
-What comes next is said by `addons.websocket.Played`; a message of the client that is not the one on the tape
-ends the conversation with 1008.
+What comes next is said by `addons.websocket.WebSocketPlayer`; a message of the client that is not the one on the tape
+ends the WebSocket with 1008.
 """
 
 import logging
@@ -10,12 +10,12 @@ import time
 from mitmproxy.proxy import commands, context, events, layer
 
 from ....addons.run.pending import PendingExchange
-from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, Played
+from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, WebSocketPlayer
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
 from ....tape.exchange import Message
 from ....tape.playback.websocket import ABRUPT, Send, Turn, Wait
-from ..hooks.own_hooks import PlayheadDrainHook, PlayheadSettleHook, PlayheadTalkedHook
+from ..hooks.own_hooks import PlayheadDrainHook, PlayheadSettleHook, PlayheadWebsocketEndedHook
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Ping, Whole, shorten
 from .peers import BROKEN, QUIET_S, Commands, Side, end_abruptly
 
@@ -29,12 +29,12 @@ class Player(layer.Layer):
     """A WebSocket that comes from the tape; there is no upstream."""
 
     def __init__(self, context: context.Context, pending: PendingExchange) -> None:
-        """Play the conversation of a pending exchange to its client."""
+        """Play the WebSocket of a pending exchange to its client."""
         super().__init__(context)
-        assert isinstance(pending.conversation, Played)
+        assert isinstance(pending.websocket, WebSocketPlayer)
         self._pending = pending
-        self._played = pending.conversation
-        deflate = find_deflate(self._played.headers)
+        self._player = pending.websocket
+        deflate = find_deflate(self._player.headers)
         self._client = Side(
             context.client,
             FrameReader(from_client=True, deflate=deflate),
@@ -48,7 +48,7 @@ class Player(layer.Layer):
 
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.Start):
-            self._played.begin()
+            self._player.begin()
             yield from self._play()
         elif isinstance(event, events.DataReceived):
             yield from self._take(event.data)
@@ -68,7 +68,7 @@ class Player(layer.Layer):
     def _play(self) -> Commands:
         while not self._ending:
             try:
-                turn = self._played.step()
+                turn = self._player.step()
             except StoreError as error:
                 yield from self._cannot_go_on(error)
                 return
@@ -93,11 +93,11 @@ class Player(layer.Layer):
 
     def _end(self) -> Commands:
         """End it as it ended."""
-        close = self._played.close
+        close = self._player.close
         if close.code == ABRUPT:
             self._ending = True
-            yield PlayheadTalkedHook(self._pending)
-            yield from end_abruptly(self.context.client, self._played.ending)
+            yield PlayheadWebsocketEndedHook(self._pending)
+            yield from end_abruptly(self.context.client, self._player.ending)
             yield from self._hang_up()
         else:
             yield from self._close(close.code, close.reason)
@@ -126,12 +126,12 @@ class Player(layer.Layer):
             client.broken = True
             if not self._ending:
                 reason = shorten(f"the client broke the protocol: {error}").decode()
-                self._played.broke(reason)
+                self._player.broke(reason)
                 yield from self._close(error.code, reason)
 
     def _hear(self, message: Whole) -> Commands:
         try:
-            heard = self._played.hear(message.kind, message.data)
+            heard = self._player.hear(message.kind, message.data)
         except StoreError as error:
             yield from self._cannot_go_on(error)
             return
@@ -146,22 +146,22 @@ class Player(layer.Layer):
             self._client.sent_close = True
             self._ending = True
             try:
-                for message in self._played.crossed():
+                for message in self._player.crossed():
                     yield from self._say(message)
             except StoreError as error:
                 logger.error("a WebSocket is ended: %s", error)
-                self._played.broke(f"{UNREADABLE}: {error}")
-            code, reason = self._played.answer_to(frame.code, frame.reason)
+                self._player.broke(f"{UNREADABLE}: {error}")
+            code, reason = self._player.answer_to(frame.code, frame.reason)
             if code != ABRUPT:
                 data = self._client.writer.close(code, reason)
                 yield commands.SendData(self._client.connection, data)
-            yield PlayheadTalkedHook(self._pending)
+            yield PlayheadWebsocketEndedHook(self._pending)
         yield from self._hang_up()
 
     def _left(self) -> Commands:
         self._client.gone = True
         self._ending = True
-        yield PlayheadTalkedHook(self._pending)
+        yield PlayheadWebsocketEndedHook(self._pending)
         yield commands.CloseConnection(self._client.connection)
 
     # ---- ending it -----------------------------------------------------------------------------
@@ -173,11 +173,11 @@ class Player(layer.Layer):
         yield commands.SendData(self._client.connection, data)
         self._timer = None
         yield from self._wake(QUIET_S)
-        yield PlayheadTalkedHook(self._pending)
+        yield PlayheadWebsocketEndedHook(self._pending)
 
     def _cannot_go_on(self, error: StoreError) -> Commands:
         logger.error("a WebSocket is ended: %s", error)
-        self._played.broke(f"{UNREADABLE}: {error}")
+        self._player.broke(f"{UNREADABLE}: {error}")
         yield from self._close(BROKEN, f"playhead: {UNREADABLE}")
 
     def _hang_up(self) -> Commands:

@@ -16,12 +16,12 @@ from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
 from ....addons.run.pending import PendingExchange, spools_of
-from ....addons.websocket import Kept
+from ....addons.websocket import WebSocketRecorder
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
 from ....tape.exchange import Ending, Fault, FaultKind, MessageKind, Phase
 from ....tape.playback.websocket import ABRUPT
-from ..hooks.own_hooks import PlayheadReleaseHook, PlayheadTalkedHook
+from ..hooks.own_hooks import PlayheadReleaseHook, PlayheadWebsocketEndedHook
 from ..http.base_stream import find_ending
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Part, Ping, Pong, Whole, shorten
 from .peers import BROKEN, QUIET_S, Commands, Side, end_abruptly
@@ -37,12 +37,12 @@ class Relay(layer.Layer):
     ) -> None:
         """Pass and keep what the two sides say."""
         super().__init__(context)
-        assert isinstance(pending.conversation, Kept)
+        assert isinstance(pending.websocket, WebSocketRecorder)
         assert flow.response is not None
         deflate = find_deflate(flow.response.headers.fields)
         self._flow = flow
         self._pending = pending
-        self._kept = pending.conversation
+        self._recorder = pending.websocket
         self._client = Side(
             context.client,
             FrameReader(from_client=True, deflate=deflate),
@@ -55,14 +55,14 @@ class Relay(layer.Layer):
         )
         self._ending = False
         """Whether it was ended by us."""
-        spools_of(context.client).add(self._kept)
+        spools_of(context.client).add(self._recorder)
 
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.DataReceived):
             side = self._side(event.connection)
             if self._ending:
                 yield from self._hear_out(side, event.data)
-            elif not self._kept.over:  # else its run has ended, and so do its connections
+            elif not self._recorder.over:  # else its run has ended, and so do its connections
                 yield from self._take(side, event.data)
         elif isinstance(event, events.ConnectionClosed):
             yield from self._left(self._side(event.connection))
@@ -101,9 +101,9 @@ class Relay(layer.Layer):
     def _note(self, side: Side, frame: Part | Whole | Ping | Pong | Closing) -> None:
         from_client = side is self._client
         if isinstance(frame, Whole):
-            self._kept.note(frame.kind, frame.data, frame.frames, from_client=from_client)
+            self._recorder.note(frame.kind, frame.data, frame.frames, from_client=from_client)
         elif isinstance(frame, Ping) and not from_client:
-            self._kept.note(MessageKind.PING, frame.payload, (), from_client=False)
+            self._recorder.note(MessageKind.PING, frame.payload, (), from_client=False)
 
     def _send(self, side: Side, pieces: list[bytes]) -> Commands:
         if pieces and not side.gone:
@@ -113,10 +113,10 @@ class Relay(layer.Layer):
 
     def _take_close(self, side: Side, frame: Closing) -> Commands:
         other = self._other(side)
-        first = self._kept.close is None
-        self._kept.end(frame.code, frame.reason, by_client=side is self._client)
+        first = self._recorder.close is None
+        self._recorder.end(frame.code, frame.reason, by_client=side is self._client)
         if not first:
-            yield PlayheadTalkedHook(self._pending)
+            yield PlayheadWebsocketEndedHook(self._pending)
         elif side is self._server:
             yield PlayheadReleaseHook(self._pending)
         if self._flow.error is not None:  # it could not be made durable
@@ -130,15 +130,15 @@ class Relay(layer.Layer):
         other = self._other(side)
         side.gone = True
         abrupt = not side.reader.closed and not self._ending
-        if not self._ending and not self._kept.over:
+        if not self._ending and not self._recorder.over:
             by_client = side is self._client
             ending = find_ending(side.connection)
-            if self._kept.close is None and not by_client:
+            if self._recorder.close is None and not by_client:
                 kind = FaultKind.RESET if ending is Ending.RST else FaultKind.CUT
                 self._fault(kind, "the server's connection ended without a closing frame", ending)
             if not side.reader.closed:
-                self._kept.end(ABRUPT, "", by_client=by_client)
-            yield PlayheadTalkedHook(self._pending)
+                self._recorder.end(ABRUPT, "", by_client=by_client)
+            yield PlayheadWebsocketEndedHook(self._pending)
         if abrupt and side is self._server and not other.gone:
             yield from end_abruptly(self.context.client, find_ending(side.connection))
         if not self._ending:
@@ -150,8 +150,8 @@ class Relay(layer.Layer):
         who = "client" if side is self._client else "server"
         reason = shorten(f"the {who} broke the protocol: {error}").decode()
         self._fault(FaultKind.MALFORMED, reason, Ending.CLOSE)
-        self._kept.end(error.code, reason, by_client=side is self._client)
-        yield PlayheadTalkedHook(self._pending)
+        self._recorder.end(error.code, reason, by_client=side is self._client)
+        yield PlayheadWebsocketEndedHook(self._pending)
         side.broken = True
         yield from self._close_both(error.code, reason)
 

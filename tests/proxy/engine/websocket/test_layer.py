@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.websocket import DIVERGED_REASON, Kept
+from playhead.addons.websocket import DIVERGED_REASON, WebSocketRecorder
 from playhead.config import Config, IgnoreRule, Mode, parse_match
 from playhead.config.schema import Classes, LiveRule
 from playhead.proxy.engine.connection_handler import MOST_WAITING_BYTES
@@ -797,8 +797,8 @@ async def test_what_is_not_written_yet_is_bounded(store_dir: Path) -> None:
 
             peer = await Peer.open(str(running.address), target_of(origin))
             (pending,) = running.open_run("tape").pending_exchanges
-            assert isinstance(pending.conversation, Kept)
-            kept = pending.conversation
+            assert isinstance(pending.websocket, WebSocketRecorder)
+            kept = pending.websocket
             running.store.writer.submit = slow  # type: ignore[method-assign, assignment]
 
             async def flood() -> None:
