@@ -25,7 +25,7 @@ _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.ev
 """Content types of protocols that stream both ways."""
 
 
-def is_duplex(request: http.Request) -> bool:
+def is_bidirectional(request: http.Request) -> bool:
     """Say whether a request may be answered before it has ended."""
     if not request.is_http2:
         return False
@@ -33,10 +33,10 @@ def is_duplex(request: http.Request) -> bool:
     return kind.lower().startswith(_TYPES)
 
 
-class Duplex:
+class Bidirectional:
     """Begin answers from the tape while their requests still come."""
 
-    def playhead_duplex(self, pending: PendingExchange) -> None:
+    def playhead_bidirectional(self, pending: PendingExchange) -> None:
         """Compare what has come; begin to play where the recorded answer had begun."""
         if pending.early is not None:
             _compare(pending, pending.early)

@@ -1,7 +1,7 @@
 """The order of the hooks: who is asking, what is decided, then what is done about it."""
 
 from .answer.refuse import Refuse
-from .bidirectional import Duplex
+from .bidirectional import Bidirectional
 from .contract import Contract, ReportContractViolation
 from .control import Control
 from .decide import Decide
@@ -34,7 +34,7 @@ def chain(registry: RunRegistry) -> list[object]:
         Ledger(),
         Refuse(),
         Playback(),
-        Duplex(),
+        Bidirectional(),
         Websocket(registry),
         record,
         Unasked(record.keep_failed),

@@ -33,7 +33,7 @@ from ..tape.policy.decide import (
 )
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
-from .bidirectional import is_duplex
+from .bidirectional import is_bidirectional
 from .run.constraints import add_violation, asks_for_repeats, decide_leaving
 from .run.open_run import OpenRun
 from .run.order import find_earlier, find_needs, reorder_reason
@@ -90,7 +90,7 @@ class Decide:
         # What a contract speaks of or a gate may hold is read whole before any of it is sent.
         asked = open_run.contracts is not None and open_run.contracts.asks(facts)
         no_room = _has_no_room(pending)
-        at_once = no_room or is_duplex(message)
+        at_once = no_room or is_bidirectional(message)
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._decide_by_head(flow, pending)
             pending.unsaved = no_room and pending.decision is not None
@@ -98,7 +98,7 @@ class Decide:
     def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         """Decide by its head on a request that may be answered before it has ended."""
         open_run = pending.open_run
-        pending.duplex = True
+        pending.bidirectional = True
         pending.request_ended = False
         lost = open_run.mode is Mode.PLAYBACK and open_run.tape is None
         policy = _NO_RULES if lost else open_run.policy

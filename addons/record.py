@@ -66,7 +66,7 @@ class Record:
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin a request that is sent on as it comes: it was decided by its head."""
         pending = find_pending(flow)
-        if pending is None or not pending.duplex or pending.decision is None:
+        if pending is None or not pending.bidirectional or pending.decision is None:
             return None
         waiting = self.request(flow)
         flow.request.stream = True
@@ -371,7 +371,7 @@ def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
 def _intent(pending: PendingExchange) -> Event:
     """Make the intent event. Runs on the writer's thread."""
     # What is sent on as it comes has no body yet that could be compared.
-    request = pending.request if pending.duplex else _identified(pending)
+    request = pending.request if pending.bidirectional else _identified(pending)
     assert request is not None
     data = intent_row(
         pending.seq,

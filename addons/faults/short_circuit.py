@@ -37,7 +37,7 @@ class Unasked:
         if pending is None or pending.injection is None or pending.request is None:
             return None
         injection = pending.injection
-        if pending.duplex:
+        if pending.bidirectional:
             pending.sent, pending.request_ended = [flow.request.raw_content or b""], True
         if injection.kind is Inject.STATUS:
             flow.response = answer_with(pending.request, injection)

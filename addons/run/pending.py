@@ -88,7 +88,7 @@ class PendingExchange:
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
         self.tunnel: Tunnel = NO_TUNNEL
-        self.duplex = False
+        self.bidirectional = False
         """Whether the answer may begin before the request has ended."""
         self.upload: Spool | None = None
         """The request's body, where it is too large to be held."""

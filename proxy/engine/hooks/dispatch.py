@@ -27,7 +27,7 @@ _KEEPING = frozenset(
         "response",
         "playhead_release",
         "playhead_uploaded",
-        "playhead_duplex",
+        "playhead_bidirectional",
         "playhead_gate",
         "playhead_left",
         "playhead_websocket_ended",

@@ -31,7 +31,7 @@ class PlayheadUploadedHook(commands.StartHook):
 
 
 @dataclass
-class PlayheadDuplexHook(commands.StartHook):
+class PlayheadBidirectionalHook(commands.StartHook):
     """More has come of a request whose answer may begin before it has ended."""
 
     data: PendingExchange

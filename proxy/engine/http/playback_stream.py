@@ -30,7 +30,7 @@ from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
 from ....tape.playback.script import Step, StepKind
 from ....tape.records.events import EventKind
-from ..hooks.own_hooks import Drain, PlayheadDuplexHook
+from ..hooks.own_hooks import Drain, PlayheadBidirectionalHook
 from .base_stream import Commands
 from .recording_stream import RecordingStream
 
@@ -159,7 +159,11 @@ class PlayingStream(RecordingStream):
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request; its answer may begin before it has ended."""
         pending = self._pending
-        if pending is None or not pending.duplex or pending.open_run.mode is not Mode.PLAYBACK:
+        if (
+            pending is None
+            or not pending.bidirectional
+            or pending.open_run.mode is not Mode.PLAYBACK
+        ):
             return super().state_consume_request_body(event)
         return self._consume_early(pending, event)
 
@@ -171,7 +175,7 @@ class PlayingStream(RecordingStream):
                 pending.sent = [bytes(self.request_body_buf)] if pending.upload is None else []
             else:
                 pending.sent = [event.data]
-            yield PlayheadDuplexHook(pending)
+            yield PlayheadBidirectionalHook(pending)
             yield from self._go_on(pending)
         elif isinstance(event, RequestEndOfMessage):
             pending.request_ended = True
@@ -179,7 +183,7 @@ class PlayingStream(RecordingStream):
                 yield from super().state_consume_request_body(event)
                 return
             self.client_state = self.state_done
-            yield PlayheadDuplexHook(pending)
+            yield PlayheadBidirectionalHook(pending)
             yield from self._go_on(pending)
         else:
             yield from super().state_consume_request_body(event)
