@@ -6,7 +6,7 @@ from .contract import Contract, ReportContractViolation
 from .control import Control
 from .decide import Decide
 from .faults.inject import Fault
-from .faults.short_circuit import Unasked
+from .faults.short_circuit import ShortCircuit
 from .gate import Gate
 from .identify import Identify, Leave
 from .playback import Playback
@@ -37,6 +37,6 @@ def chain(registry: RunRegistry) -> list[object]:
         Bidirectional(),
         Websocket(registry),
         record,
-        Unasked(record.keep_failed),
+        ShortCircuit(record.keep_failed),
         Leave(registry),
     ]

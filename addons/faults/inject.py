@@ -4,7 +4,7 @@ Chosen as requests arrive, in that order; noted and begun once it is decided tha
 the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours.
 
     fault.py            which request is hit; `delay`, and the fault over a recorded answer
-    fault_unasked.py    `status`, `reset` and `timeout`, while recording: the upstream is not asked
+    faults/short_circuit.py    `status`, `reset` and `timeout`, while recording: the upstream is not asked
     engine/recording.py `cut` and `timeout_after_success`, while recording
 """
 

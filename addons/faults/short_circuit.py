@@ -11,7 +11,7 @@ from ...config import Inject
 from ...tape import exchange as model
 from ...tape.exchange import FaultKind, Phase, Response
 from ...tape.playback.script import Steps
-from ...tape.policy.faults import UNASKED, lay_over
+from ...tape.policy.faults import SHORT_CIRCUITS, lay_over
 from ..run.pending import PendingExchange, find_pending
 from ..wire.http import make_head
 from .inject import answer_with
@@ -19,7 +19,7 @@ from .inject import answer_with
 _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
 
 
-class Unasked:
+class ShortCircuit:
     """Answer, or do not, in the upstream's place."""
 
     def __init__(self, keep_failed: Callable[[PendingExchange], Awaitable[None]]) -> None:
@@ -57,4 +57,4 @@ def _find(flow: http.HTTPFlow) -> PendingExchange | None:
     pending = find_pending(flow)
     if pending is None or pending.injection is None or not pending.recording:
         return None
-    return pending if pending.injection.kind in UNASKED else None
+    return pending if pending.injection.kind in SHORT_CIRCUITS else None

@@ -18,7 +18,7 @@ from ..playback.script import Step, StepKind
 from .decide import Facts
 from .refusal import injected_headers, is_grpc
 
-UNASKED = frozenset({Inject.STATUS, Inject.RESET, Inject.TIMEOUT})
+SHORT_CIRCUITS = frozenset({Inject.STATUS, Inject.RESET, Inject.TIMEOUT})
 """Faults of requests that the upstream is never asked."""
 
 
@@ -61,7 +61,7 @@ class Faults:
         """
         found = None
         for index, rule in enumerate(self._rules):
-            if upgrade and rule.inject not in UNASKED:
+            if upgrade and rule.inject not in SHORT_CIRCUITS:
                 continue
             if not facts.fit(rule.match):
                 continue

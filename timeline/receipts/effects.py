@@ -11,7 +11,7 @@ from typing import Any
 from ...config import Inject
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
-from ...tape.policy.faults import UNASKED
+from ...tape.policy.faults import SHORT_CIRCUITS
 from ...tape.records.events import Event, EventKind
 from ..reading.exchange_json import body_json
 
@@ -238,7 +238,7 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
 
 def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:
     """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
-    if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in UNASKED:
+    if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in SHORT_CIRCUITS:
         effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
 
 
