@@ -82,7 +82,7 @@ class Gate:
                 ruled = Ruled(Ruling.ENDED, reason=str(open_run.stopped))
         finally:
             self._gates.let_go(held, ruled)
-            open_run.tally.rulings[ruled.ruling.value] += 1
+            open_run.counters.rulings[ruled.ruling.value] += 1
         open_run.note(
             EventKind.RULED,
             seq=pending.seq,

@@ -60,7 +60,7 @@ async def stop_run(
     reason = open_run.redactor.redact_text(reason)
     stopped = open_run.stopped = Stopped(by, pid, reason, time.time_ns())
     open_run.policy = replace(open_run.policy, stopped=str(stopped))
-    registry.tally.stopped += 1
+    registry.counters.stopped += 1
     broken = _break_off(registry, open_run, str(stopped))
     told = {"by": by, "pid": pid, "reason": reason}
     event = Event(EventKind.STOPPED, stopped.at_ns, told)

@@ -18,7 +18,7 @@ import yaml
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons.run import counters as tally
+from playhead.addons.run import counters
 from playhead.addons.run.approvals import CannotRule
 from playhead.config import Config, loads
 from playhead.proxy import cli, errors
@@ -702,4 +702,4 @@ def test_every_measure_is_documented() -> None:
     listed = first_column(section(CONTROL, "Measures"))
     assert listed == {metric.name for metric in METRICS}
     assert {label for metric in METRICS for label in metric.labels} <= code(CONTROL)
-    assert {*tally._VERDICTS.values(), tally.UNDECIDED} <= code(CONTROL)
+    assert {*counters._VERDICTS.values(), counters.UNDECIDED} <= code(CONTROL)

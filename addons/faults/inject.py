@@ -77,7 +77,7 @@ def note_injected(pending: PendingExchange) -> None:
         return
     pending.warnings.append(injection.text)
     pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
-    pending.open_run.tally.injected[injection.kind.value] += 1
+    pending.open_run.counters.injected[injection.kind.value] += 1
     pending.open_run.note(
         EventKind.INJECTED,
         seq=pending.seq,

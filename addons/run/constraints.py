@@ -44,7 +44,7 @@ def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None
     if decision.action in _LEAVING:
         meter.count(pending)
     elif decision.rule == LIMITS and spent is not None:
-        open_run.tally.limited[spent.limit] += 1
+        open_run.counters.limited[spent.limit] += 1
         meter.tell(pending, spent)
     return decision
 

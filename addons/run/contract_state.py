@@ -117,4 +117,4 @@ def tell(pending: "PendingExchange", found: Found, *, recorded: bool = False) ->
         ],
         unchecked=list(checked.unchecked),
     )
-    open_run.tally.contracts[found.of] += checked.count
+    open_run.counters.contracts[found.of] += checked.count

@@ -24,7 +24,7 @@ _VERDICTS = {
 }
 
 
-class Tally:
+class Counters:
     """Counts of one process. Belongs to the event loop."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.endpoints import read_places
-from .counters import Tally
+from .counters import Counters
 from .effect_row import tell_line
 from .gaps import Gap
 from .order import Order
@@ -83,7 +83,7 @@ class OpenRun:
         """Where each effect is told."""
         self.teller = Teller(
             lambda lost: self.note(EventKind.LOST, lost=lost),
-            lambda sink: self.tally.lost.update([sink]),
+            lambda sink: self.counters.lost.update([sink]),
         )
         self.problem = problem
         """Why there is no tape to play, or empty."""
@@ -141,7 +141,7 @@ class OpenRun:
         self.last_request = time.monotonic()
         self.requests = 0
         self.ending = False
-        self.tally = Tally()
+        self.counters = Counters()
         """Where requests are counted; the process's own for runs that it opened."""
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""

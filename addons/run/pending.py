@@ -202,7 +202,7 @@ class PendingExchange:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
             self.open_run.finish(self)
-            self.open_run.tally.add(self)
+            self.open_run.counters.add(self)
 
     @property
     def finished(self) -> bool:

@@ -41,7 +41,7 @@ from ...tape.policy.gates import Ruled, Ruling
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
 from .approvals import Gates
-from .counters import Tally
+from .counters import Counters
 from .gaps import Gap
 from .open_run import OpenRun
 from .sink import Bus
@@ -129,7 +129,7 @@ class RunRegistry:
         self.gates = Gates()
         """What is held, over all runs."""
         self.sole_run: OpenRun | None = None
-        self.tally = Tally()
+        self.counters = Counters()
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
@@ -350,8 +350,8 @@ class RunRegistry:
         else:
             open_run = await self._open_playback(config, redactor, name, agent)
             self._begun(open_run)
-        open_run.tally = self.tally
-        self.tally.runs[open_run.mode.value] += 1
+        open_run.counters = self.counters
+        self.counters.runs[open_run.mode.value] += 1
         open_run.keys.add(key)
         self._by_key[key] = open_run
         return open_run

@@ -354,7 +354,7 @@ async def test_a_tool_call_that_the_schema_does_not_allow_is_noted(
         for run in ("tape", "tape@1"):
             (event,) = told(running, run)
             assert event["violations"] == (("tool_call", "refund: $.amount", "integer", '"5"'),)
-        assert running.registry.tally.contracts == {"model": 2}
+        assert running.registry.counters.contracts == {"model": 2}
     assert replayed.faithful
     assert made.contracts[0].violations[0]["place"] == "refund: $.amount"
     assert 'refund: $.amount: expected integer, found "5"' in render_receipt(made)

@@ -35,20 +35,20 @@ def _info(_: House) -> Samples:
 
 
 def _requests(house: House) -> Samples:
-    yield from house.registry.tally.requests.items()
+    yield from house.registry.counters.requests.items()
 
 
 def _faults(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.faults)
+    yield from _by_one(house.registry.counters.faults)
 
 
 def _contracts(house: House) -> Samples:
-    for of, count in house.registry.tally.contracts.items():
+    for of, count in house.registry.counters.contracts.items():
         yield (of,), count
 
 
 def _runs(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.runs)
+    yield from _by_one(house.registry.counters.runs)
 
 
 def _by_one(counts: Mapping[str, int]) -> Samples:
@@ -69,7 +69,7 @@ def _in_flight(house: House) -> Samples:
 
 
 def _stopped(house: House) -> Samples:
-    yield (), house.registry.tally.stopped
+    yield (), house.registry.counters.stopped
 
 
 def _denied(house: House) -> Samples:
@@ -81,19 +81,19 @@ def _held(house: House) -> Samples:
 
 
 def _rulings(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.rulings)
+    yield from _by_one(house.registry.counters.rulings)
 
 
 def _limited(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.limited)
+    yield from _by_one(house.registry.counters.limited)
 
 
 def _injected(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.injected)
+    yield from _by_one(house.registry.counters.injected)
 
 
 def _lost(house: House) -> Samples:
-    yield from _by_one(house.registry.tally.lost)
+    yield from _by_one(house.registry.counters.lost)
 
 
 def _queue(house: House) -> Samples:
