@@ -314,8 +314,8 @@ def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
     """Say whether a request has to be compared with others before it leaves."""
     if open_run.mode is not Mode.RECORD:
         return False
-    meter = open_run.meter
-    if meter is not None and meter.asks_for_repeats(pending):
+    usage_meter = open_run.usage_meter
+    if usage_meter is not None and usage_meter.asks_for_repeats(pending):
         return True
     return open_run.policy.find_gate(pending.facts) is not None
 
@@ -326,7 +326,7 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     pending.request, more = open_run.redactor.request_body(pending.request)
     pending.redactions += more
     pending.searched = True
-    counted = open_run.meter is not None and open_run.meter.asks_for_repeats(pending)
+    counted = open_run.usage_meter is not None and open_run.usage_meter.asks_for_repeats(pending)
     if counted or asks_for_repeats(pending):
         found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found

@@ -104,6 +104,6 @@ def _refuse(pending: PendingExchange, reason: str) -> None:
     assert pending.decision is not None
     if pending.gated is not None:
         pending.gated.undone = True
-    if pending.open_run.meter is not None:
-        pending.open_run.meter.count(pending, -1)
+    if pending.open_run.usage_meter is not None:
+        pending.open_run.usage_meter.count(pending, -1)
     pending.decision = Decision(Action.REFUSE, reason, pending.decision.rule)

@@ -305,8 +305,8 @@ class Record:
         pending.saved = True
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
-            if pending.open_run.meter is not None:
-                pending.open_run.meter.heard(pending, answer)
+            if pending.open_run.usage_meter is not None:
+                pending.open_run.usage_meter.heard(pending, answer)
             try:
                 await self._write(pending, answer, complete=complete)
             except StoreUnwritable as error:
@@ -411,7 +411,7 @@ def _identified(pending: PendingExchange) -> Request:
 
 def _outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     live = exchange.verdict is VerdictKind.LIVE
-    return outcome_event(exchange, live=live, charge=pending.charge)
+    return outcome_event(exchange, live=live, usage=pending.usage)
 
 
 def _left(pending: PendingExchange, exchange: Exchange) -> Event:
@@ -425,11 +425,11 @@ class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
     __slots__ = (
-        "charged",
         "chunks",
         "complete",
         "contract_state",
         "conversation",
+        "counting_meter",
         "end_us",
         "head",
         "pending",
@@ -454,11 +454,13 @@ class _Maker:
         self.pending = pending
         self.complete = complete
         self.tell = tell
-        meter = pending.open_run.meter
+        usage_meter = pending.open_run.usage_meter
         model = pending.request_class is RequestClass.INFERENCE
         final = tell is _outcome or not pending.saved
-        self.charged = (
-            meter if meter is not None and meter.reads_answers and model and final else None
+        self.counting_meter = (
+            usage_meter
+            if usage_meter is not None and usage_meter.reads_answers and model and final
+            else None
         )
         checks = pending.contract_state is not None and pending.contract_state.applicable.answers
         self.contract_state = (
@@ -505,8 +507,8 @@ class _Maker:
                 ragged=pending.ragged,
                 secrets=self.places,
             )
-        if self.charged is not None:
-            self.charged.charge(pending, request, response)
+        if self.counting_meter is not None:
+            self.counting_meter.count_usage(pending, request, response)
         if response is not None:
             came = response
             response, more, changed = open_run.redactor.response(came)

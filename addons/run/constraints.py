@@ -35,17 +35,17 @@ _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
 def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None) -> Decision:
     """Decide on a request that leaves unless a gate or a limit is in its way; count it where it may. Once a request."""
     open_run = pending.open_run
-    meter = open_run.meter
-    if meter is None:
+    usage_meter = open_run.usage_meter
+    if usage_meter is None:
         return decide(pending.facts, open_run.mode, policy, found, _find_constraints(pending))
-    spent = meter.find_spent(pending)
+    spent = usage_meter.find_spent(pending)
     now = _find_constraints(pending) if spent is None else Constraints(spent=spent.text)
     decision = decide(pending.facts, open_run.mode, policy, found, now)
     if decision.action in _LEAVING:
-        meter.count(pending)
+        usage_meter.count(pending)
     elif decision.rule == LIMITS and spent is not None:
         open_run.counters.limited[spent.limit] += 1
-        meter.tell(pending, spent)
+        usage_meter.tell(pending, spent)
     return decision
 
 

@@ -4,7 +4,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ...tape.exchange import Exchange, Repeat, Request, RequestClass
-from ...tape.policy.limits import Charge
+from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import Event, EventKind
 
 
@@ -41,7 +41,9 @@ def intent_row(
     return data
 
 
-def outcome_event(exchange: Exchange, *, live: bool = False, charge: Charge | None = None) -> Event:
+def outcome_event(
+    exchange: Exchange, *, live: bool = False, usage: CountedUsage | None = None
+) -> Event:
     """Give the event that closes an exchange.
 
     live: it left in a playback; the event says why it might.
@@ -59,8 +61,8 @@ def outcome_event(exchange: Exchange, *, live: bool = False, charge: Charge | No
     }
     if live:
         data["reason"] = exchange.reason
-    if charge is not None:
-        data["usage"] = charge.to_row()
+    if usage is not None:
+        data["usage"] = usage.to_row()
     websocket = exchange.websocket
     if websocket is not None:
         code, by_client = (

@@ -42,7 +42,7 @@ from .gaps import Gap
 from .order import Order
 from .repeats import Effects
 from .sink import Bus, Teller
-from .usage_meter import Meter
+from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
     from ..stop import Stopped
@@ -146,7 +146,7 @@ class OpenRun:
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
         limited = recorded and config.limits != Limits()
-        self.meter = Meter(config.limits) if limited else None
+        self.usage_meter = UsageMeter(config.limits) if limited else None
         """What it has exhausted, where it has limits."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""

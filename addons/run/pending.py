@@ -39,7 +39,7 @@ from ...tape.playback.script import Steps
 from ...tape.policy.decide import Decision, Facts, Found
 from ...tape.policy.faults import Injection
 from ...tape.policy.gates import Ruled, Ruling
-from ...tape.policy.limits import Charge
+from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import EventKind
 from ...tape.redaction.markers import TARGET
 from ...tape.redaction.redactor import redactions_of
@@ -176,9 +176,9 @@ class PendingExchange:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
-        self.charge: Charge | None = None
+        self.usage: CountedUsage | None = None
         """What it used, where limits have it read."""
-        self.charged_bytes = 0
+        self.usage_bytes = 0
         """Of the response's body, those that this was read from."""
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""

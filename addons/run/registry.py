@@ -380,8 +380,8 @@ class RunRegistry:
         self._begun(open_run)
 
     def _begun(self, open_run: OpenRun) -> None:
-        if open_run.meter is not None and open_run.info is not None:
-            open_run.meter.begin(open_run)
+        if open_run.usage_meter is not None and open_run.info is not None:
+            open_run.usage_meter.begin(open_run)
         if open_run.info is not None and open_run.config.sink.used:
             open_run.bus = self._bus(open_run.config.sink)
 

@@ -12,7 +12,7 @@ from mitmproxy import http
 
 from ...config import Limits
 from ...tape.exchange import Phase, Request, RequestClass, Response
-from ...tape.policy.limits import Charge, Row, Spent, Used, find_spent
+from ...tape.policy.limits import CountedUsage, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .pending import PendingExchange
 
 
-class Meter:
+class UsageMeter:
     """What one run has used."""
 
     def __init__(self, limits: Limits) -> None:
@@ -53,11 +53,11 @@ class Meter:
 
     def _load(self) -> None:
         from ...timeline.reading import (
-            usage as charge,
+            usage as usage_module,
         )  # reads every dialect: not for a start without limits
 
         if self.limits.usd is not None:
-            charge.load_prices()
+            usage_module.load_prices()
 
     def find_spent(self, pending: "PendingExchange") -> Spent | None:
         """Find the limit that stands in a request's way. Once a request."""
@@ -100,28 +100,28 @@ class Meter:
             told.update(b"".join(pending.pieces))
         self._row.heard(pending.facts, pending.fingerprint, told.digest(16))
 
-    def charge(
+    def count_usage(
         self, pending: "PendingExchange", request: Request, response: Response | None
     ) -> None:
-        """Charge what a model's answer states, in place of what was charged for it before. The writer's thread."""
+        """Count the usage that a model's answer states, in place of an earlier count for it. The writer's thread."""
         size = 0 if response is None else response.body_bytes
-        if pending.charge is not None:
-            if size == pending.charged_bytes:
+        if pending.usage is not None:
+            if size == pending.usage_bytes:
                 return  # the end of a stream whose last piece was read already
-            self.used.add(pending.charge, -1)
-        pending.charged_bytes = size
-        pending.charge = self._read(pending, request, response)
-        if pending.charge is not None:
-            self.used.add(pending.charge)
+            self.used.add(pending.usage, -1)
+        pending.usage_bytes = size
+        pending.usage = self._read(pending, request, response)
+        if pending.usage is not None:
+            self.used.add(pending.usage)
 
     def _read(
         self, pending: "PendingExchange", request: Request, response: Response | None
-    ) -> Charge | None:
+    ) -> CountedUsage | None:
         if response is None:
             fault = pending.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
-            return None if unsent else Charge()
-        from ...timeline.reading.usage import read_charge
+            return None if unsent else CountedUsage()
+        from ...timeline.reading.usage import read_counted_usage
 
         priced = self.limits.usd is not None
-        return read_charge(request, response, pending.started_ns, priced=priced)
+        return read_counted_usage(request, response, pending.started_ns, priced=priced)

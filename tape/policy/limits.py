@@ -25,7 +25,7 @@ _MOST_ENDPOINTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class CountedUsage:
     """What one model call has used, as its answer states it."""
 
     stated: bool = False
@@ -46,7 +46,7 @@ class Charge:
         return [self.input_tokens, self.output_tokens, self.cached_tokens, self.nano_usd]
 
     @classmethod
-    def from_row(cls, row: Sequence[int | None]) -> "Charge":
+    def from_row(cls, row: Sequence[int | None]) -> "CountedUsage":
         """Read it from an event."""
         if not row:
             return cls()
@@ -68,14 +68,14 @@ class Used:
     unpriced: int = 0
     """Model calls whose price is not known, those among them."""
 
-    def add(self, charge: Charge, times: int = 1) -> None:
+    def add(self, counted: CountedUsage, times: int = 1) -> None:
         """Add a model call; with `times` -1 take it off again."""
-        self.input_tokens += times * charge.input_tokens
-        self.output_tokens += times * charge.output_tokens
-        self.cached_tokens += times * charge.cached_tokens
-        self.nano_usd += times * (charge.nano_usd or 0)
-        self.unstated += times * (not charge.stated)
-        self.unpriced += times * (charge.nano_usd is None)
+        self.input_tokens += times * counted.input_tokens
+        self.output_tokens += times * counted.output_tokens
+        self.cached_tokens += times * counted.cached_tokens
+        self.nano_usd += times * (counted.nano_usd or 0)
+        self.unstated += times * (not counted.stated)
+        self.unpriced += times * (counted.nano_usd is None)
 
     @property
     def tokens(self) -> int:

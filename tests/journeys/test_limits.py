@@ -425,7 +425,7 @@ async def test_without_limits_there_is_nothing_of_them(store_dir: Path) -> None:
     async with limited(store_dir, Limits()) as (running, origin):
         async with Agent(running, origin) as agent:
             await agent.chat("hi")
-        assert running.open_run("tape").meter is None
+        assert running.open_run("tape").usage_meter is None
         receipt = await _receipt(running)
         log = list(running.store.events(running.store.get_run("tape")))
     assert receipt.limits is None

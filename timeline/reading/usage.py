@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from ...tape.dialects import Usage, read_request, read_response
 from ...tape.exchange import Request, Response
-from ...tape.policy.limits import NANO, Charge
+from ...tape.policy.limits import NANO, CountedUsage
 
 _PROVIDERS = {
     "openai": "openai",
@@ -27,9 +27,9 @@ _PROVIDERS = {
 """By the first word of a dialect's name: whose prices hold behind an address that is nobody's."""
 
 
-def read_charge(
+def read_counted_usage(
     request: Request, response: Response, started_ns: int, *, priced: bool
-) -> Charge | None:
+) -> CountedUsage | None:
     """Read what a model call has used; None where that is nothing, because it was refused.
 
     started_ns: when it was asked, since prices change.
@@ -39,31 +39,31 @@ def read_charge(
         return None
     answer = None if response.spilled is not None else read_response(request, response)
     if answer is None or answer.usage is None:
-        return Charge()
-    charge = _count(answer.usage)
-    if not priced or not charge.stated:
-        return charge
-    found = _find_price(request, answer.dialect, answer.model, answer.usage, charge, started_ns)
+        return CountedUsage()
+    counted = _count(answer.usage)
+    if not priced or not counted.stated:
+        return counted
+    found = _find_price(request, answer.dialect, answer.model, answer.usage, counted, started_ns)
     if found is None:
         # What was served has no price, or is not named: what was asked for may have one.
         asked = read_request(request)
         if asked is not None and asked.model != answer.model:
             found = _find_price(
-                request, answer.dialect, asked.model, answer.usage, charge, started_ns
+                request, answer.dialect, asked.model, answer.usage, counted, started_ns
             )
-    return charge if found is None else replace(charge, nano_usd=round(found * NANO))
+    return counted if found is None else replace(counted, nano_usd=round(found * NANO))
 
 
-def _count(usage: Usage) -> Charge:
+def _count(usage: Usage) -> CountedUsage:
     asked, said = usage.input_tokens, usage.output_tokens
     if asked is None and said is None:
         if usage.total_tokens is None:
-            return Charge()
+            return CountedUsage()
         asked = usage.total_tokens
     read = usage.cached_read_tokens or 0
     beside = 0 if usage.cached_in_input else read + (usage.cached_write_tokens or 0)
     thought = 0 if usage.reasoning_in_output else usage.reasoning_tokens or 0
-    return Charge(True, (asked or 0) + beside, (said or 0) + thought, read)
+    return CountedUsage(True, (asked or 0) + beside, (said or 0) + thought, read)
 
 
 def _find_price(
@@ -71,7 +71,7 @@ def _find_price(
     dialect: str,
     model: str | None,
     usage: Usage,
-    charge: Charge,
+    counted: CountedUsage,
     started_ns: int,
 ) -> Decimal | None:
     if not model:
@@ -92,8 +92,8 @@ def _find_price(
                 None, _PROVIDERS.get(dialect.partition("-")[0], ""), None
             )
         priced = Priced(
-            input_tokens=charge.input_tokens,
-            output_tokens=charge.output_tokens,
+            input_tokens=counted.input_tokens,
+            output_tokens=counted.output_tokens,
             cache_read_tokens=usage.cached_read_tokens,
             cache_write_tokens=usage.cached_write_tokens,
         )

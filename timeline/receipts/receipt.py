@@ -20,7 +20,7 @@ from ...config import Match, parse_match
 from ...store import RunInfo, RunStatus, Store
 from ...tape.diff.divergence import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
-from ...tape.policy.limits import NANO, Charge, Used
+from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
 from .effects import Effect, Ledger
@@ -489,7 +489,7 @@ class _Fold:
         for warning in data.get("warnings", ()):
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
         if "usage" in data:
-            self.used.add(Charge.from_row(data["usage"]))
+            self.used.add(CountedUsage.from_row(data["usage"]))
         if "fault" in data:
             kind, phase, text = data["fault"]
             row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}

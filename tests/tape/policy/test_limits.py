@@ -7,7 +7,7 @@ import pytest
 from playhead.config import Limits
 from playhead.tape.exchange import Fingerprint, RequestClass
 from playhead.tape.policy.decide import Facts
-from playhead.tape.policy.limits import NANO, Charge, Row, Used, find_spent, show_usd
+from playhead.tape.policy.limits import NANO, CountedUsage, Row, Used, find_spent, show_usd
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -21,9 +21,9 @@ USD, REPEATS = Limits(usd=Decimal("0.50")), Limits(repeats=2)
 
 def used(calls: int = 0, tokens: int = 0, usd: str = "0", unknown: int = 0) -> Used:
     made = Used(calls=calls)
-    made.add(Charge(True, tokens, 0, 0, int(Decimal(usd) * NANO)))
+    made.add(CountedUsage(True, tokens, 0, 0, int(Decimal(usd) * NANO)))
     for _ in range(unknown):
-        made.add(Charge())
+        made.add(CountedUsage())
     return made
 
 
@@ -96,9 +96,9 @@ def test_what_is_exhausted_is_said_with_what_is_unknown(
     assert text in found.text
 
 
-def test_a_charge_in_place_of_another_leaves_nothing_of_it() -> None:
+def test_counted_usage_replaces_an_earlier_count() -> None:
     """A stream is read twice: before the piece that an SDK acts on, and at its end."""
-    first, last = Charge(True, 3, 1, 0, None), Charge(True, 3, 77, 2, 5)
+    first, last = CountedUsage(True, 3, 1, 0, None), CountedUsage(True, 3, 77, 2, 5)
     so_far = Used()
     so_far.add(first)
     so_far.add(first, -1)
@@ -107,11 +107,17 @@ def test_a_charge_in_place_of_another_leaves_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "charge", [Charge(), Charge(True, 1, 2, 1, None), Charge(True, 1, 2, 0, 7), Charge(True)]
+    "counted",
+    [
+        CountedUsage(),
+        CountedUsage(True, 1, 2, 1, None),
+        CountedUsage(True, 1, 2, 0, 7),
+        CountedUsage(True),
+    ],
 )
-def test_a_charge_comes_back_from_its_row(charge: Charge) -> None:
+def test_counted_usage_is_read_back_from_its_row(counted: CountedUsage) -> None:
     """As it stands in an event."""
-    assert Charge.from_row(charge.to_row()) == charge
+    assert CountedUsage.from_row(counted.to_row()) == counted
 
 
 def _asked(target: str, method: str = "GET") -> Facts:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from playhead.tape.exchange import Request, Response
-from playhead.tape.policy.limits import Charge
+from playhead.tape.policy.limits import CountedUsage
 from playhead.tests.support.exchanges import make_request, make_response
-from playhead.timeline.reading.usage import read_charge
+from playhead.timeline.reading.usage import read_counted_usage
 
 OPENAI = "POST https://api.openai.com/v1/chat/completions"
 HERE = "POST http://127.0.0.1:9/v1/chat/completions"
@@ -83,9 +83,9 @@ def test_tokens_and_money_of_an_answer(
     request_: Request, response: Response, expected: tuple[int, int, int, int | None]
 ) -> None:
     """Asked, answered, of the first those from a cache, and billionths of a dollar."""
-    assert read_charge(request_, response, NOW, priced=True) == Charge(True, *expected)
-    plain = Charge(True, *expected[:3], None)
-    assert read_charge(request_, response, NOW, priced=False) == plain
+    assert read_counted_usage(request_, response, NOW, priced=True) == CountedUsage(True, *expected)
+    plain = CountedUsage(True, *expected[:3], None)
+    assert read_counted_usage(request_, response, NOW, priced=False) == plain
 
 
 @pytest.mark.parametrize(
@@ -99,18 +99,18 @@ def test_tokens_and_money_of_an_answer(
 )
 def test_an_answer_that_states_no_tokens_is_unknown(response: Response) -> None:
     """It is not counted as nothing."""
-    assert read_charge(_request(OPENAI), response, NOW, priced=True) == Charge()
+    assert read_counted_usage(_request(OPENAI), response, NOW, priced=True) == CountedUsage()
 
 
 def test_without_a_table_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens are counted all the same."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    found = read_charge(_request(OPENAI), _chat("gpt-4o", **TOKENS), NOW, priced=True)
-    assert found == Charge(True, 1000, 100, 0, None)
+    found = read_counted_usage(_request(OPENAI), _chat("gpt-4o", **TOKENS), NOW, priced=True)
+    assert found == CountedUsage(True, 1000, 100, 0, None)
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
 def test_what_the_server_refused_costs_nothing(status: int) -> None:
     """Nor is it unknown."""
     response = _json({"error": {"message": "no", "type": "server_error"}}, status)
-    assert read_charge(_request(OPENAI), response, NOW, priced=True) is None
+    assert read_counted_usage(_request(OPENAI), response, NOW, priced=True) is None
