@@ -87,7 +87,7 @@ def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> N
         note_injected(pending)
         reason = pending.decision.reason
     play(pending, recorded)
-    if open_run.bus is not None:
+    if open_run.sink_queue is not None:
         pending.answered = recorded
     assert pending.request is not None
     more = notes(pending, pending.request, recorded)

@@ -23,7 +23,7 @@ from ..tape.exchange import Exchange, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from .run.contract_state import MAX_REASON, ContractState, Found, tell
+from .run.contract_state import MAX_REASON, ContractState, Found, report
 from .run.pending import PendingExchange, find_pending
 from .wire.http import make_answer, read_request
 
@@ -82,7 +82,7 @@ class ReportContractViolation:
             return
         by_contract = pending.decision.rule.startswith(f"{CONTRACTS} ")
         refuses = by_contract and pending.decision.action is Action.REFUSE
-        tell(pending, contract_state.in_request._replace(refuses=refuses))
+        report(pending, contract_state.in_request._replace(refuses=refuses))
 
 
 def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request) -> "Checked":

@@ -57,13 +57,13 @@ class Playback:
         if pending.finished:  # its client has left, or its run has ended
             return
         self._serve(flow, pending, exchange)
-        contract_state.tell(pending, recorded=bool(exchange.withheld))
+        contract_state.report(pending, recorded=bool(exchange.withheld))
 
     def _serve(self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange) -> None:
         decision, open_run, request = pending.decision, pending.open_run, pending.request
         assert decision is not None
         assert request is not None
-        if open_run.bus is not None:
+        if open_run.sink_queue is not None:
             pending.answered = exchange
         response = exchange.response
         if pending.injection is not None:

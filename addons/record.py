@@ -140,7 +140,7 @@ class Record:
             return
         if pending.broken or pending.unsaved:
             return
-        made = _Maker(pending, pending.flow.response, complete=True, tell=_left)
+        made = _Maker(pending, pending.flow.response, complete=True, make_event=_left)
         try:
             await open_run.store.save(open_run.info.number, made)
         except StoreUnwritable as error:
@@ -316,7 +316,7 @@ class Record:
                 pending.open_run.miss(error, exchanges=1)
             withheld = False
             if pending.contract_state is not None:
-                pending.contract_state.tell(pending)
+                pending.contract_state.report(pending)
                 withheld = bool(pending.contract_state.withheld)
             if complete and pending.gone is None and not withheld:
                 for effect in (pending.effect, pending.gated):
@@ -336,7 +336,7 @@ class Record:
         await pending.keep_bodies()
         if pending.unlogged:
             _append_intent(pending)
-        made = _Maker(pending, answer, complete=complete, tell=_outcome)
+        made = _Maker(pending, answer, complete=complete, make_event=_outcome)
         await pending.open_run.store.save(pending.open_run.info.number, made)
 
 
@@ -386,7 +386,7 @@ def _intent(pending: PendingExchange) -> Event:
         data["by_body"] = True
     if pending.open_run.mode is Mode.PLAYBACK or pending.held is not None:
         data["reason"] = pending.decision.reason
-    pending.told = data
+    pending.logged = data
     return Event(EventKind.INTENT, pending.started_ns, data)
 
 
@@ -417,8 +417,8 @@ def _outcome(pending: PendingExchange, exchange: Exchange) -> Event:
 def _left(pending: PendingExchange, exchange: Exchange) -> Event:
     """Correct an outcome that was told already."""
     assert exchange.gone is not None
-    told = {"seq": pending.seq, "gone_us": exchange.gone.at_us}
-    return Event(EventKind.OUTCOME, time.time_ns(), told)
+    logged = {"seq": pending.seq, "gone_us": exchange.gone.at_us}
+    return Event(EventKind.OUTCOME, time.time_ns(), logged)
 
 
 class _Maker:
@@ -432,11 +432,11 @@ class _Maker:
         "counting_meter",
         "end_us",
         "head",
+        "make_event",
         "pending",
         "pieces",
         "places",
         "spilled",
-        "tell",
     )
 
     def __init__(
@@ -445,7 +445,7 @@ class _Maker:
         answer: http.Response | None,
         *,
         complete: bool,
-        tell: Callable[[PendingExchange, Exchange], Event] | None = None,
+        make_event: Callable[[PendingExchange, Exchange], Event] | None = None,
     ) -> None:
         """Take what is true now.
 
@@ -453,10 +453,10 @@ class _Maker:
         """
         self.pending = pending
         self.complete = complete
-        self.tell = tell
+        self.make_event = make_event
         usage_meter = pending.open_run.usage_meter
         model = pending.request_class is RequestClass.INFERENCE
-        final = tell is _outcome or not pending.saved
+        final = make_event is _outcome or not pending.saved
         self.counting_meter = (
             usage_meter
             if usage_meter is not None and usage_meter.reads_answers and model and final
@@ -464,7 +464,7 @@ class _Maker:
         )
         checks = pending.contract_state is not None and pending.contract_state.applicable.answers
         self.contract_state = (
-            pending.contract_state if checks and complete and tell is _outcome else None
+            pending.contract_state if checks and complete and make_event is _outcome else None
         )
         self.end_us = pending.now_us()
         self.pieces = list(pending.pieces)
@@ -543,9 +543,9 @@ class _Maker:
             tunnel=pending.tunnel,
             websocket=open_run.redactor.websocket(self.conversation),
         )
-        if open_run.bus is not None:
+        if open_run.sink_queue is not None:
             pending.answered = exchange
-        outcome = self.tell(pending, exchange) if self.tell is not None else None
+        outcome = self.make_event(pending, exchange) if self.make_event is not None else None
         return StoredRecord(exchange, raw_key(request, pending.request_class), outcome)
 
 

@@ -62,8 +62,8 @@ async def stop_run(
     open_run.policy = replace(open_run.policy, stopped=str(stopped))
     registry.counters.stopped += 1
     broken = _break_off(registry, open_run, str(stopped))
-    told = {"by": by, "pid": pid, "reason": reason}
-    event = Event(EventKind.STOPPED, stopped.at_ns, told)
+    logged = {"by": by, "pid": pid, "reason": reason}
+    event = Event(EventKind.STOPPED, stopped.at_ns, logged)
     # All of them to their end, also where one cannot be written: else the rest would stay under way.
     done = await asyncio.gather(_note(open_run, event), *broken, return_exceptions=True)
     for failure in done:

@@ -161,7 +161,7 @@ class Tunnels:
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
             tunnel=opening.tunnel,
         )
-        told = {
+        logged = {
             "seq": seq,
             "method": request.method,
             "url": request.url,
@@ -169,7 +169,7 @@ class Tunnels:
             "fingerprint": exchange.fingerprint,
             "key": None,
         }
-        open_run.note(EventKind.INTENT, **told)
+        open_run.note(EventKind.INTENT, **logged)
         record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
         try:
             await open_run.store.save(open_run.info.number, lambda: record)

@@ -133,7 +133,7 @@ class Refuse:
             outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": pending.seq})
             return Record(exchange, raw_key(request, pending.request_class), outcome)
 
-        if open_run.bus is not None:
+        if open_run.sink_queue is not None:
             pending.answered = make().exchange
         try:
             if open_run.mode is Mode.RECORD:

@@ -38,8 +38,8 @@ def stubbed(pending: PendingExchange, decision: Decision) -> tuple[http.Response
     made = pending.made
     assert made is not None
     mark = stub_headers(made.headers, f"synthetic, after {_exchanges(made)}; {decision.reason}")
-    told = {"answered_by": "synthetic" if made.changed else "tape", "after": list(made.after)}
-    return make_answer(made.status, mark, made.body), told
+    logged = {"answered_by": "synthetic" if made.changed else "tape", "after": list(made.after)}
+    return make_answer(made.status, mark, made.body), logged
 
 
 def _exchanges(made: Made) -> str:

@@ -45,7 +45,7 @@ def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None
         usage_meter.count(pending)
     elif decision.rule == LIMITS and spent is not None:
         open_run.counters.limited[spent.limit] += 1
-        usage_meter.tell(pending, spent)
+        usage_meter.report(pending, spent)
     return decision
 
 

@@ -89,16 +89,16 @@ class ContractState:
                 )
                 self.withheld = one_line(redact_text(text), MAX_REASON)
 
-    def tell(self, pending: "PendingExchange", *, recorded: bool = False) -> None:
+    def report(self, pending: "PendingExchange", *, recorded: bool = False) -> None:
         """Note in the run's log what was found in the answer. Loop.
 
         recorded: whether the client was refused the answer on the tape.
         """
         for found in self._found:
-            tell(pending, found, recorded=recorded)
+            report(pending, found, recorded=recorded)
 
 
-def tell(pending: "PendingExchange", found: Found, *, recorded: bool = False) -> None:
+def report(pending: "PendingExchange", found: Found, *, recorded: bool = False) -> None:
     """Note in the run's log what a check has found, if it has found anything. Loop."""
     checked = found.checked
     if not checked.violations and not checked.unchecked:

@@ -23,20 +23,20 @@ class Ledger:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Wait until there is room, as long as the sink's patience lasts."""
         pending: PendingExchange | None = flow.metadata.get("playhead")
-        if pending is None or pending.open_run.bus is None or pending.finished:
+        if pending is None or pending.open_run.sink_queue is None or pending.finished:
             return None
-        if pending.request_class is RequestClass.EFFECT and pending.open_run.bus.full:
-            return pending.open_run.bus.room()
+        if pending.request_class is RequestClass.EFFECT and pending.open_run.sink_queue.full:
+            return pending.open_run.sink_queue.room()
         return None
 
 
-def tell_line(pending: "PendingExchange") -> bytes:
+def effect_line(pending: "PendingExchange") -> bytes:
     """Give the row of an effect that has ended; empty for what is none, or was not decided on."""
-    open_run, told = pending.open_run, pending.told
-    if told is None or open_run.info is None:
+    open_run, logged = pending.open_run, pending.logged
+    if logged is None or open_run.info is None:
         return b""
     effect = read_effect(
-        told, intent="verdict" not in told, playback=open_run.mode is Mode.PLAYBACK
+        logged, intent="verdict" not in logged, playback=open_run.mode is Mode.PLAYBACK
     )
     if effect is None:
         return b""

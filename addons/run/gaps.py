@@ -43,8 +43,8 @@ class Gap:
 
     def begin_event(self) -> Event:
         """Make the event that says that there is one."""
-        told = {"since_ns": self.since_ns, "until_ns": 0, "reason": self.reason}
-        return Event(EventKind.GAP, time.time_ns(), told)
+        logged = {"since_ns": self.since_ns, "until_ns": 0, "reason": self.reason}
+        return Event(EventKind.GAP, time.time_ns(), logged)
 
     def end_event(self, records: int) -> Event:
         """Make the event that says what is missing.

@@ -37,11 +37,11 @@ from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.endpoints import read_places
 from .counters import Counters
-from .effect_row import tell_line
+from .effect_row import effect_line
 from .gaps import Gap
 from .order import Order
 from .repeats import Effects
-from .sink import Bus, Teller
+from .sink import EffectReporter, SinkQueue
 from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class OpenRun:
         """Begins a recording that could not be begun, and passes unrecorded until then."""
         self.unfinished: tuple[Seq, ...] = ()
         """What was still on its way when it was ended."""
-        self.bus: Bus | None = None
+        self.sink_queue: SinkQueue | None = None
         """Where each effect is told."""
-        self.teller = Teller(
+        self.reporter = EffectReporter(
             lambda lost: self.note(EventKind.LOST, lost=lost),
             lambda sink: self.counters.lost.update([sink]),
         )
@@ -173,8 +173,8 @@ class OpenRun:
     def finish(self, pending: "PendingExchange") -> None:
         """Note that a request is done."""
         self.pending_exchanges.discard(pending)
-        if self.bus is not None and (line := tell_line(pending)):
-            self.bus.tell(self.teller, line)
+        if self.sink_queue is not None and (line := effect_line(pending)):
+            self.sink_queue.put(self.reporter, line)
         self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()

@@ -120,7 +120,7 @@ class PendingExchange:
         """What is to be served cannot be read."""
         self.made: Made | None = None
         """What is answered after the pattern of the tape, where it does not hold the effect."""
-        self.told: dict[str, Any] | None = None
+        self.logged: dict[str, Any] | None = None
         """What the log says of it: its intent, or what was decided instead."""
         self.answered: Exchange | None = None
         """What answered it; kept where effects are told to a sink."""
@@ -299,9 +299,9 @@ class PendingExchange:
         """
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
-            told = (one for one in self.request.secrets if one.part == TARGET)
+            logged = (one for one in self.request.secrets if one.part == TARGET)
             self.request = replace(
-                self.request, spilled=self.uploaded, secrets=(*told, *self.upload.secrets)
+                self.request, spilled=self.uploaded, secrets=(*logged, *self.upload.secrets)
             )
             self._note_places("request.body", self.upload)
         if self.download is not None:
@@ -410,7 +410,7 @@ def note_verdict(
     pending.has_verdict = True
     if verdict is VerdictKind.SERVED:
         pending.open_run.given.setdefault(more["tape_seq"], pending.seq)
-    told = {
+    logged = {
         "seq": pending.seq,
         "method": request.method,
         "url": request.url,
@@ -422,5 +422,5 @@ def note_verdict(
         "key": key,
         **more,
     }
-    pending.told = told
-    pending.open_run.note(EventKind.VERDICT, **told)
+    pending.logged = logged
+    pending.open_run.note(EventKind.VERDICT, **logged)

@@ -44,7 +44,7 @@ from .approvals import Gates
 from .counters import Counters
 from .gaps import Gap
 from .open_run import OpenRun
-from .sink import Bus
+from .sink import SinkQueue
 
 if TYPE_CHECKING:
     from .pending import PendingExchange
@@ -155,7 +155,7 @@ class RunRegistry:
         self._sealing: dict[asyncio.Task[None], OpenRun] = {}
         self._to_look: deque[tuple[OpenRun, connection.Client]] = deque()
         self._looking: asyncio.Task[None] | None = None
-        self._buses: dict[Sink, Bus] = {}
+        self._sink_queues: dict[Sink, SinkQueue] = {}
         self._closed = False
 
     # ---- who is asking -------------------------------------------------------------------------
@@ -383,9 +383,9 @@ class RunRegistry:
         if open_run.usage_meter is not None and open_run.info is not None:
             open_run.usage_meter.begin(open_run)
         if open_run.info is not None and open_run.config.sink.used:
-            open_run.bus = self._bus(open_run.config.sink)
+            open_run.sink_queue = self._sink_queue(open_run.config.sink)
 
-    async def _tell_gap(self, open_run: OpenRun, *, ending: bool = False) -> None:
+    async def _report_gap(self, open_run: OpenRun, *, ending: bool = False) -> None:
         """Say in a run's log what is missing: that there is a gap while it lasts, and once it is over what.
 
         ending: no more of the run follows.
@@ -415,11 +415,11 @@ class RunRegistry:
             writer.count_lost(number, lost)
             raise
 
-    def _bus(self, sink: Sink) -> Bus:
+    def _sink_queue(self, sink: Sink) -> SinkQueue:
         """Give where a configuration's effects are told; runs of the same share it."""
-        found = self._buses.get(sink)
+        found = self._sink_queues.get(sink)
         if found is None:
-            found = self._buses[sink] = Bus(sink)
+            found = self._sink_queues[sink] = SinkQueue(sink)
         return found
 
     async def _open_playback(
@@ -525,7 +525,7 @@ class RunRegistry:
         """End the runs that have ended, tell their gaps. Called a few times a second."""
         for open_run in self.open:
             with contextlib.suppress(StoreUnwritable):  # and again
-                await self._tell_gap(open_run)
+                await self._report_gap(open_run)
         for open_run in self.open:
             if open_run.info is not None and self._store.owner_was_asked(open_run.info, SEAL):
                 self.end(open_run, "asked for by playhead seal")
@@ -589,11 +589,11 @@ class RunRegistry:
             _note_slow(open_run)
         if self.on_ended is not None:
             await self.on_ended(open_run)
-        if open_run.bus is not None:
-            await open_run.bus.settle(open_run.teller)
+        if open_run.sink_queue is not None:
+            await open_run.sink_queue.settle(open_run.reporter)
 
     async def _seal_whole(self, open_run: OpenRun, reason: str) -> None:
-        await self._tell_gap(open_run, ending=True)
+        await self._report_gap(open_run, ending=True)
         if open_run.info is not None:
             run = await self._store.seal(
                 open_run.info, reason=reason, at_ns=time.time_ns(), unfinished=open_run.unfinished
@@ -622,9 +622,9 @@ class RunRegistry:
             self.hurry()
         if self._sealing:
             await asyncio.wait(list(self._sealing))
-        for bus in self._buses.values():
-            await bus.close()
-        self._buses.clear()
+        for sink_queue in self._sink_queues.values():
+            await sink_queue.close()
+        self._sink_queues.clear()
 
 
 async def _refuse_held(open_run: OpenRun) -> None:

@@ -1,4 +1,4 @@
-"""The stub bus: each effect of a run is told as it happens, to a file or a receiver that a test listens on.
+"""The effect sinks: each effect of a run is reported as it happens, to a file or a receiver that a test listens on.
 
 Rules:
 
@@ -44,8 +44,8 @@ _PAUSE_S = 0.05
 
 
 @dataclass(slots=True, eq=False)
-class Teller:
-    """Who tells: one run."""
+class EffectReporter:
+    """Reports the effects of one run to the sinks."""
 
     note: Callable[[dict[str, int]], None]
     """Keeps how many rows are lost, by sink."""
@@ -62,9 +62,9 @@ class Teller:
         self.lost[name] = self.lost.get(name, 0) + 1
         self.count(name)
         if name not in self.noted:
-            self.say()
+            self.note_lost()
 
-    def say(self) -> None:
+    def note_lost(self) -> None:
         """Have the log hold what is lost by now."""
         if self.noted != self.lost:
             self.noted = dict(self.lost)
@@ -72,10 +72,10 @@ class Teller:
 
 
 class _Row:
-    __slots__ = ("line", "teller")
+    __slots__ = ("line", "reporter")
 
-    def __init__(self, teller: Teller, line: bytes) -> None:
-        self.teller = teller
+    def __init__(self, reporter: EffectReporter, line: bytes) -> None:
+        self.reporter = reporter
         self.line = line
 
 
@@ -105,19 +105,19 @@ class _Outlet:
             self._taken_at = now
         stuck = self._failing or now - self._taken_at > self._patience_s
         if len(self._queue) >= 2 * ROOM or (self.full and stuck):
-            row.teller.lose(self.name)
+            row.reporter.lose(self.name)
             return
-        row.teller.waiting += 1
+        row.reporter.waiting += 1
         self._queue.append(row)
         self._some.set()
 
-    def drop(self, teller: Teller) -> None:
+    def drop(self, reporter: EffectReporter) -> None:
         """Take out what waits of a run."""
-        kept = [row for row in self._queue if row.teller is not teller]
+        kept = [row for row in self._queue if row.reporter is not reporter]
         for _ in range(len(self._queue) - len(kept)):
-            teller.lose(self.name)
+            reporter.lose(self.name)
         self._queue = deque(kept)
-        teller.waiting = 0
+        reporter.waiting = 0
 
     async def close(self) -> None:
         self._task.cancel()
@@ -136,9 +136,9 @@ class _Outlet:
                 if not self._queue or self._queue[0] is not row:
                     continue  # its run was sealed over it, and it is counted
                 self._queue.popleft()
-                row.teller.waiting -= 1
+                row.reporter.waiting -= 1
                 if not sent:
-                    row.teller.lose(self.name)
+                    row.reporter.lose(self.name)
             self._changed()
 
     async def _deliver(self, lines: list[bytes]) -> int:
@@ -261,7 +261,7 @@ class _Hook(_Outlet):
             return 0, str(error) or type(error).__name__
 
 
-class Bus:
+class SinkQueue:
     """The sinks of one configuration."""
 
     def __init__(self, sink: Sink) -> None:
@@ -270,9 +270,9 @@ class Bus:
         self._moved = asyncio.Event()
         self._outlets: list[_Outlet] = []
         if sink.file is not None:
-            self._outlets.append(_File(sink.file, sink.patience_s, self._tell_moved))
+            self._outlets.append(_File(sink.file, sink.patience_s, self._note_moved))
         if sink.url:
-            self._outlets.append(_Hook(sink.url, sink.patience_s, self._tell_moved))
+            self._outlets.append(_Hook(sink.url, sink.patience_s, self._note_moved))
 
     @property
     def full(self) -> bool:
@@ -283,24 +283,24 @@ class Bus:
         """Wait until there is room, as long as patience lasts."""
         await self._until(lambda: not self.full)
 
-    def tell(self, teller: Teller, line: bytes) -> None:
+    def put(self, reporter: EffectReporter, line: bytes) -> None:
         """Tell a row to every sink; nobody waits."""
         for outlet in self._outlets:
-            outlet.put(_Row(teller, line))
+            outlet.put(_Row(reporter, line))
 
-    async def settle(self, teller: Teller) -> None:
+    async def settle(self, reporter: EffectReporter) -> None:
         """Wait until a run's rows are delivered, as long as patience lasts; what is left then is lost, and counted."""
-        await self._until(lambda: teller.waiting == 0)
+        await self._until(lambda: reporter.waiting == 0)
         for outlet in self._outlets:
-            outlet.drop(teller)
-        teller.say()
+            outlet.drop(reporter)
+        reporter.note_lost()
 
     async def close(self) -> None:
         """Stop telling."""
         for outlet in self._outlets:
             await outlet.close()
 
-    def _tell_moved(self) -> None:
+    def _note_moved(self) -> None:
         self._moved.set()
 
     async def _until(self, done: Callable[[], Any]) -> None:

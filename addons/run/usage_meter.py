@@ -46,8 +46,8 @@ class UsageMeter:
         """Note the limits in the run's log, and get ready. Loop."""
         limits = self.limits
         usd = None if limits.usd is None else str(limits.usd)
-        told = {"calls": limits.calls, "tokens": limits.tokens, "usd": usd}
-        open_run.note(EventKind.NOTED, limits={**told, "repeats": limits.repeats})
+        logged = {"calls": limits.calls, "tokens": limits.tokens, "usd": usd}
+        open_run.note(EventKind.NOTED, limits={**logged, "repeats": limits.repeats})
         if self.reads_answers:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
 
@@ -71,7 +71,7 @@ class UsageMeter:
         if pending.request_class is not RequestClass.TELEMETRY:
             self.used.calls += calls
 
-    def tell(self, pending: "PendingExchange", spent: Spent) -> None:
+    def report(self, pending: "PendingExchange", spent: Spent) -> None:
         """Note in the run's log that a limit is exhausted, once for each."""
         if spent.limit in self._told:
             return
@@ -93,12 +93,12 @@ class UsageMeter:
             return
         if not self.asks_for_repeats(pending):
             return
-        told = blake3(b"%d " % (0 if answer is None else answer.status_code))
+        logged = blake3(b"%d " % (0 if answer is None else answer.status_code))
         if pending.downloaded is not None:
-            told.update(pending.downloaded.digest)
+            logged.update(pending.downloaded.digest)
         else:
-            told.update(b"".join(pending.pieces))
-        self._row.heard(pending.facts, pending.fingerprint, told.digest(16))
+            logged.update(b"".join(pending.pieces))
+        self._row.heard(pending.facts, pending.fingerprint, logged.digest(16))
 
     def count_usage(
         self, pending: "PendingExchange", request: Request, response: Response | None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from playhead.addons.run.sink import Bus
+from playhead.addons.run.sink import SinkQueue
 from playhead.config import Answer, Config, EffectRule, Sink, parse_match
 from playhead.tape.exchange import RunId
 from playhead.tests.support.certificates import Certificates
@@ -115,9 +115,9 @@ async def test_a_full_sink_holds_effects_back(tmp_path: Path, full: str) -> None
     sink = Sink(tmp_path / "effects.jsonl", patience_s=0.05 if full == "stays full" else 30.0)
     async with recorded(tmp_path / "store", [LOOK, PAY], sink=sink) as story:
         await story.play([LOOK])
-        found = story.running.open_run("tape@1").bus
+        found = story.running.open_run("tape@1").sink_queue
         assert found is not None
-        bus: Bus = found
+        sink_queue: SinkQueue = found
         waited: list[str] = []
 
         class Full:
@@ -130,12 +130,12 @@ async def test_a_full_sink_holds_effects_back(tmp_path: Path, full: str) -> None
                 if full == "goes on":
                     self.full = False
                 else:
-                    await bus._until(lambda: False)
+                    await sink_queue._until(lambda: False)
 
             def __getattr__(self, name: str) -> Any:
-                return getattr(bus, name)
+                return getattr(sink_queue, name)
 
-        story.running.open_run("tape@1").bus = Full()  # type: ignore[assignment]  # stands in
+        story.running.open_run("tape@1").sink_queue = Full()  # type: ignore[assignment]  # stands in
         said = await story.play([PAY, LOOK])
         receipt = await story.end()
     assert [one.status for one in said] == [200, 424]

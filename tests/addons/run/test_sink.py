@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from playhead.addons.run import sink as module
-from playhead.addons.run.sink import ROOM, Bus, Teller
+from playhead.addons.run.sink import ROOM, EffectReporter, SinkQueue
 from playhead.config import Sink
 from playhead.tests.support.origins import Origin
 
@@ -20,8 +20,8 @@ _SHORT_S = 0.02
 
 
 @asynccontextmanager
-async def bus_of(sink: Sink) -> AsyncIterator[Bus]:
-    made = Bus(sink)
+async def queue_of(sink: Sink) -> AsyncIterator[SinkQueue]:
+    made = SinkQueue(sink)
     try:
         yield made
     finally:
@@ -33,7 +33,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.noted: list[dict[str, int]] = []
-        self.teller = Teller(self.noted.append)
+        self.reporter = EffectReporter(self.noted.append)
 
 
 def line(number: int) -> bytes:
@@ -67,10 +67,10 @@ async def test_a_file_gets_each_row_as_a_line_in_order(tmp_path: Path) -> None:
     path = tmp_path / "made" / "effects.jsonl"
     run = Counts()
     for start in (0, 500):
-        async with bus_of(Sink(path, patience_s=_LONG_S)) as bus:
+        async with queue_of(Sink(path, patience_s=_LONG_S)) as sink_queue:
             for number in range(start, start + 500):
-                bus.tell(run.teller, line(number))
-            await bus.settle(run.teller)
+                sink_queue.put(run.reporter, line(number))
+            await sink_queue.settle(run.reporter)
     assert numbers(path.read_bytes()) == list(range(1000))
     assert path.stat().st_mode & 0o777 == 0o600
     assert run.noted == []
@@ -81,10 +81,12 @@ async def test_a_receiver_gets_each_row_once_it_takes_them(tmp_path: Path) -> No
     got: list[int] = []
     run = Counts()
     with Origin({"/hook": receiver(got, [500, 404, 307])}) as origin:
-        async with bus_of(Sink(tmp_path / "f", f"{origin.url}/hook", patience_s=_LONG_S)) as bus:
+        async with queue_of(
+            Sink(tmp_path / "f", f"{origin.url}/hook", patience_s=_LONG_S)
+        ) as sink_queue:
             for number in range(20):
-                bus.tell(run.teller, line(number))
-            await bus.settle(run.teller)
+                sink_queue.put(run.reporter, line(number))
+            await sink_queue.settle(run.reporter)
         assert set(origin.requests) == {"POST /hook"}
     assert got == list(range(20))
     assert numbers((tmp_path / "f").read_bytes()) == got
@@ -97,12 +99,12 @@ async def test_what_a_dead_receiver_did_not_get_is_counted(tmp_path: Path) -> No
         url = f"{origin.url}/hook"
     run, other = Counts(), Counts()
     path = tmp_path / "effects.jsonl"
-    async with bus_of(Sink(path, url, patience_s=_SHORT_S)) as bus:
+    async with queue_of(Sink(path, url, patience_s=_SHORT_S)) as sink_queue:
         for number in range(30):
-            bus.tell(run.teller, line(number))
-        bus.tell(other.teller, line(30))
-        await bus.settle(run.teller)
-        await bus.settle(other.teller)
+            sink_queue.put(run.reporter, line(number))
+        sink_queue.put(other.reporter, line(30))
+        await sink_queue.settle(run.reporter)
+        await sink_queue.settle(other.reporter)
     assert run.noted[0] == {"url": 1}
     assert run.noted[-1] == {"url": 30}
     assert other.noted[-1] == {"url": 1}
@@ -114,12 +116,12 @@ async def test_a_receiver_that_is_back_gets_rows_again(tmp_path: Path) -> None:
     got: list[int] = []
     run = Counts()
     with Origin({"/hook": receiver(got, [503] * 3)}) as origin:
-        async with bus_of(Sink(None, f"{origin.url}/hook", patience_s=_SHORT_S)) as bus:
+        async with queue_of(Sink(None, f"{origin.url}/hook", patience_s=_SHORT_S)) as sink_queue:
             while not got:
-                bus.tell(run.teller, line(run.teller.lost.get("url", 0)))
-                await bus._until(lambda: run.teller.waiting == 0)
-            bus.tell(run.teller, line(7))
-            await bus.settle(run.teller)
+                sink_queue.put(run.reporter, line(run.reporter.lost.get("url", 0)))
+                await sink_queue._until(lambda: run.reporter.waiting == 0)
+            sink_queue.put(run.reporter, line(7))
+            await sink_queue.settle(run.reporter)
     assert got[-1] == 7
     assert 1 <= run.noted[-1]["url"] <= 3
 
@@ -132,17 +134,17 @@ async def test_a_full_sink_holds_back_and_then_loses(tmp_path: Path) -> None:
     run = Counts()
     big = b'{"text": "' + b"x" * 1000 + b'"}\n'
     try:
-        async with bus_of(Sink(path, patience_s=_SHORT_S)) as bus:
+        async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
             told = 0
-            while not run.teller.lost:
-                if bus.full:
-                    await asyncio.wait_for(bus.room(), _LONG_S)
-                bus.tell(run.teller, big)
+            while not run.reporter.lost:
+                if sink_queue.full:
+                    await asyncio.wait_for(sink_queue.room(), _LONG_S)
+                sink_queue.put(run.reporter, big)
                 told += 1
                 assert told <= 10 * ROOM
                 if not told % 100:
                     await asyncio.sleep(0)
-            await asyncio.wait_for(bus.settle(run.teller), _LONG_S)
+            await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
             taken = b""
             while True:
                 try:
@@ -153,9 +155,9 @@ async def test_a_full_sink_holds_back_and_then_loses(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     whole = taken.count(b"\n")
-    assert run.noted[-1] == run.teller.lost
+    assert run.noted[-1] == run.reporter.lost
     # Never too few; a batch that was being written when the run ended may be there all the same.
-    assert told - whole <= run.teller.lost["file"] <= told - whole + 100
+    assert told - whole <= run.reporter.lost["file"] <= told - whole + 100
     assert whole > 0
 
 
@@ -174,18 +176,18 @@ async def test_who_is_held_back_goes_on_when_there_is_room(tmp_path: Path) -> No
 
     run = Counts()
     with Origin({"/hook": take}) as origin:
-        async with bus_of(Sink(None, f"{origin.url}/hook", patience_s=_LONG_S)) as bus:
+        async with queue_of(Sink(None, f"{origin.url}/hook", patience_s=_LONG_S)) as sink_queue:
             for number in range(ROOM):
-                bus.tell(run.teller, line(number))
-            assert bus.full
-            held = [asyncio.create_task(bus.room()) for _ in range(300)]
+                sink_queue.put(run.reporter, line(number))
+            assert sink_queue.full
+            held = [asyncio.create_task(sink_queue.room()) for _ in range(300)]
             await asyncio.sleep(0)
             assert not any(task.done() for task in held)
             slow.set()
             await asyncio.wait_for(asyncio.gather(*held), _LONG_S)
             for number in range(ROOM, ROOM + 300):
-                bus.tell(run.teller, line(number))
-            await bus.settle(run.teller)
+                sink_queue.put(run.reporter, line(number))
+            await sink_queue.settle(run.reporter)
     assert got == list(range(ROOM + 300))
     assert run.noted == []
 
@@ -197,19 +199,21 @@ async def test_a_line_that_was_written_in_part_is_finished(tmp_path: Path) -> No
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     run, taken = Counts(), b""
     try:
-        async with bus_of(Sink(path, patience_s=_SHORT_S)) as bus:
-            bus.tell(run.teller, json.dumps({"n": 0, "text": "x" * 300_000}).encode() + b"\n")
-            await bus._until(lambda: bool(run.teller.lost))
-            while not run.teller.lost:
-                await asyncio.wait_for(bus._moved.wait(), _LONG_S)
-            bus.tell(run.teller, line(1))
+        async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
+            sink_queue.put(
+                run.reporter, json.dumps({"n": 0, "text": "x" * 300_000}).encode() + b"\n"
+            )
+            await sink_queue._until(lambda: bool(run.reporter.lost))
+            while not run.reporter.lost:
+                await asyncio.wait_for(sink_queue._moved.wait(), _LONG_S)
+            sink_queue.put(run.reporter, line(1))
             while taken.count(b"\n") < 2:
                 try:
                     taken += os.read(reader, 1 << 20)
                 except BlockingIOError:
                     await asyncio.sleep(0)
-                if not run.teller.waiting and taken.count(b"\n") < 2:
-                    bus.tell(run.teller, line(1))
+                if not run.reporter.waiting and taken.count(b"\n") < 2:
+                    sink_queue.put(run.reporter, line(1))
     finally:
         os.close(reader)
     assert numbers(taken)[:2] == [0, 1]
@@ -221,9 +225,9 @@ async def test_a_file_that_cannot_be_written_is_counted(tmp_path: Path, kind: st
     path = tmp_path / "x"
     path.mkdir() if kind == "folder" else os.mkfifo(path)
     run = Counts()
-    async with bus_of(Sink(path, patience_s=_SHORT_S)) as bus:
-        bus.tell(run.teller, line(1))
-        await asyncio.wait_for(bus.settle(run.teller), _LONG_S)
+    async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
+        sink_queue.put(run.reporter, line(1))
+        await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
     assert run.noted[-1] == {"file": 1}
 
 

@@ -1000,9 +1000,9 @@ async def run(
         await asyncio.sleep(SETTLE_S)
         if featured:
             playing = running.open_run("tape@1")
-            assert playing.bus is not None
+            assert playing.sink_queue is not None
             await playing.settled(PATIENCE_S)
-            await playing.bus.settle(playing.teller)
+            await playing.sink_queue.settle(playing.reporter)
         counts = probes.read()
         kernel = _tcp_opens() - kernel
     report = []
