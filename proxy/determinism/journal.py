@@ -1,7 +1,7 @@
-"""The journal of looks at the clock: as preloads write it, as the store keeps it, as preloads read it.
+"""The journal of clock reads: as preloads write it, as the store keeps it, as preloads read it.
 
-Written: a file of records for each process, in the order of its looks; what its lanes are called is among its notes.
-Kept: for each process its looks lane by lane, in one or more parts that are compressed each for itself.
+Written: a file of records for each process, in the order of its clock reads; what its lanes are called is among its notes.
+Kept: for each process its clock reads lane by lane, in one or more parts that are compressed each for itself.
 Read: the parts of a process, a lane after the other. `python/playhead_preload/clock.py` says how it is laid out.
 """
 
@@ -79,7 +79,7 @@ class Intake:
 
     def _cut(self, process: str, records: bytes) -> Iterator[dict[str, Any]]:
         self._taken[process] = self._taken.get(process, 0) + len(records)
-        yield from cut(process, sort_looks(records, self._lanes(process)))
+        yield from cut(process, sort_reads(records, self._lanes(process)))
 
 
 def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
@@ -96,15 +96,15 @@ def _written(records: bytes) -> int:
     return len(records)
 
 
-def sort_looks(records: bytes, lanes: Mapping[int, str]) -> bytes:
+def sort_reads(records: bytes, lanes: Mapping[int, str]) -> bytes:
     """Give what a process wrote down, lane by lane. A lane without a name was never finished, and is left out."""
-    looks: dict[int, list[int]] = {}
+    clock_reads: dict[int, list[int]] = {}
     for lane, at_ns in _RECORD.iter_unpack(records):
         if lane:  # the rest of the file was never written
-            looks.setdefault(lane, []).append(at_ns)
+            clock_reads.setdefault(lane, []).append(at_ns)
     return b"".join(
         _lane(lanes[lane].encode("utf-8", "surrogatepass"), b"".join(map(_VALUE.pack, values)))
-        for lane, values in looks.items()
+        for lane, values in clock_reads.items()
         if lane in lanes
     )
 
@@ -113,9 +113,9 @@ def _lane(name: bytes, values: bytes | bytearray) -> bytes:
     return _HEAD.pack(len(name), len(values) // _VALUE.size) + name + values
 
 
-def cut(process: str, looks: bytes) -> Iterator[dict[str, Any]]:
-    """Give the data of the events that keep a part of the looks of a process; nothing of none."""
-    packed = zlib.compress(looks, 6) if looks else b""
+def cut(process: str, clock_reads: bytes) -> Iterator[dict[str, Any]]:
+    """Give the data of the events that keep a part of the clock reads of a process; nothing of none."""
+    packed = zlib.compress(clock_reads, 6) if clock_reads else b""
     for begin in range(0, len(packed), _PIECE_BYTES):
         yield {"process": process, "looks": packed[begin : begin + _PIECE_BYTES]}
 
@@ -128,14 +128,14 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
     """
     packed: dict[str, bytearray] = {}
     for row in rows:
-        process, looks = row.get("process"), row.get("looks")
+        process, clock_reads = row.get("process"), row.get("looks")
         if (
             not isinstance(process, str)
             or not _PROCESS.fullmatch(process)
-            or type(looks) is not bytes
+            or type(clock_reads) is not bytes
         ):
             raise BadRecord("not a piece of a journal")
-        packed.setdefault(process, bytearray()).extend(looks)
+        packed.setdefault(process, bytearray()).extend(clock_reads)
     journals: dict[str, _Lanes] = {_POOLS: {}}
     left = _MOST_IN_ALL_BYTES
     for process, data in packed.items():

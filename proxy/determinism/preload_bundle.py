@@ -29,7 +29,7 @@ _PYTHON = _HERE / "python"
 _NODE = _HERE / "node" / "preload.cjs"
 _BUN = _HERE / "bun" / "preload.mjs"
 _LESS = "{} was asked for, but the tape was recorded with {}"
-_NO_END = "the recording did not come to its end: its journal may lack the last looks"
+_NO_END = "the recording did not come to its end: its journal may lack the last clock reads"
 _NO_LIBRARY = "programs that are neither Python nor Node were covered, and are not now: {}"
 
 
@@ -211,7 +211,7 @@ class Kit:
         """Read what was told, once the command has ended."""
         return read_report(self._notes, os.path.basename(command[0]))
 
-    def looks(self, *, ended: bool = True) -> Iterator[dict[str, Any]]:
+    def clock_reads(self, *, ended: bool = True) -> Iterator[dict[str, Any]]:
         """Give what was not given yet of the journal, as data of events. Blocks.
 
         ended: whether the command has.
@@ -262,7 +262,7 @@ def lacking(level: str) -> Event:
 def journal(kit: Kit, *, ended: bool) -> Iterator[Event]:
     """Yield what the log has not got yet of the journal; nothing in a replay. Blocks."""
     at_ns = time.time_ns()
-    for row in kit.looks(ended=ended):
+    for row in kit.clock_reads(ended=ended):
         yield Event(EventKind.JOURNAL, at_ns, row)
 
 

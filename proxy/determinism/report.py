@@ -23,7 +23,7 @@ class Report:
     started: dict[str, str] = field(default_factory=dict)
     """Those that these started, by lane: the name of the program."""
     exhausted: list[str] = field(default_factory=list)
-    """Lanes that looked at the clock more often than was recorded."""
+    """Lanes that read the clock more often than was recorded."""
     kernel_randomness: set[str] = field(default_factory=set)
     """What asked for randomness and got the kernel's, as it may speak TLS: program, and library of it."""
     problems: list[str] = field(default_factory=list)

@@ -150,7 +150,7 @@ async def _near(turn: str, origins: Origins) -> tuple[Probe, ...]:
 
 
 def _kit(clocks: doctor.Clocks) -> Kit:
-    """Make what a replay of a recording without looks is made with: every look tells its beginning."""
+    """Make what a replay of a recording without clock reads is made with: every clock read returns its beginning."""
     start_ns = int(clocks.virtual_s * 1e9)
     basis = Basis(FULL, secrets.token_bytes(32), "1", start_ns, libc=True)
     return Kit(basis, recorded=True)

@@ -219,15 +219,15 @@ def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
         return Cell(Answer.UNKNOWN, "it was not run")
     if probe.clock is None:
         return Cell(Answer.UNKNOWN, "it tells nobody the time")
-    told_s = find_time(f"{tried.outcome.output}\n{tried.outcome.left}", *probe.clock)
-    if told_s is None:
+    reported_s = find_time(f"{tried.outcome.output}\n{tried.outcome.left}", *probe.clock)
+    if reported_s is None:
         return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and did not tell the time")
-    if _same(told_s, clocks.virtual_s):
+    if _same(reported_s, clocks.virtual_s):
         return Cell(Answer.YES)
-    if _same(told_s, clocks.real_s):
+    if _same(reported_s, clocks.real_s):
         why = f" (none for C programs: {clocks.no_library})" if clocks.no_library else ""
         return Cell(Answer.NO, f"it tells the real time: no preload reaches it{why}")
-    return Cell(Answer.UNKNOWN, f"it tells another time: {told_s:.0f} s since 1970")
+    return Cell(Answer.UNKNOWN, f"it tells another time: {reported_s:.0f} s since 1970")
 
 
 def find_time(text: str, pattern: str, parts: str) -> float | None:
@@ -249,11 +249,11 @@ def find_time(text: str, pattern: str, parts: str) -> float | None:
     return float(day)
 
 
-def _same(told_s: float, clock_s: float) -> bool:
-    if told_s < _DAY_S:
-        apart = (told_s - clock_s) % _DAY_S
+def _same(reported_s: float, clock_s: float) -> bool:
+    if reported_s < _DAY_S:
+        apart = (reported_s - clock_s) % _DAY_S
         return min(apart, _DAY_S - apart) < _SAME_S
-    return abs(told_s - clock_s) < _SAME_S
+    return abs(reported_s - clock_s) < _SAME_S
 
 
 def _status(probe: Probe, tried: Tried, proxied: Cell, trusted: Cell) -> tuple[Status, str]:

@@ -15,8 +15,8 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 
-LOOKING = Path(__file__).parents[1] / "support" / "looking"
-AGENT = [sys.executable, "-W", "ignore", str(LOOKING / "looks.py")]
+CLOCK_READING = Path(__file__).parents[1] / "support" / "clock_reading"
+AGENT = [sys.executable, "-W", "ignore", str(CLOCK_READING / "clock_reads.py")]
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
 KEY = "0123456789abcdef" * 4
 
@@ -144,7 +144,7 @@ def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node on this machine")
-    agent = [node, str(LOOKING / "looks.mjs")]
+    agent = [node, str(CLOCK_READING / "clock_reads.mjs")]
     recorded = launcher("record", "--run", "node", "--determinism", "full", agent=agent)
     replayed = launcher("replay", "--no-sandbox", "node", agent=agent)
     assert recorded.receipt["requests"] == len(recorded.said) > 0

@@ -46,7 +46,7 @@ def run(kit: Kit, python: str, *arguments: str | Path, lane: str = "0", **enviro
             check=False,
         )
         report = kit.report(command)
-        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.looks()))
+        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.clock_reads()))
     finally:
         kit.close()
 

@@ -40,7 +40,7 @@
 #define OBJECTS 64
 #define LANE_BYTES 180 /* of a process: a journal's name has 200 at most, with what is put behind it */
 #define MOST_LANES 12 /* of a thread */
-#define PATH_BYTES 1024 /* looks may come from handlers of signals, whose stacks are small */
+#define PATH_BYTES 1024 /* clock reads may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
 #define MOST_GIVEN 12
 #ifndef MADV_WIPEONFORK
@@ -278,7 +278,7 @@ __attribute__((constructor)) static void start(void) {
     real_clock = (int (*)(clockid_t, struct timespec *))next("clock_gettime");
     int length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = 0;
-    /* Node's own preload does all of it, and V8 looks for itself as it likes. */
+    /* Node's own preload does all of it, and V8 reads the clock when it likes. */
     if (!notes || !tape || !library || !strcmp(base(program), "node")) { errno = saved; return; }
     if (strlen(notes) + NAME_BYTES + 16 > PATH_BYTES || strlen(tape) + NAME_BYTES + 16 > PATH_BYTES) { errno = saved; return; }
     static char kept[MOST_GIVEN][PATH_BYTES];
@@ -436,13 +436,13 @@ static void tell_exhausted(struct lane *lane, const void *caller) {
     const char *path = "unknown";
     object_of(caller, &path);
     lane->exhausted = 1;
-    /* An interpreter with a preload looks on its own account only, as for how long to wait. */
+    /* An interpreter with a preload reads the clock on its own account only, as for how long to wait. */
     if (our.hosted && (!strcmp(path, "/proc/self/exe") || !strncmp(base(path), "libpython", 9))) return;
     lane_text(text, text + sizeof text, path);
     tell("exhausted", text, NULL);
 }
 
-static int64_t look(const void *caller) {
+static int64_t read_clock(const void *caller) {
     const int saved = errno;
     struct lane *lane = find_lane(caller);
     int64_t now;
@@ -475,7 +475,7 @@ OURS int clock_gettime(clockid_t clock, struct timespec *at) {
     }
     if (!our.clock || !at || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
         return real_clock ? real_clock(clock, at) : syscall(SYS_clock_gettime, clock, at);
-    *at = as_timespec(look(CALLER));
+    *at = as_timespec(read_clock(CALLER));
     return 0;
 }
 
@@ -484,7 +484,7 @@ OURS int gettimeofday(struct timeval *restrict at, void *restrict zone) {
         NEXT(gettimeofday);
         return real(at, zone);
     }
-    const int64_t now = look(CALLER);
+    const int64_t now = read_clock(CALLER);
     if (zone) memset(zone, 0, sizeof(struct timezone));
     at->tv_sec = now / NANO;
     at->tv_usec = now % NANO / 1000;
@@ -492,7 +492,7 @@ OURS int gettimeofday(struct timeval *restrict at, void *restrict zone) {
 }
 
 OURS time_t time(time_t *at) {
-    const time_t now = (our.clock ? look(CALLER) : real_ns()) / NANO;
+    const time_t now = (our.clock ? read_clock(CALLER) : real_ns()) / NANO;
     if (at) *at = now;
     return now;
 }
@@ -502,7 +502,7 @@ OURS int timespec_get(struct timespec *at, int which) {
         NEXT(timespec_get);
         return real ? real(at, which) : 0;
     }
-    *at = as_timespec(our.clock ? look(CALLER) : real_ns());
+    *at = as_timespec(our.clock ? read_clock(CALLER) : real_ns());
     return which;
 }
 
@@ -780,7 +780,7 @@ OURS pid_t fork(void) {
         put(our.lane, our.lane + NAME_BYTES, lane);
         begin();
     } else if (!child)
-        settle(); /* unless a handler of the fork looked */
+        settle(); /* unless a handler of the fork read the clock */
     forked_lane = NULL;
     return child;
 }

@@ -27,7 +27,7 @@ function writer() {
     }
     written += 1;
     if (written > MOST) {
-      if (written === MOST + 1) notes.tell('problem', `the journal is full: ${MOST} looks`);
+      if (written === MOST + 1) notes.tell('problem', `the journal is full: ${MOST} reads`);
       return now;
     }
     record.writeUInt32LE(number, 0);
@@ -43,22 +43,22 @@ function writer() {
 }
 
 function reader() {
-  const looks = new Map();
+  const reads = new Map();
   const path = join(process.env.PLAYHEAD_TAPE, `${notes.lane()}.journal`);
   const data = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
   for (let place = 0; place < data.length; ) {
     const begin = place + 8 + data.readUInt32LE(place);
     const end = begin + 8 * data.readUInt32LE(place + 4);
-    looks.set(data.toString('utf8', place + 8, begin), { place: begin, end });
+    reads.set(data.toString('utf8', place + 8, begin), { place: begin, end });
     place = end;
   }
   let last = Number(BigInt(process.env.PLAYHEAD_START) / MILLION);
   return (called) => {
     const lane = lanes.here(called);
-    let known = looks.get(lane);
+    let known = reads.get(lane);
     if (known === undefined) {
       known = { place: 0, end: 0 };
-      looks.set(lane, known);
+      reads.set(lane, known);
     }
     if (known.place < known.end) {
       last = Number(data.readBigUInt64LE(known.place) / 1000n) / 1000;
@@ -73,14 +73,14 @@ function reader() {
 }
 
 exports.start = () => {
-  const look = process.env.PLAYHEAD_CLOCK === 'write' ? writer() : reader();
+  const readClock = process.env.PLAYHEAD_CLOCK === 'write' ? writer() : reader();
   const RealDate = Date;
   const now = function now() {
-    return look(now);
+    return readClock(now);
   };
   const construct = (target, words, made) =>
-    Reflect.construct(target, words.length ? words : [look(construct)], made === Told ? target : made);
-  const apply = () => new RealDate(look(apply)).toString();
+    Reflect.construct(target, words.length ? words : [readClock(construct)], made === Told ? target : made);
+  const apply = () => new RealDate(readClock(apply)).toString();
   const Told = new Proxy(RealDate, { construct, apply });
   RealDate.now = now;
   RealDate.prototype.constructor = Told;
@@ -89,7 +89,7 @@ exports.start = () => {
   const { prototype } = Intl.DateTimeFormat;
   const parts = prototype.formatToParts;
   prototype.formatToParts = function formatToParts(date) {
-    return parts.call(this, date === undefined ? look(formatToParts) : date);
+    return parts.call(this, date === undefined ? readClock(formatToParts) : date);
   };
   const format = Object.getOwnPropertyDescriptor(prototype, 'format');
   const made = new WeakMap(); // the same function for one formatter, as without us
@@ -98,7 +98,7 @@ exports.start = () => {
     get() {
       if (!made.has(this)) {
         const real = format.get.call(this);
-        const told = (date) => real(date === undefined ? look(told) : date);
+        const told = (date) => real(date === undefined ? readClock(told) : date);
         made.set(this, told);
       }
       return made.get(this);
@@ -111,7 +111,7 @@ exports.start = () => {
     let origin;
     const timeOrigin = function timeOrigin() {
       const real = get.call(this);
-      if (origin === undefined) origin = look(timeOrigin, real);
+      if (origin === undefined) origin = readClock(timeOrigin, real);
       return origin;
     };
     Object.defineProperty(counted, 'timeOrigin', { configurable: true, enumerable: true, get: timeOrigin });

@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.proxy.determinism.journal import Intake, cut, sort_looks, write_journals
+from playhead.proxy.determinism.journal import Intake, cut, sort_reads, write_journals
 from playhead.tape.records.codec import BadRecord
 
 A, B = pack("<II1sQ", 1, 1, b"a", 5), pack("<II1sQ", 1, 1, b"b", 7)
-"""Parts of a journal: one lane with one look."""
-LOOKS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2**63)), max_size=20)
+"""Parts of a journal: one lane with one clock read."""
+CLOCK_READS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2**63)), max_size=20)
 
 
-@given(LOOKS)
-def test_looks_are_sorted_by_lane_in_their_order(looks: list[tuple[int, int]]) -> None:
+@given(CLOCK_READS)
+def test_clock_reads_are_grouped_by_context_in_order(clock_reads: list[tuple[int, int]]) -> None:
     """What was never written is left out."""
-    written = b"".join(pack("<IQ", *look) for look in looks) + bytes(24)
+    written = b"".join(pack("<IQ", *read_clock) for read_clock in clock_reads) + bytes(24)
     names = {1: "a|b", 2: "ü"}  # the third was never named
-    order = dict.fromkeys(lane for lane, _ in looks if lane in names)
+    order = dict.fromkeys(lane for lane, _ in clock_reads if lane in names)
     expected = b""
     for lane in order:
-        values = [at for one, at in looks if one == lane]
+        values = [at for one, at in clock_reads if one == lane]
         text = names[lane].encode()
         expected += pack("<II", len(text), len(values)) + text + pack(f"<{len(values)}Q", *values)
-    assert sort_looks(written, names) == expected
+    assert sort_reads(written, names) == expected
 
 
 def test_what_was_cut_is_laid_out_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from playhead.proxy.determinism import libc_library as library
 from playhead.proxy.determinism.libc_library import NoLibrary, get_library, place_library
 from playhead.tests.support.kits import Ran, again, new_kit, run
 
-SOURCE = Path(__file__).parents[2] / "support" / "looking" / "looks.c"
+SOURCE = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.c"
 SHELL = "date +%N; (date +%N | cat) & wait; date +%N | cat; mktemp -u; {python} -c 'import time; print(time.time_ns())'"
 
 
@@ -28,7 +28,7 @@ def compiler() -> str:
 
 @dataclass(frozen=True)
 class Programs:
-    """`looks.c` in several ways."""
+    """`clock_reads.c` in several ways."""
 
     plain: str
     static: str
@@ -37,7 +37,7 @@ class Programs:
 
 @pytest.fixture(scope="module")
 def programs(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    folder = tmp_path_factory.mktemp("looks")
+    folder = tmp_path_factory.mktemp("clock_reads")
     flags = {"plain": [], "static": ["-static"], "tls": ["-DSPEAKS_TLS"]}
     for name, more in flags.items():
         command = [compiler, "-pthread", *more, "-o", str(folder / name), str(SOURCE)]
@@ -95,7 +95,7 @@ def test_a_program_finds_the_same_again(program: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["look", "threads", "draw"])
-def test_looks_of_processes_and_threads_are_told_apart(programs: Programs, what: str) -> None:
+def test_clock_reads_of_processes_and_threads_are_separate(programs: Programs, what: str) -> None:
     """By every function of the C library."""
     recorded, replayed = twice(programs.plain, what)
     assert replayed.out == recorded.out
@@ -103,7 +103,7 @@ def test_looks_of_processes_and_threads_are_told_apart(programs: Programs, what:
 
 
 def test_a_process_that_no_function_made_has_a_lane_of_its_own(programs: Programs) -> None:
-    """By the system call: what it draws is not what its parent draws, and their looks are kept apart."""
+    """By the system call: what it draws is not what its parent draws, and their clock reads are kept apart."""
     recorded, replayed = twice(programs.plain, "clone")
     assert replayed.out == recorded.out
     assert replayed.told == recorded.told
@@ -172,7 +172,7 @@ cat "$1/0.c.notes"
 def test_a_full_disk_ends_the_journal_and_not_the_program(
     programs: Programs, tmp_path: Path, size: str, bytes_kept: int
 ) -> None:
-    """At the first look, or later; it is told of, as far as there is room for that."""
+    """At the first clock read, or later; it is told of, as far as there is room for that."""
     command = ["unshare", "-rm", "sh", "-c", FULL, "sh"]
     if os.sysconf("SC_PAGESIZE") != 4096 or shutil.which("unshare") is None:
         pytest.skip("needs small pages and unshare")
@@ -186,8 +186,8 @@ def test_a_full_disk_ends_the_journal_and_not_the_program(
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("no file system can be mounted here")
     assert done.stderr == ""
-    looks, *notes = done.stdout.splitlines()
-    assert looks == "1600"
+    clock_reads, *notes = done.stdout.splitlines()
+    assert clock_reads == "1600"
     assert "problem\tthe journal cannot be written" in notes
     assert notes[-1] == f"{bytes_kept} bytes"
 
@@ -224,7 +224,7 @@ def test_what_it_cannot_be_loaded_into_is_named(programs: Programs, tmp_path: Pa
 
 
 def test_c_code_in_python_finds_the_same_again() -> None:
-    """SQLite's clock is the C library's; the interpreter's own looks are told of by its preload alone."""
+    """SQLite's clock is the C library's; the interpreter's own clock reads are reported by its preload alone."""
     code = """if 1:
         import queue, sqlite3, time
         print(sqlite3.connect(":memory:").execute("select strftime('%f', 'now')").fetchone(), time.time_ns())

@@ -10,7 +10,7 @@ import pytest
 
 from playhead.tests.support.kits import again, new_kit, run
 
-AGENT = Path(__file__).parents[2] / "support" / "looking" / "looks.mjs"
+AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.mjs"
 
 
 @pytest.fixture(scope="module")

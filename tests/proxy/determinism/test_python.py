@@ -13,7 +13,7 @@ import pytest
 from playhead.proxy.determinism.preload_bundle import Kit
 from playhead.tests.support.kits import again, new_kit, run
 
-AGENT = Path(__file__).parents[2] / "support" / "looking" / "looks.py"
+AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.py"
 
 
 def pythons() -> dict[str, str]:
@@ -83,7 +83,7 @@ POOLS = """
 
 
 def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
-    """And so does a fork, whichever thread's is first; each job has looks of its own."""
+    """And so does a fork, whichever thread's is first; each job has clock reads of its own."""
     kit = new_kit()
     recorded = run(kit, sys.executable, "-W", "ignore", *script(POOLS))
     assert recorded.err == ""
@@ -124,7 +124,7 @@ def test_without_it_nothing_is_found_again() -> None:
 
 
 def test_a_recording_sees_the_real_clock() -> None:
-    """What is told lies between two looks of ours."""
+    """What is told lies between two clock reads of ours."""
     program = script(
         "import time, datetime; print(time.time_ns(), datetime.datetime.now().timestamp())"
     )
@@ -161,7 +161,7 @@ def test_with_the_seed_alone_the_clock_is_real() -> None:
 
 
 def test_who_looks_more_often_than_recorded_is_told_of() -> None:
-    """Time goes on from the last look, and the lane is named."""
+    """Time goes on from the last clock read, and the lane is named."""
     kit = new_kit()
     program = "import sys, time; [time.time_ns() for _ in range(2)]; print(*[time.time_ns() for _ in range({})])"
     recorded = run(kit, sys.executable, "-c", program.format(1))

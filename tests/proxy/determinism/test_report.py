@@ -23,11 +23,11 @@ def test_what_is_no_file_of_its_own_is_not_read(tmp_path: Path, suffix: str, kin
     try:
         for name in TOLD:
             _make(tmp_path / name, kit._notes / f"0.{name}", kind if name == suffix else "file")
-        read = list(kit.looks()), read_report(kit._notes, "agent").processes
+        read = list(kit.clock_reads()), read_report(kit._notes, "agent").processes
     finally:
         kit.close()
-    looks, processes = read
-    assert (looks != []) == (kind == "file")
+    clock_reads, processes = read
+    assert (clock_reads != []) == (kind == "file")
     assert processes == ({} if kind != "file" and suffix == "notes" else {"0": "Python 3.13"})
 
 

@@ -5,7 +5,7 @@ numbers stand for is among the notes. It is written through a mapping of the fil
 no descriptor that the program could close or take for its own.
 
 The journal to read is sorted by lane: for each lane the length of its text (4), how many values (4), text, values.
-More looks than were written down: the last value told goes on by a microsecond a look, and the notes say so.
+If the clock is read more often than recorded: the last value told goes on by a microsecond a read, and the notes say so.
 """
 
 import gc
@@ -48,9 +48,9 @@ class _Writer:
         self._lanes = count(1)
         self._records = count()
 
-    def look(self):
+    def read_clock(self):
         now = _real_ns()
-        lane = lanes.looking()
+        lane = lanes.for_clock()
         number = self._numbers.get(lane)
         if number is None:
             if len(self._numbers) >= lanes.MOST:
@@ -86,7 +86,7 @@ class _Writer:
                 notes.tell("problem", "the journal cannot be written: %s" % (error.strerror,))
         else:
             if which == _MOST // _PIECE:
-                notes.tell("problem", "the journal is full: %d looks" % (_MOST,))
+                notes.tell("problem", "the journal is full: %d clock reads" % (_MOST,))
         self._pieces[which] = piece
         self._pieces.pop(which - 2, None)
         return piece
@@ -117,8 +117,8 @@ class _Reader:
             text = data[begin - length : begin].decode("utf-8", "surrogatepass")
             self._values[text] = _VALUE.iter_unpack(data[begin:place])
 
-    def look(self):
-        lane = lanes.looking()
+    def read_clock(self):
+        lane = lanes.for_clock()
         values = self._values.get(lane)
         if values is None:
             text = lanes.text(lane)
@@ -146,9 +146,9 @@ class _Now:
 
 def _now_ns():
     try:
-        return _Now.clock.look()
+        return _Now.clock.read_clock()
     except Exception as error:
-        notes.tell("problem", "a look at the real clock: %s" % (error,))
+        notes.tell("problem", "a read of the real clock: %s" % (error,))
         return _real_ns()
 
 
@@ -158,7 +158,7 @@ def real_ns():
 
 
 def find_real():
-    """Have looks at the real clock go past the library for C, which is to know that this process has a preload."""
+    """Have reads of the real clock go past the library for C, which is to know that this process has a preload."""
     global _real_ns
     try:
         time.clock_gettime_ns(_REAL)

@@ -66,7 +66,7 @@ def _stream(size, *key):
 def _urandom(size, flags=0):
     if not isinstance(size, int) or size < 0:
         return _real_urandom(size)  # which says what is wrong with it
-    lane = lanes.asking()
+    lane = lanes.for_randomness()
     if not _MAKE_KEYS.isdisjoint(str(module).partition(".")[0] for module in lane[2:]):
         return _real_urandom(size)
     if lane not in _counts and len(_counts) >= lanes.MOST:
@@ -116,7 +116,7 @@ def _change_random(random):
     def generator():
         if seeded:
             return shared
-        lane = lanes.asking()
+        lane = lanes.for_randomness()
         found = made.get(lane)
         if found is None:
             if len(made) >= _MOST_GENERATORS:

@@ -1,7 +1,7 @@
-"""Who looks at the clock or asks for randomness, in words that are the same in every run.
+"""Execution contexts: names, equal in every run, for the code that reads the clock or asks for randomness.
 
 A lane is thread, asyncio task and calling module. Threads and tasks are named by counters, in the order in which
-they are made; so a look by a library or by another task changes nothing for the one that looks.
+they are made; so a clock read by a library or by another task changes nothing for the one that reads the clock.
 """
 
 import sys
@@ -87,8 +87,8 @@ def _numbered(task, name):
     return found
 
 
-def looking():
-    """Give the lane of a look at the clock."""
+def for_clock():
+    """Give the lane of a clock read."""
     frame = _frame(1)
     name = frame.f_globals.get("__name__")
     while name in _OURS and frame.f_back is not None:
@@ -97,7 +97,7 @@ def looking():
     return (*here(), name)
 
 
-def asking():
+def for_randomness():
     """Give the lane of a question for randomness: with the module that asks, and the one on whose behalf."""
     frame = _frame(1)
     name = frame.f_globals.get("__name__")
