@@ -1,8 +1,8 @@
 """The journal of clock reads: as preloads write it, as the store keeps it, as preloads read it.
 
-Written: a file of records for each process, in the order of its clock reads; what its lanes are called is among its notes.
-Kept: for each process its clock reads lane by lane, in one or more parts that are compressed each for itself.
-Read: the parts of a process, a lane after the other. `python/playhead_preload/clock.py` says how it is laid out.
+Written: a file of records for each process, in the order of its clock reads; what its contexts are called is among its notes.
+Kept: for each process its clock reads context by context, in one or more parts that are compressed each for itself.
+Read: the parts of a process, an execution context after the other. `python/playhead_preload/clock.py` says how it is laid out.
 """
 
 import re
@@ -32,22 +32,22 @@ _MOST_IN_ALL_BYTES = 512 << 20
 _POOLS = "pools"
 """In the place of a process: the jobs of pools, whichever process they ran in."""
 _POOLED = b"pool "
-"""What the names of their lanes begin with."""
-_Lanes = dict[bytes, bytearray]
+"""What the names of their contexts begin with."""
+_Contexts = dict[bytes, bytearray]
 """Values by name."""
 
 
 class Intake:
     """Reads what the processes of a command write down, each record once."""
 
-    def __init__(self, folder: Path, lanes: Callable[[str], Mapping[int, str]]) -> None:
+    def __init__(self, folder: Path, contexts: Callable[[str], Mapping[int, str]]) -> None:
         """Nothing is read yet.
 
         folder: where preloads write.
-        lanes: gives the lanes of a process by their number, as far as they were told.
+        contexts: gives the contexts of a process by their number, as far as they were told.
         """
         self._folder = folder
-        self._lanes = lanes
+        self._contexts = contexts
         self._taken: dict[str, int] = {}
         self._ripe: dict[str, int] = {}
 
@@ -79,7 +79,7 @@ class Intake:
 
     def _cut(self, process: str, records: bytes) -> Iterator[dict[str, Any]]:
         self._taken[process] = self._taken.get(process, 0) + len(records)
-        yield from cut(process, sort_reads(records, self._lanes(process)))
+        yield from cut(process, sort_reads(records, self._contexts(process)))
 
 
 def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
@@ -90,26 +90,28 @@ def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
 
 def _written(records: bytes) -> int:
     """Give how many bytes stand before the first record that was not written yet."""
-    for number, (lane, _) in enumerate(_RECORD.iter_unpack(records)):
-        if not lane:
+    for number, (context, _) in enumerate(_RECORD.iter_unpack(records)):
+        if not context:
             return number * _RECORD.size
     return len(records)
 
 
-def sort_reads(records: bytes, lanes: Mapping[int, str]) -> bytes:
-    """Give what a process wrote down, lane by lane. A lane without a name was never finished, and is left out."""
+def sort_reads(records: bytes, contexts: Mapping[int, str]) -> bytes:
+    """Give what a process wrote down, context by context. An execution context without a name was never finished, and is left out."""
     clock_reads: dict[int, list[int]] = {}
-    for lane, at_ns in _RECORD.iter_unpack(records):
-        if lane:  # the rest of the file was never written
-            clock_reads.setdefault(lane, []).append(at_ns)
+    for context, at_ns in _RECORD.iter_unpack(records):
+        if context:  # the rest of the file was never written
+            clock_reads.setdefault(context, []).append(at_ns)
     return b"".join(
-        _lane(lanes[lane].encode("utf-8", "surrogatepass"), b"".join(map(_VALUE.pack, values)))
-        for lane, values in clock_reads.items()
-        if lane in lanes
+        _context(
+            contexts[context].encode("utf-8", "surrogatepass"), b"".join(map(_VALUE.pack, values))
+        )
+        for context, values in clock_reads.items()
+        if context in contexts
     )
 
 
-def _lane(name: bytes, values: bytes | bytearray) -> bytes:
+def _context(name: bytes, values: bytes | bytearray) -> bytes:
     return _HEAD.pack(len(name), len(values) // _VALUE.size) + name + values
 
 
@@ -136,26 +138,26 @@ def write_journals(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
         ):
             raise BadRecord("not a piece of a journal")
         packed.setdefault(process, bytearray()).extend(clock_reads)
-    journals: dict[str, _Lanes] = {_POOLS: {}}
+    journals: dict[str, _Contexts] = {_POOLS: {}}
     left = _MOST_IN_ALL_BYTES
     for process, data in packed.items():
         try:
-            lanes = _merge(data, min(left, _MOST_BYTES))
+            contexts = _merge(data, min(left, _MOST_BYTES))
         except BadRecord as error:
             raise BadRecord(f"the journal of process {process!r} {error}") from error
-        left -= sum(map(len, lanes.values()))
-        for name in [name for name in lanes if name.startswith(_POOLED)]:
-            journals[_POOLS].setdefault(name, bytearray()).extend(lanes.pop(name))
-        journals[process] = lanes
-    for process, lanes in journals.items():
-        if lanes:
-            journal = b"".join(_lane(name, values) for name, values in lanes.items())
+        left -= sum(map(len, contexts.values()))
+        for name in [name for name in contexts if name.startswith(_POOLED)]:
+            journals[_POOLS].setdefault(name, bytearray()).extend(contexts.pop(name))
+        journals[process] = contexts
+    for process, contexts in journals.items():
+        if contexts:
+            journal = b"".join(_context(name, values) for name, values in contexts.items())
             (folder / f"{process}.journal").write_bytes(journal)
 
 
-def _merge(packed: bytes | bytearray, most: int) -> _Lanes:
-    """Give the lanes of all parts of a journal. Raises: BadRecord."""
-    lanes: _Lanes = {}
+def _merge(packed: bytes | bytearray, most: int) -> _Contexts:
+    """Give the contexts of all parts of a journal. Raises: BadRecord."""
+    contexts: _Contexts = {}
     while packed:
         unpacker = zlib.decompressobj()
         try:
@@ -168,12 +170,12 @@ def _merge(packed: bytes | bytearray, most: int) -> _Lanes:
             raise BadRecord("is cut off")
         most -= len(part)
         packed = unpacker.unused_data
-        for name, values in _lanes(part):
-            lanes.setdefault(name, bytearray()).extend(values)
-    return lanes
+        for name, values in _contexts(part):
+            contexts.setdefault(name, bytearray()).extend(values)
+    return contexts
 
 
-def _lanes(part: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _contexts(part: bytes) -> Iterator[tuple[bytes, bytes]]:
     place = 0
     while place < len(part):
         if len(part) - place < _HEAD.size:

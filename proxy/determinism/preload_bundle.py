@@ -21,7 +21,7 @@ from ...tape.records.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
 from .libc_library import NoLibrary, place_library
-from .report import Report, read_lanes, read_report
+from .report import Report, read_contexts, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent
@@ -73,7 +73,7 @@ class Kit:
         self._notes.mkdir()
         self._tape.mkdir()
         self._library = self._place_library() if self._wants_library(library) else None
-        self._intake = Intake(self._notes, partial(read_lanes, self._notes))
+        self._intake = Intake(self._notes, partial(read_contexts, self._notes))
 
     def _wants_library(self, wanted: bool) -> bool:
         if self._recorded and not self.basis.libc:

@@ -17,13 +17,13 @@ class Report:
     """An account of the processes of a command."""
 
     processes: dict[str, str] = field(default_factory=dict)
-    """Those that ran with a preload, by lane: what they are."""
+    """Those that ran with a preload, by execution context: what they are."""
     others: dict[str, str] = field(default_factory=dict)
-    """Those that ran with the library for C, and no preload of an interpreter, by lane: the name of the program."""
+    """Those that ran with the library for C, and no preload of an interpreter, by execution context: the name of the program."""
     started: dict[str, str] = field(default_factory=dict)
-    """Those that these started, by lane: the name of the program."""
+    """Those that these started, by execution context: the name of the program."""
     exhausted: list[str] = field(default_factory=list)
-    """Lanes that read the clock more often than was recorded."""
+    """Contexts that read the clock more often than was recorded."""
     kernel_randomness: set[str] = field(default_factory=set)
     """What asked for randomness and got the kernel's, as it may speak TLS: program, and library of it."""
     problems: list[str] = field(default_factory=list)
@@ -33,8 +33,8 @@ class Report:
         """The programs that were started, and ran without a preload, by name."""
         return sorted(
             program
-            for lane, program in self.started.items()
-            if lane not in self.processes and lane not in self.others and program != "fork"
+            for context, program in self.started.items()
+            if context not in self.processes and context not in self.others and program != "fork"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -58,49 +58,49 @@ def read_report(folder: Path, program: str) -> Report:
     report = Report(started={"0": program})
     replaced, hosted = set(), set()
     for path in sorted(folder.glob("*.notes")):
-        lane = path.name.removesuffix(".notes")
+        context = path.name.removesuffix(".notes")
         for word, *told in _lines(path):
             match word, told:
                 case "process", ["libc", name]:
-                    report.others[_program_lane(lane)] = name
+                    report.others[_program_context(context)] = name
                 case "kernel", [name]:
-                    program_name = report.others.get(_program_lane(lane), "")
+                    program_name = report.others.get(_program_context(context), "")
                     report.kernel_randomness.add(
                         program_name if name == "exe" else f"{program_name}: {name}"
                     )
                 case "became", [child, name]:
                     report.started[child] = name
-                    replaced.add(_program_lane(lane))
+                    replaced.add(_program_context(context))
                 case "hosted", _:
-                    hosted.add(_program_lane(lane))
+                    hosted.add(_program_context(context))
                 case "process", [runtime, version]:
-                    report.processes[lane] = f"{runtime} {version}"
+                    report.processes[context] = f"{runtime} {version}"
                 case "child", [child, name]:
                     report.started[child] = name
                 case "exhausted", [text]:
-                    report.exhausted.append(f"{lane}|{text}")
+                    report.exhausted.append(f"{context}|{text}")
                 case "problem", [text]:
-                    report.problems.append(f"process {lane}: {text}")
-    for lane in replaced | hosted:
-        report.others.pop(lane, None)
-    for lane in replaced - report.processes.keys():
-        report.started.pop(lane, None)
+                    report.problems.append(f"process {context}: {text}")
+    for context in replaced | hosted:
+        report.others.pop(context, None)
+    for context in replaced - report.processes.keys():
+        report.started.pop(context, None)
     return report
 
 
-def _program_lane(name: str) -> str:
-    """Give the lane of a process by the name of its files: the library for C has its own beside a preload's."""
+def _program_context(name: str) -> str:
+    """Give the context of a process by the name of its files: the library for C has its own beside a preload's."""
     return name.replace(".c+", "+").removesuffix(".c")
 
 
-def read_lanes(folder: Path, process: str) -> dict[int, str]:
-    """Read the lanes of a process by their number, as far as it has told them."""
-    lanes = {}
+def read_contexts(folder: Path, process: str) -> dict[int, str]:
+    """Read the contexts of a process by their number, as far as it has told them."""
+    contexts = {}
     for line in _lines(folder / f"{process}.notes"):
         match line:
             case ["lane", number, text] if number.isascii() and number.isdecimal():
-                lanes[int(number)] = text
-    return lanes
+                contexts[int(number)] = text
+    return contexts
 
 
 def _lines(path: Path) -> Iterator[list[str]]:

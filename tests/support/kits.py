@@ -28,17 +28,17 @@ class Ran:
         return said
 
 
-def run(kit: Kit, python: str, *arguments: str | Path, lane: str = "0", **environ: str) -> Ran:
+def run(kit: Kit, python: str, *arguments: str | Path, context: str = "0", **environ: str) -> Ran:
     """Run a program with a kit, and close that.
 
-    lane: of its process.
+    context: of its process.
     """
     command = [python, *map(str, arguments)]
     given = {**os.environ, "PYTHONWARNINGS": "ignore", **environ}
     try:
         done = subprocess.run(
             command,
-            env={**kit.variables(given), "PLAYHEAD_LANE": lane},
+            env={**kit.variables(given), "PLAYHEAD_LANE": context},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

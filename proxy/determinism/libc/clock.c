@@ -2,8 +2,8 @@
  * LD_PRELOAD; the variables and the files are those of `../python/playhead_preload`.
  *
  * 1. The wall clock alone: monotonic clocks, sleeps and timers stay real, unless sleeps are declared short.
- * 2. A lane is a process, a thread and the object (program or library) that calls; threads are numbered as they are
- *    made. The files of a process are named with `.c` behind its lane: its interpreter may have a preload of its own.
+ * 2. A context is a process, a thread and the object (program or library) that calls; threads are numbered as they are
+ *    made. The files of a process are named with `.c` behind its context: its interpreter may have a preload of its own.
  * 3. Randomness is never drawn by key for what may speak TLS or make keys: see `may_be_drawn`.
  * 4. Whatever cannot be done, the program goes on with the real clock. No descriptor stays open, nothing is allocated
  *    but for a thread's start, and a signal may come at any time.
@@ -38,8 +38,8 @@
 #define MOST_PIECES 256
 #define SCAN_BYTES (16 << 20)
 #define OBJECTS 64
-#define LANE_BYTES 180 /* of a process: a journal's name has 200 at most, with what is put behind it */
-#define MOST_LANES 12 /* of a thread */
+#define CONTEXT_BYTES 180 /* of a process: a journal's name has 200 at most, with what is put behind it */
+#define MOST_CONTEXTS 12 /* of a thread */
 #define PATH_BYTES 1024 /* clock reads may come from handlers of signals, whose stacks are small */
 #define NAME_BYTES 256
 #define MOST_GIVEN 12
@@ -59,21 +59,21 @@ static struct {
     int clock, seeded, hosted, short_sleeps;
     pid_t pid;
     char notes[PATH_BYTES], tape[PATH_BYTES];
-    char lane[NAME_BYTES];  /* as children are given it */
+    char context[NAME_BYTES];  /* as children are given it */
     char name[NAME_BYTES];  /* of our files */
     char library[PATH_BYTES];
     uint8_t seed[32];
     int64_t start_ns;
     char *piece[MOST_PIECES]; /* of the journal that is written */
     uint32_t room[MOST_PIECES]; /* in records, as far as the disk has it */
-    uint32_t records, lanes, threads, children, full;
+    uint32_t records, contexts, threads, children, full;
     int64_t last_ns; /* told last, to whichever thread */
     const char *journal; /* that is read */
     size_t journal_bytes;
     const char *given[MOST_GIVEN + 1]; /* our variables, for children that are given others */
 } our;
 
-struct lane {
+struct context {
     const void *object;
     const char *values; /* of the journal that is read */
     uint32_t left, number;
@@ -81,16 +81,16 @@ struct lane {
 };
 
 static int *settled; /* 0 in a process that was made from ours and has not begun; NULL where the kernel cannot tell */
-static __thread const char *forked_lane; /* of the child that is being made by `fork` */
+static __thread const char *forked_context; /* of the child that is being made by `fork` */
 
 static __thread struct {
     uint32_t number; /* 0: the first thread */
     uint32_t many;
     int64_t last_ns; /* told last */
     uint64_t drawn;
-    const void *caller; /* the last one, and its lane */
-    struct lane *lane;
-    struct lane lanes[MOST_LANES];
+    const void *caller; /* the last one, and its context */
+    struct context *context;
+    struct context contexts[MOST_CONTEXTS];
 } mine __attribute__((tls_model("initial-exec")));
 
 /* The C library's own functions. */
@@ -188,7 +188,7 @@ static void tell(const char *word, const char *first, const char *second) {
 static int claim(void) {
     char path[PATH_BYTES];
     for (uint32_t number = 0; number < 100000; number++) {
-        char *end = our.name + NAME_BYTES, *at = put(put(our.name, end, our.lane), end, ".c");
+        char *end = our.name + NAME_BYTES, *at = put(put(our.name, end, our.context), end, ".c");
         if (number) put_number(put(at, end, "+"), end, number);
         path_of(path, our.notes, ".notes");
         int descriptor = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -220,7 +220,7 @@ static void begin(void) {
     char path[PATH_BYTES], program[NAME_BYTES];
     if (settled) *settled = 1;
     our.pid = getpid();
-    our.records = our.lanes = our.threads = our.children = our.full = 0;
+    our.records = our.contexts = our.threads = our.children = our.full = 0;
     our.journal = NULL;
     memset(our.piece, 0, sizeof our.piece);
     memset(our.room, 0, sizeof our.room);
@@ -241,14 +241,14 @@ static void begin(void) {
     }
 }
 
-/* Make the lane of a child. */
-static void child_lane(char lane[NAME_BYTES], const char *kind) {
-    char *end = lane + NAME_BYTES;
+/* Make the context of a child. */
+static void child_context(char context[NAME_BYTES], const char *kind) {
+    char *end = context + NAME_BYTES;
     const uint32_t number = __atomic_add_fetch(&our.children, 1, __ATOMIC_RELAXED);
-    put_number(put(put(lane, end, our.lane), end, kind), end, number);
-    if (strlen(lane) > LANE_BYTES) {
-        const uint64_t digest = digested(lane);
-        put_number(put(lane, end, "0.c-"), end, digest);
+    put_number(put(put(context, end, our.context), end, kind), end, number);
+    if (strlen(context) > CONTEXT_BYTES) {
+        const uint64_t digest = digested(context);
+        put_number(put(context, end, "0.c-"), end, digest);
     }
 }
 
@@ -256,12 +256,12 @@ static void child_lane(char lane[NAME_BYTES], const char *kind) {
  * its parent's copy, so only a page that the kernel empties says so; a vfork's is its parent's own, and is not emptied. */
 static void settle(void) {
     if (!settled || *settled) return;
-    char lane[NAME_BYTES];
-    if (forked_lane)
-        put(lane, lane + NAME_BYTES, forked_lane);
+    char context[NAME_BYTES];
+    if (forked_context)
+        put(context, context + NAME_BYTES, forked_context);
     else
-        child_lane(lane, ".r");
-    put(our.lane, our.lane + NAME_BYTES, lane);
+        child_context(context, ".r");
+    put(our.context, our.context + NAME_BYTES, context);
     begin();
 }
 
@@ -272,7 +272,7 @@ __attribute__((constructor)) static void start(void) {
     int saved = errno;
     const char *notes = variable(environ, "PLAYHEAD_NOTES"), *tape = variable(environ, "PLAYHEAD_TAPE");
     const char *clock = variable(environ, "PLAYHEAD_CLOCK"), *seed = variable(environ, "PLAYHEAD_SEED");
-    const char *lane = variable(environ, "PLAYHEAD_LANE"), *begins = variable(environ, "PLAYHEAD_START");
+    const char *context = variable(environ, "PLAYHEAD_LANE"), *begins = variable(environ, "PLAYHEAD_START");
     const char *sleeps = variable(environ, "PLAYHEAD_SLEEPS"), *library = variable(environ, "PLAYHEAD_LIBRARY");
     char program[PATH_BYTES];
     real_clock = (int (*)(clockid_t, struct timespec *))next("clock_gettime");
@@ -294,7 +294,7 @@ __attribute__((constructor)) static void start(void) {
     put(our.notes, our.notes + PATH_BYTES, notes);
     put(our.tape, our.tape + PATH_BYTES, tape);
     put(our.library, our.library + PATH_BYTES, library);
-    put(our.lane, our.lane + NAME_BYTES, lane ? lane : "0");
+    put(our.context, our.context + NAME_BYTES, context ? context : "0");
     if (clock && !strcmp(clock, "write")) our.clock = WRITE;
     if (clock && !strcmp(clock, "read")) our.clock = READ;
     our.short_sleeps = sleeps && !strcmp(sleeps, "short");
@@ -349,7 +349,7 @@ static char *map_piece(uint32_t which, uint32_t record) {
     return piece;
 }
 
-static void write_down(uint32_t lane, int64_t at_ns) {
+static void write_down(uint32_t context, int64_t at_ns) {
     uint32_t place = __atomic_fetch_add(&our.records, 1, __ATOMIC_RELAXED), which = place / PIECE_RECORDS;
     if (which >= MOST_PIECES || our.full) {
         if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal is full", NULL);
@@ -364,7 +364,7 @@ static void write_down(uint32_t lane, int64_t at_ns) {
     }
     char *record = piece + number * RECORD_BYTES;
     memcpy(record + 4, &at_ns, 8);
-    memcpy(record, &lane, 4);
+    memcpy(record, &context, 4);
 }
 
 /* Give the object that holds an address, by where it is loaded; NULL where nobody knows. */
@@ -379,12 +379,12 @@ static const void *object_of(const void *address, const char **path) {
     return about.dli_fbase;
 }
 
-static char *lane_text(char *to, char *end, const char *path) {
+static char *context_text(char *to, char *end, const char *path) {
     return put(put(put_number(put(to, end, "libc|"), end, mine.number), end, "|"), end, base(path));
 }
 
-/* Find what was written down in a lane. */
-static void find_values(struct lane *lane, const char *text) {
+/* Find what was written down in a context. */
+static void find_values(struct context *context, const char *text) {
     const size_t length = strlen(text);
     for (size_t place = 0; our.journal && place + 8 <= our.journal_bytes;) {
         uint32_t name, many;
@@ -393,69 +393,69 @@ static void find_values(struct lane *lane, const char *text) {
         const size_t values = place + 8 + name, end = values + (size_t)many * 8;
         if (end > our.journal_bytes) return;
         if (name == length && !memcmp(our.journal + place + 8, text, length)) {
-            lane->values = our.journal + values;
-            lane->left = many;
+            context->values = our.journal + values;
+            context->left = many;
             return;
         }
         place = end;
     }
 }
 
-static struct lane *find_lane(const void *caller) {
+static struct context *find_context(const void *caller) {
     settle();
-    if (caller == mine.caller) return mine.lane;
+    if (caller == mine.caller) return mine.context;
     const char *path = "unknown";
     const void *object = object_of(caller, &path);
     uint32_t which = 0;
-    while (which < mine.many && mine.lanes[which].object != object) which++;
-    if (which == MOST_LANES) which--; /* the others share one */
-    struct lane *lane = &mine.lanes[which];
+    while (which < mine.many && mine.contexts[which].object != object) which++;
+    if (which == MOST_CONTEXTS) which--; /* the others share one */
+    struct context *context = &mine.contexts[which];
     if (which == mine.many) {
         char text[NAME_BYTES], number[24];
-        lane->object = object;
-        lane_text(text, text + sizeof text, path);
+        context->object = object;
+        context_text(text, text + sizeof text, path);
         /* gRPC's core reckons deadlines that it then waits for by itself; its Python side gives it real ones. */
-        lane->real = !strncmp(base(path), "cygrpc", 6);
-        if (lane->real) {
+        context->real = !strncmp(base(path), "cygrpc", 6);
+        if (context->real) {
         } else if (our.clock == READ)
-            find_values(lane, text);
+            find_values(context, text);
         else {
-            lane->number = __atomic_add_fetch(&our.lanes, 1, __ATOMIC_RELAXED);
-            put_number(number, number + sizeof number, lane->number);
+            context->number = __atomic_add_fetch(&our.contexts, 1, __ATOMIC_RELAXED);
+            put_number(number, number + sizeof number, context->number);
             tell("lane", number, text);
         }
         mine.many++;
     }
     mine.caller = caller;
-    mine.lane = lane;
-    return lane;
+    mine.context = context;
+    return context;
 }
 
-static void tell_exhausted(struct lane *lane, const void *caller) {
+static void tell_exhausted(struct context *context, const void *caller) {
     char text[NAME_BYTES];
     const char *path = "unknown";
     object_of(caller, &path);
-    lane->exhausted = 1;
+    context->exhausted = 1;
     /* An interpreter with a preload reads the clock on its own account only, as for how long to wait. */
     if (our.hosted && (!strcmp(path, "/proc/self/exe") || !strncmp(base(path), "libpython", 9))) return;
-    lane_text(text, text + sizeof text, path);
+    context_text(text, text + sizeof text, path);
     tell("exhausted", text, NULL);
 }
 
 static int64_t read_clock(const void *caller) {
     const int saved = errno;
-    struct lane *lane = find_lane(caller);
+    struct context *context = find_context(caller);
     int64_t now;
-    if (lane->real || !our.clock) return real_ns(); /* off where there is no place for notes any more */
+    if (context->real || !our.clock) return real_ns(); /* off where there is no place for notes any more */
     if (our.clock == WRITE) {
         now = real_ns();
-        write_down(lane->number, now);
-    } else if (lane->left) {
-        memcpy(&now, lane->values, 8);
-        lane->values += 8;
-        lane->left--;
+        write_down(context->number, now);
+    } else if (context->left) {
+        memcpy(&now, context->values, 8);
+        context->values += 8;
+        context->left--;
     } else {
-        if (!lane->exhausted) tell_exhausted(lane, caller);
+        if (!context->exhausted) tell_exhausted(context, caller);
         now = (mine.last_ns ? mine.last_ns : our.start_ns) + STEP_NS;
     }
     mine.last_ns = now;
@@ -510,7 +510,7 @@ OURS int timespec_get(struct timespec *at, int which) {
 static const struct timespec *back(const struct timespec *at, struct timespec *made, const void *caller) {
     const int64_t last_ns = mine.last_ns ? mine.last_ns : __atomic_load_n(&our.last_ns, __ATOMIC_RELAXED);
     if (our.clock != READ || !at || at->tv_sec < 946684800 || !last_ns) return at;
-    if (find_lane(caller)->real) return at; /* who is told the real time waits by it */
+    if (find_context(caller)->real) return at; /* who is told the real time waits by it */
     *made = as_timespec(in_ns(at) - last_ns + real_ns());
     return made;
 }
@@ -630,7 +630,7 @@ static void draw(uint8_t *to, size_t length, const char *object) {
     char text[NAME_BYTES * 3], *end = text + sizeof text, *at;
     uint8_t made[32];
     mine.drawn++;
-    at = lane_text(put(put(text, end, our.name), end, "|"), end, object);
+    at = context_text(put(put(text, end, our.name), end, "|"), end, object);
     at = put_number(put(at, end, "|"), end, mine.drawn);
     for (uint64_t block = 0; length; block++) {
         char *stop = put_number(put(at, end, "|"), end, block);
@@ -769,25 +769,25 @@ OURS int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, voi
 }
 
 OURS pid_t fork(void) {
-    char lane[NAME_BYTES];
+    char context[NAME_BYTES];
     NEXT(fork);
     if (!our.name[0]) return real();
     settle();
-    child_lane(lane, ".f");
-    forked_lane = lane;
+    child_context(context, ".f");
+    forked_context = context;
     const pid_t child = real();
     if (!child && !settled) {
-        put(our.lane, our.lane + NAME_BYTES, lane);
+        put(our.context, our.context + NAME_BYTES, context);
         begin();
     } else if (!child)
         settle(); /* unless a handler of the fork read the clock */
-    forked_lane = NULL;
+    forked_context = NULL;
     return child;
 }
 
 /* The variables of a child: those given, and ours. */
 struct given {
-    char lane[NAME_BYTES + 16], preload[2 * PATH_BYTES];
+    char context[NAME_BYTES + 16], preload[2 * PATH_BYTES];
 };
 
 #define MOST_VARIABLES 16384
@@ -800,14 +800,14 @@ static size_t count(char *const *variables) {
 
 /* Fill `to`, which has room for 16 more than are given. */
 static char **ours_too(char **to, struct given *made, char *const *from, const char *program, const char *word) {
-    char lane[NAME_BYTES], **at = to;
+    char context[NAME_BYTES], **at = to;
     const int saved = errno;
     settle();
-    child_lane(lane, ".");
+    child_context(context, ".");
     /* Shells try one folder after the other. */
-    if (!strchr(program, '/') || !access(program, X_OK)) tell(word, lane, base(program));
+    if (!strchr(program, '/') || !access(program, X_OK)) tell(word, context, base(program));
     errno = saved;
-    put(put(made->lane, made->lane + sizeof made->lane, "PLAYHEAD_LANE="), made->lane + sizeof made->lane, lane);
+    put(put(made->context, made->context + sizeof made->context, "PLAYHEAD_LANE="), made->context + sizeof made->context, context);
     const char *preload = variable(from, "LD_PRELOAD");
     char *end = made->preload + sizeof made->preload, *stop = put(made->preload, end, "LD_PRELOAD=");
     if (!preload || !strstr(preload, our.library)) {
@@ -828,7 +828,7 @@ static char **ours_too(char **to, struct given *made, char *const *from, const c
         *given_end = NULL;
         if (!variable(to, name)) *at++ = (char *)*one, given_end = at;
     }
-    *at++ = made->lane;
+    *at++ = made->context;
     *at++ = made->preload;
     *at = NULL;
     return to;

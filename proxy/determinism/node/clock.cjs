@@ -4,7 +4,7 @@
 
 const { existsSync, openSync, readFileSync, writeSync } = require('fs');
 const { join } = require('path');
-const lanes = require('./lanes.cjs');
+const contexts = require('./contexts.cjs');
 const notes = require('./notes.cjs');
 
 const RECORD_BYTES = 12;
@@ -13,17 +13,17 @@ const MILLION = 1000000n;
 const realNow = Date.now;
 
 function writer() {
-  const descriptor = openSync(notes.file(`${notes.lane()}.looks`), 'a', 0o644);
+  const descriptor = openSync(notes.file(`${notes.context()}.looks`), 'a', 0o644);
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;
   return (called, now = realNow()) => {
-    const lane = lanes.here(called);
-    let number = numbers.get(lane);
+    const context = contexts.here(called);
+    let number = numbers.get(context);
     if (number === undefined) {
       number = numbers.size + 1;
-      numbers.set(lane, number);
-      notes.tell('lane', number, lane);
+      numbers.set(context, number);
+      notes.tell('lane', number, context);
     }
     written += 1;
     if (written > MOST) {
@@ -44,7 +44,7 @@ function writer() {
 
 function reader() {
   const reads = new Map();
-  const path = join(process.env.PLAYHEAD_TAPE, `${notes.lane()}.journal`);
+  const path = join(process.env.PLAYHEAD_TAPE, `${notes.context()}.journal`);
   const data = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
   for (let place = 0; place < data.length; ) {
     const begin = place + 8 + data.readUInt32LE(place);
@@ -54,17 +54,17 @@ function reader() {
   }
   let last = Number(BigInt(process.env.PLAYHEAD_START) / MILLION);
   return (called) => {
-    const lane = lanes.here(called);
-    let known = reads.get(lane);
+    const context = contexts.here(called);
+    let known = reads.get(context);
     if (known === undefined) {
       known = { place: 0, end: 0 };
-      reads.set(lane, known);
+      reads.set(context, known);
     }
     if (known.place < known.end) {
       last = Number(data.readBigUInt64LE(known.place) / 1000n) / 1000;
       known.place += 8;
     } else {
-      if (!known.told) notes.tell('exhausted', lane);
+      if (!known.told) notes.tell('exhausted', context);
       known.told = true;
       last = Math.floor(last) + 1;
     }

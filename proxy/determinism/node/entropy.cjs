@@ -1,9 +1,9 @@
-// Randomness by key: what each lane asks for is a function of the seed, the lane and how often it asked. TLS and keys
+// Randomness by key: what each context asks for is a function of the seed, the context and how often it asked. TLS and keys
 // are made by OpenSSL itself, and stay as random as they were; so is what libraries ask for that make keys themselves.
 'use strict';
 
 const crypto = require('crypto');
-const lanes = require('./lanes.cjs');
+const contexts = require('./contexts.cjs');
 const notes = require('./notes.cjs');
 
 const BLOCK_BYTES = 64;
@@ -12,7 +12,7 @@ const { createHmac, randomBytes: kernelBytes } = crypto;
 const counts = new Map();
 
 function stream(size, ...key) {
-  const inner = createHmac('sha512', seed).update([notes.lane(), ...key].join('\n')).digest();
+  const inner = createHmac('sha512', seed).update([notes.context(), ...key].join('\n')).digest();
   const made = Buffer.alloc(size);
   for (let place = 0; place < size; place += BLOCK_BYTES) {
     createHmac('sha512', inner).update(String(place)).digest().copy(made, place);
@@ -21,16 +21,16 @@ function stream(size, ...key) {
 }
 
 function bytes(called, size) {
-  const lane = lanes.drawing(called);
-  if (lane === undefined) return kernelBytes(size);
-  const number = (counts.get(lane) || 0) + 1;
-  counts.set(lane, number);
-  return stream(size, 'bytes', lane, number);
+  const context = contexts.drawing(called);
+  if (context === undefined) return kernelBytes(size);
+  const number = (counts.get(context) || 0) + 1;
+  counts.set(context, number);
+  return stream(size, 'bytes', context, number);
 }
 
 // Bob Jenkins's small fast counter, as PractRand has it; 53 bits of two draws.
-function generator(lane) {
-  const state = new Int32Array(Uint8Array.from(stream(16, 'random', lane)).buffer);
+function generator(context) {
+  const state = new Int32Array(Uint8Array.from(stream(16, 'random', context)).buffer);
   const draw = () => {
     const sum = (state[0] + state[1] + state[3]) | 0;
     state[3] = (state[3] + 1) | 0;
@@ -69,11 +69,11 @@ function fill(called, target, ...where) {
 exports.start = () => {
   const generators = new Map();
   Math.random = function random() {
-    const lane = lanes.here(random);
-    let found = generators.get(lane);
+    const context = contexts.here(random);
+    let found = generators.get(context);
     if (found === undefined) {
-      found = generator(lane);
-      generators.set(lane, found);
+      found = generator(context);
+      generators.set(context, found);
     }
     return found();
   };

@@ -15,12 +15,12 @@ const escaped = (word) =>
   });
 
 exports.file = (name) => join(folder, name);
-exports.lane = () => mine;
+exports.context = () => mine;
 
 exports.tell = (...told) => {
   lines += 1;
   if (lines > MOST) return;
-  const words = lines === MOST ? ['problem', `no more than ${MOST} lanes are kept`] : told;
+  const words = lines === MOST ? ['problem', `no more than ${MOST} execution contexts are recorded`] : told;
   try {
     appendFileSync(exports.file(`${mine}.notes`), `${words.map(escaped).join('\t')}\n`);
   } catch {
@@ -28,7 +28,7 @@ exports.tell = (...told) => {
   }
 };
 
-// Take a lane that nobody else has: what was started by a shell was given the same.
+// Take a context that nobody else has: what was started by a shell was given the same.
 exports.claim = (wanted, ...words) => {
   for (let number = 0; ; number += 1) {
     mine = number ? `${wanted}+${number}` : wanted;

@@ -10,8 +10,8 @@ function start() {
   const notes = require('./notes.cjs');
   const worker = require('worker_threads');
   const wanted = env.PLAYHEAD_LANE || '0';
-  const lane = worker.isMainThread ? wanted : `${wanted}.w${worker.threadId}`;
-  env.PLAYHEAD_LANE = notes.claim(lane, 'node', process.versions.node);
+  const context = worker.isMainThread ? wanted : `${wanted}.w${worker.threadId}`;
+  env.PLAYHEAD_LANE = notes.claim(context, 'node', process.versions.node);
   const parts = [];
   if ((env.PLAYHEAD_CLOCK || 'off') !== 'off') parts.push('clock');
   if (env.PLAYHEAD_SEED) parts.push('entropy');

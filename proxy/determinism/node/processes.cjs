@@ -1,4 +1,4 @@
-// The processes that this one starts: each gets a lane, and the preloads, also where it is given other variables.
+// The processes that this one starts: each gets a context, and the preloads, also where it is given other variables.
 'use strict';
 
 const childProcess = require('child_process');
@@ -12,22 +12,22 @@ const ours = {};
 for (const name of [...NAMES, 'PYTHONHASHSEED']) {
   if (process.env[name] !== undefined) ours[name] = process.env[name];
 }
-const MOST_LENGTH = 180; // of a lane: a journal's name has 200 at most, with what is put behind it
+const MOST_LENGTH = 180; // of a context: a journal's name has 200 at most, with what is put behind it
 let children = 0;
 
 function preloaded(options, node) {
   const given = options && options.env; // or a symbol
   if (!node || given === null || typeof given !== 'object' || (given.NODE_OPTIONS || '').includes(node)) return options;
   const words = `${given.NODE_OPTIONS || ''} ${node}`.trim();
-  return { ...options, env: { ...given, ...ours, PLAYHEAD_LANE: notes.lane(), NODE_OPTIONS: words } };
+  return { ...options, env: { ...given, ...ours, PLAYHEAD_LANE: notes.context(), NODE_OPTIONS: words } };
 }
 
 function variables(environ, program) {
   children += 1;
-  let lane = `${notes.lane()}.${children}`;
-  if (lane.length > MOST_LENGTH) lane = `0.n-${createHash('sha256').update(lane).digest('hex').slice(0, 16)}`;
-  notes.tell('child', lane, basename(program));
-  const made = { ...environ, ...ours, PLAYHEAD_LANE: lane };
+  let context = `${notes.context()}.${children}`;
+  if (context.length > MOST_LENGTH) context = `0.n-${createHash('sha256').update(context).digest('hex').slice(0, 16)}`;
+  notes.tell('child', context, basename(program));
+  const made = { ...environ, ...ours, PLAYHEAD_LANE: context };
   const { PLAYHEAD_LIBRARY: library, PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;
   if (library && !(made.LD_PRELOAD || '').includes(library)) {
     made.LD_PRELOAD = made.LD_PRELOAD ? `${library}:${made.LD_PRELOAD}` : library;

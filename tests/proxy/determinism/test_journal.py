@@ -14,7 +14,7 @@ from playhead.proxy.determinism.journal import Intake, cut, sort_reads, write_jo
 from playhead.tape.records.codec import BadRecord
 
 A, B = pack("<II1sQ", 1, 1, b"a", 5), pack("<II1sQ", 1, 1, b"b", 7)
-"""Parts of a journal: one lane with one clock read."""
+"""Parts of a journal: one context with one clock read."""
 CLOCK_READS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2**63)), max_size=20)
 
 
@@ -23,11 +23,11 @@ def test_clock_reads_are_grouped_by_context_in_order(clock_reads: list[tuple[int
     """What was never written is left out."""
     written = b"".join(pack("<IQ", *read_clock) for read_clock in clock_reads) + bytes(24)
     names = {1: "a|b", 2: "ü"}  # the third was never named
-    order = dict.fromkeys(lane for lane, _ in clock_reads if lane in names)
+    order = dict.fromkeys(context for context, _ in clock_reads if context in names)
     expected = b""
-    for lane in order:
-        values = [at for one, at in clock_reads if one == lane]
-        text = names[lane].encode()
+    for context in order:
+        values = [at for one, at in clock_reads if one == context]
+        text = names[context].encode()
         expected += pack("<II", len(text), len(values)) + text + pack(f"<{len(values)}Q", *values)
     assert sort_reads(written, names) == expected
 

@@ -102,7 +102,7 @@ def test_clock_reads_of_processes_and_threads_are_separate(programs: Programs, w
     assert len(set(recorded.out.split())) > 1 or what == "draw"
 
 
-def test_a_process_that_no_function_made_has_a_lane_of_its_own(programs: Programs) -> None:
+def test_a_process_that_no_function_made_has_its_own_context(programs: Programs) -> None:
     """By the system call: what it draws is not what its parent draws, and their clock reads are kept apart."""
     recorded, replayed = twice(programs.plain, "clone")
     assert replayed.out == recorded.out
@@ -136,8 +136,8 @@ def test_what_is_started_deep_down_is_found_again(runtime: str) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} on this machine")
     kit = new_kit(libc=True)
-    recorded = run(kit, *command, lane=deep)
-    replayed = run(again(kit, recorded.rows), *command, lane=deep)
+    recorded = run(kit, *command, context=deep)
+    replayed = run(again(kit, recorded.rows), *command, context=deep)
     assert recorded.err == ""
     assert replayed.out == recorded.out
     assert (replayed.told["exhausted"], replayed.told["problems"]) == ([], [])

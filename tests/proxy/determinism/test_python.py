@@ -94,7 +94,7 @@ def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
 
 
 def test_an_agent_of_many_tasks_finds_the_same_again() -> None:
-    """Each is a lane of its own, and so are those of a long day."""
+    """Each is an execution context of its own, and so are those of a long day."""
     program = script(
         """
         import asyncio, hashlib, time
@@ -161,7 +161,7 @@ def test_with_the_seed_alone_the_clock_is_real() -> None:
 
 
 def test_who_looks_more_often_than_recorded_is_told_of() -> None:
-    """Time goes on from the last clock read, and the lane is named."""
+    """Time goes on from the last clock read, and the context is named."""
     kit = new_kit()
     program = "import sys, time; [time.time_ns() for _ in range(2)]; print(*[time.time_ns() for _ in range({})])"
     recorded = run(kit, sys.executable, "-c", program.format(1))
@@ -277,7 +277,7 @@ def test_what_runs_without_the_preload_is_named(case: str) -> None:
 
 
 def test_processes_that_a_shell_starts_are_told_apart() -> None:
-    """They are given one lane, and count on."""
+    """They are given one context, and count on."""
     shell = "for i in 1 2; do python -c 'import time; print(time.time_ns())'; done".replace(
         "python", sys.executable
     )

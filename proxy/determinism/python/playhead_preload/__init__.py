@@ -22,7 +22,7 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import clock, hooks, jobs, lanes, notes, pools, processes, proxy, roots, tunnel
+    from . import clock, contexts, hooks, jobs, notes, pools, processes, proxy, roots, tunnel
 
     clock.find_real()
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
@@ -39,7 +39,7 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
-    for part in [lanes, jobs, pools, *parts, processes, proxy, tunnel, roots]:
+    for part in [contexts, jobs, pools, *parts, processes, proxy, tunnel, roots]:
         try:
             part.start()
         except Exception as error:

@@ -1,10 +1,10 @@
 """The wall clock: real and written down, or as it was written down. Monotonic clocks and sleeps stay real.
 
-A record of the journal: number of the lane (4 bytes), nanoseconds since 1970 (8), little-endian. What lanes the
+A record of the journal: number of the context (4 bytes), nanoseconds since 1970 (8), little-endian. What contexts the
 numbers stand for is among the notes. It is written through a mapping of the file: quick, there after a kill, and
 no descriptor that the program could close or take for its own.
 
-The journal to read is sorted by lane: for each lane the length of its text (4), how many values (4), text, values.
+The journal to read is sorted by execution context: for each context the length of its text (4), how many values (4), text, values.
 If the clock is read more often than recorded: the last value told goes on by a microsecond a read, and the notes say so.
 """
 
@@ -17,7 +17,7 @@ from _functools import partial
 from _struct import Struct
 from itertools import count
 
-from . import hooks, lanes, notes
+from . import contexts, hooks, notes
 from .replaced import Replaced, replace
 
 _RECORD = Struct("<IQ")
@@ -42,21 +42,21 @@ class _Writer:
     """Real time, written down."""
 
     def __init__(self):
-        self._path = os.path.join(_NOTES, notes.lane() + ".looks")
+        self._path = os.path.join(_NOTES, notes.context() + ".looks")
         self._pieces = {}
         self._numbers = {}
-        self._lanes = count(1)
+        self._contexts = count(1)
         self._records = count()
 
     def read_clock(self):
         now = _real_ns()
-        lane = lanes.for_clock()
-        number = self._numbers.get(lane)
+        context = contexts.for_clock()
+        number = self._numbers.get(context)
         if number is None:
-            if len(self._numbers) >= lanes.MOST:
+            if len(self._numbers) >= contexts.MOST:
                 return now  # the notes say so
-            number = self._numbers[lane] = next(self._lanes)
-            notes.tell("lane", str(number), lanes.text(lane))
+            number = self._numbers[context] = next(self._contexts)
+            notes.tell("lane", str(number), contexts.text(context))
         # Counted in one step, so that neither threads nor signals need a lock.
         place = next(self._records)
         piece = self._pieces.get(place // _PIECE)
@@ -93,14 +93,14 @@ class _Writer:
 
 
 class _Reader:
-    """What was written down, lane by lane."""
+    """What was written down, context by context."""
 
     def __init__(self):
         self._values = {}
         self._last = _START_NS
         self._missing = set()
         self._pools_read = False
-        self._load(notes.lane())
+        self._load(notes.context())
 
     def _load(self, name):
         path = os.path.join(_TAPE, name + ".journal")
@@ -118,22 +118,22 @@ class _Reader:
             self._values[text] = _VALUE.iter_unpack(data[begin:place])
 
     def read_clock(self):
-        lane = lanes.for_clock()
-        values = self._values.get(lane)
+        context = contexts.for_clock()
+        values = self._values.get(context)
         if values is None:
-            text = lanes.text(lane)
+            text = contexts.text(context)
             if text.startswith("pool ") and not self._pools_read:
                 # Threads that come here at the same time each read it: that is harmless, and locks in signals are not.
                 self._load("pools")
                 self._pools_read = True
-            values = self._values[lane] = self._values.pop(text, iter(()))
+            values = self._values[context] = self._values.pop(text, iter(()))
         found = next(values, None)
         if found is not None:
             self._last = found[0]
         else:
-            if lane not in self._missing:
-                self._missing.add(lane)
-                notes.tell("exhausted", lanes.text(lane))
+            if context not in self._missing:
+                self._missing.add(context)
+                notes.tell("exhausted", contexts.text(context))
             self._last += 1000
         return self._last
 

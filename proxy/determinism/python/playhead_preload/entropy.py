@@ -1,4 +1,4 @@
-"""Randomness by key: what each lane asks for is a function of the seed, the lane and how often it asked.
+"""Randomness by key: what each context asks for is a function of the seed, the context and how often it asked.
 
 What stands on OpenSSL is left alone: TLS needs real randomness. So do libraries that make keys and nonces themselves:
 a signature with the nonce of another one gives its key away.
@@ -8,7 +8,7 @@ import os
 import sys
 from _blake2 import blake2b
 
-from . import hooks, lanes, notes, processes
+from . import contexts, hooks, notes, processes
 from .replaced import Replaced, replace
 
 _SEED = bytes.fromhex(os.environ["PLAYHEAD_SEED"])
@@ -37,9 +37,9 @@ _MAKE_KEYS = frozenset(
 )
 """Packages that get the kernel's randomness."""
 _MOST_GENERATORS = 4096
-"""Of the module `random`, 2.5 kB each: those of lanes that are over are not needed any more."""
+"""Of the module `random`, 2.5 kB each: those of contexts that are over are not needed any more."""
 _MORE = ("more",)
-"""A lane for all that are too many."""
+"""An execution context for all that are too many."""
 _real_urandom = os.urandom
 _counts = {}
 
@@ -54,7 +54,7 @@ def start():
 
 def _stream(size, *key):
     # A job of a pool of processes stands for itself.
-    process = "" if any(str(part).startswith("pool ") for part in key) else notes.lane()
+    process = "" if any(str(part).startswith("pool ") for part in key) else notes.context()
     text = "\n".join(map(str, (process, *key))).encode("utf-8", "surrogatepass")
     inner = blake2b(text, key=_SEED, digest_size=64).digest()
     blocks = []
@@ -66,13 +66,13 @@ def _stream(size, *key):
 def _urandom(size, flags=0):
     if not isinstance(size, int) or size < 0:
         return _real_urandom(size)  # which says what is wrong with it
-    lane = lanes.for_randomness()
-    if not _MAKE_KEYS.isdisjoint(str(module).partition(".")[0] for module in lane[2:]):
+    context = contexts.for_randomness()
+    if not _MAKE_KEYS.isdisjoint(str(module).partition(".")[0] for module in context[2:]):
         return _real_urandom(size)
-    if lane not in _counts and len(_counts) >= lanes.MOST:
-        lane = _MORE
-    number = _counts[lane] = _counts.get(lane, 0) + 1
-    return _stream(size, lanes.text(lane), number)
+    if context not in _counts and len(_counts) >= contexts.MOST:
+        context = _MORE
+    number = _counts[context] = _counts.get(context, 0) + 1
+    return _stream(size, contexts.text(context), number)
 
 
 def _replace_urandom():
@@ -105,7 +105,7 @@ def _before_random():
 
 
 def _change_random(random):
-    """Give each lane a generator of its own for the module's functions, until the program seeds that itself."""
+    """Give each context a generator of its own for the module's functions, until the program seeds that itself."""
     shared = random._inst
     if random._urandom is _real_urandom:
         _change_running(random)
@@ -116,16 +116,16 @@ def _change_random(random):
     def generator():
         if seeded:
             return shared
-        lane = lanes.for_randomness()
-        found = made.get(lane)
+        context = contexts.for_randomness()
+        found = made.get(context)
         if found is None:
             if len(made) >= _MOST_GENERATORS:
                 made.pop(next(iter(made)), None)
-            text = lanes.text(lane)
-            number = begun.get(lane, 0) + 1
-            if number > 1 or len(begun) < lanes.MOST:
-                begun[lane] = number
-            found = made[lane] = random.Random(
+            text = contexts.text(context)
+            number = begun.get(context, 0) + 1
+            if number > 1 or len(begun) < contexts.MOST:
+                begun[context] = number
+            found = made[context] = random.Random(
                 int.from_bytes(_stream(32, "random", text, number), "little")
             )
         return found

@@ -1,4 +1,4 @@
-"""Jobs that are handed to pools of threads: which thread takes one is luck, so a job is a lane of its own.
+"""Jobs that are handed to pools of threads: which thread takes one is luck, so a job is an execution context of its own.
 
 It is named for who handed it over, and counted there. Threads that were given the same name are counted, too.
 """
@@ -6,7 +6,7 @@ It is named for who handed it over, and counted there. Threads that were given t
 import functools
 from _thread import get_ident
 
-from . import hooks, lanes, notes
+from . import contexts, hooks, notes
 
 
 class _Handed:
@@ -26,10 +26,10 @@ def start():
 
 def _forget():
     _Handed.counts = {}
-    mine = lanes.RUNNING.get(get_ident())
-    lanes.RUNNING.clear()
+    mine = contexts.RUNNING.get(get_ident())
+    contexts.RUNNING.clear()
     if mine is not None:
-        lanes.RUNNING[get_ident()] = mine
+        contexts.RUNNING[get_ident()] = mine
 
 
 def name(prefix="job ", number=None):
@@ -38,29 +38,29 @@ def name(prefix="job ", number=None):
     prefix: `pool ` where another process may take it: then that of this process is part of the name.
     """
     if number is not None:
-        return "%s%s|%s" % (prefix, notes.lane(), number)
-    thread, task = where = lanes.here()
+        return "%s%s|%s" % (prefix, notes.context(), number)
+    thread, task = where = contexts.here()
     _Handed.counts[where] = _Handed.counts.get(where, 0) + 1
     if thread.startswith(("job ", "pool ")):  # jobs that hand on jobs
         prefix = thread[: thread.index(" ") + 1] if prefix == "job " else prefix
-        thread = lanes.digest(thread)
+        thread = contexts.digest(thread)
     elif prefix != "job ":
-        thread = "%s|%s" % (notes.lane(), thread)
+        thread = "%s|%s" % (notes.context(), thread)
     return "%s%s|%s#%d" % (prefix, thread, task, _Handed.counts[where])
 
 
 def do(job, function, *args, **kwargs):
     """Call a function as that job."""
     thread = get_ident()
-    before = lanes.RUNNING.get(thread)
-    lanes.RUNNING[thread] = job
+    before = contexts.RUNNING.get(thread)
+    contexts.RUNNING[thread] = job
     try:
         return function(*args, **kwargs)
     finally:
         if before is None:
-            lanes.RUNNING.pop(thread, None)
+            contexts.RUNNING.pop(thread, None)
         else:
-            lanes.RUNNING[thread] = before
+            contexts.RUNNING[thread] = before
 
 
 def _change_pool(module):

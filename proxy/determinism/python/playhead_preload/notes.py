@@ -12,34 +12,34 @@ _MOST = 100_000
 
 
 class _Mine:
-    lane = ""
+    context = ""
     lines = 0
 
 
 def claim(wanted, *words):
-    """Take a lane that nobody else has, and tell `words` of the process that has it; give its name.
+    """Take an execution context that nobody else has, and tell `words` of the process that has it; give its name.
 
-    Processes are given the same lane where what started them knows nothing of lanes: a shell. They count on.
+    Processes are given the same context where what started them knows nothing of contexts: a shell. They count on.
     """
-    number, lane = 0, wanted
+    number, context = 0, wanted
     while True:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             _close(
-                _open(_path(lane), flags, 0o644)
+                _open(_path(context), flags, 0o644)
             )  # in a container we may be somebody else than who reads it
             break
         except FileExistsError:
             number += 1
-            lane = "%s+%d" % (wanted, number)
-    _Mine.lane, _Mine.lines = lane, 0
+            context = "%s+%d" % (wanted, number)
+    _Mine.context, _Mine.lines = context, 0
     tell("process", *words)
-    return lane
+    return context
 
 
-def lane():
-    """Give the lane of this process."""
-    return _Mine.lane
+def context():
+    """Give the context of this process."""
+    return _Mine.context
 
 
 def tell(*words):
@@ -48,10 +48,10 @@ def tell(*words):
     if _Mine.lines > _MOST:
         return
     if _Mine.lines == _MOST:
-        words = "problem", "no more than %d lanes are kept" % (_MOST,)
+        words = "problem", "no more than %d execution contexts are recorded" % (_MOST,)
     line = b"\t".join(word.encode("unicode_escape") for word in words) + b"\n"
     try:
-        descriptor = _open(_path(_Mine.lane), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        descriptor = _open(_path(_Mine.context), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             _write(descriptor, line)
         finally:

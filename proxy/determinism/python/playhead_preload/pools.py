@@ -1,6 +1,6 @@
-"""Jobs that are handed to pools of processes: a lane of its own each, whichever process takes it.
+"""Jobs that are handed to pools of processes: an execution context of its own each, whichever process takes it.
 
-Its name begins with `pool`, and stands for itself: no lane of a process goes with it.
+Its name begins with `pool`, and stands for itself: no context of a process goes with it.
 """
 
 import functools

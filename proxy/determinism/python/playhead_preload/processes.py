@@ -1,14 +1,14 @@
-"""The processes that this one starts: each gets a lane, and the preload, also where it is given other variables."""
+"""The processes that this one starts: each gets an execution context, and the preload, also where it is given other variables."""
 
 import os
 import sys
 from _thread import allocate_lock, get_ident
 
-from . import hooks, lanes, notes
+from . import contexts, hooks, notes
 from .replaced import Replaced
 
 after_fork = []
-"""Called in a forked child, once it has its lane."""
+"""Called in a forked child, once it has its context."""
 _NAMES = (
     "PLAYHEAD_CLOCK",
     "PLAYHEAD_SEED",
@@ -26,13 +26,13 @@ _PYTHON = os.environ.get("PLAYHEAD_PYTHON", "")
 _LIBRARY = os.environ.get("PLAYHEAD_LIBRARY", "")
 _NODE = os.environ.get("PLAYHEAD_NODE", "")
 _MOST_LENGTH = 180
-"""Of a lane: a journal's name has 200 at most, with what is put behind it."""
+"""Of an execution context: a journal's name has 200 at most, with what is put behind it."""
 
 
 class _Children:
     counts = {}
     forking = {}
-    """The lanes of those that are being forked, by the thread that does."""
+    """The contexts of those that are being forked, by the thread that does."""
 
 
 def start():
@@ -53,23 +53,23 @@ def start():
 
 
 def _child(program, paths=()):
-    """Make the lane of a child, from where it is started: threads and tasks count for themselves.
+    """Make the context of a child, from where it is started: threads and tasks count for themselves.
 
     paths: where the program may be; it is told of only if it is there. Many are tried before one is found.
     """
-    thread, task = lanes.here()
+    thread, task = contexts.here()
     number = _Children.counts[thread, task] = _Children.counts.get((thread, task), 0) + 1
-    lane = "%s.%d" % (notes.lane(), number)
+    context = "%s.%d" % (notes.context(), number)
     if thread.startswith("pool "):  # whichever process has it
-        lane = "0.%d-%s" % (number, lanes.digest(thread + "|" + task))
+        context = "0.%d-%s" % (number, contexts.digest(thread + "|" + task))
     elif thread != "MainThread" or task:
-        lane += "-" + lanes.digest(thread + "|" + task)
-    if len(lane) > _MOST_LENGTH:
-        lane = "0.p-" + lanes.digest(lane)
+        context += "-" + contexts.digest(thread + "|" + task)
+    if len(context) > _MOST_LENGTH:
+        context = "0.p-" + contexts.digest(context)
     program = os.path.basename(os.fsdecode(program))
     if not paths or any(os.access(path, os.X_OK) for path in paths):
-        notes.tell("child", lane, program)
-    return lane
+        notes.tell("child", context, program)
+    return context
 
 
 def _before_fork():
@@ -81,12 +81,12 @@ def _forked():
 
 
 def _born():
-    lane = _Children.forking[get_ident()]
+    context = _Children.forking[get_ident()]
     _Children.forking = {}
     _Children.counts = {}
-    os.environ["PLAYHEAD_LANE"] = lane
+    os.environ["PLAYHEAD_LANE"] = context
     try:
-        notes.claim(lane, "python", "%d.%d.%d" % sys.version_info[:3])
+        notes.claim(context, "python", "%d.%d.%d" % sys.version_info[:3])
     except OSError:
         pass  # whoever started us is gone, and the folder with it
     for function in after_fork:

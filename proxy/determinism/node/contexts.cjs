@@ -1,5 +1,5 @@
 // Who looks: the file that calls, by the end of its path. So a library that looks whenever it likes shifts nothing for
-// the program. Node gives tasks no names that come again: those of one file share a lane.
+// the program. Node gives tasks no names that come again: those of one file share a context.
 'use strict';
 
 const { sep } = require('path');
@@ -33,7 +33,7 @@ function caller(called) {
     // Each frame costs: mostly the first is the one.
     found = file(called, 1) || file(called, DEPTH) || found;
   } catch {
-    // A frozen Error, say: then all share a lane.
+    // A frozen Error, say: then all share a context.
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
     Error.prepareStackTrace = prepareStackTrace;

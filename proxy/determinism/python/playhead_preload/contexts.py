@@ -1,6 +1,6 @@
 """Execution contexts: names, equal in every run, for the code that reads the clock or asks for randomness.
 
-A lane is thread, asyncio task and calling module. Threads and tasks are named by counters, in the order in which
+An execution context is thread, asyncio task and calling module. Threads and tasks are named by counters, in the order in which
 they are made; so a clock read by a library or by another task changes nothing for the one that reads the clock.
 """
 
@@ -9,7 +9,7 @@ from _thread import get_ident
 
 _OURS = frozenset(
     "playhead_preload." + name
-    for name in ("lanes", "clock", "entropy", "hooks", "processes", "replaced", "jobs", "pools")
+    for name in ("contexts", "clock", "entropy", "hooks", "processes", "replaced", "jobs", "pools")
 )
 _CARRIERS = _OURS | {
     "os",
@@ -22,7 +22,7 @@ _CARRIERS = _OURS | {
 }
 """Modules that ask for randomness for somebody else."""
 MOST = 100_000
-"""Lanes that are told apart: each is remembered as long as its process lives."""
+"""Contexts that are told apart: each is remembered as long as its process lives."""
 _modules = sys.modules
 _frame = sys._getframe
 
@@ -71,7 +71,7 @@ def here():
                 name = task.get_name()
                 return thread, name if name.startswith("Task-") else _numbered(task, name)
         except Exception:
-            pass  # a task of somebody else's making: those of a thread share a lane
+            pass  # a task of somebody else's making: those of a thread share an execution context
     return thread, ""
 
 
@@ -88,7 +88,7 @@ def _numbered(task, name):
 
 
 def for_clock():
-    """Give the lane of a clock read."""
+    """Give the context of a clock read."""
     frame = _frame(1)
     name = frame.f_globals.get("__name__")
     while name in _OURS and frame.f_back is not None:
@@ -98,7 +98,7 @@ def for_clock():
 
 
 def for_randomness():
-    """Give the lane of a question for randomness: with the module that asks, and the one on whose behalf."""
+    """Give the context of a question for randomness: with the module that asks, and the one on whose behalf."""
     frame = _frame(1)
     name = frame.f_globals.get("__name__")
     while name in _OURS and frame.f_back is not None:
@@ -118,6 +118,6 @@ def digest(text):
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
-def text(lane):
-    """Write a lane as one text."""
-    return "|".join(map(str, lane))
+def text(context):
+    """Write an execution context as one text."""
+    return "|".join(map(str, context))
