@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 
-def read_told(path: Path, most: int, begin: int = 0) -> bytes:
+def read_agent_file(path: Path, most: int, begin: int = 0) -> bytes:
     """Read a file that a command was to write; nothing where it is something else.
 
     A link could lead to what the command itself may not see, and a pipe has no end.

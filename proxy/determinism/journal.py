@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 
 from ...tape.records.codec import BadRecord
-from .agent_file import read_told
+from .agent_file import read_agent_file
 
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")
@@ -84,7 +84,9 @@ class Intake:
 
 def _read(path: Path, begin: int, most: int = _PART_BYTES) -> bytes:
     """Read whole records of a process."""
-    found = read_told(path, min(most, _MOST_BYTES - _MOST_BYTES % _RECORD.size - begin), begin)
+    found = read_agent_file(
+        path, min(most, _MOST_BYTES - _MOST_BYTES % _RECORD.size - begin), begin
+    )
     return found[: len(found) - len(found) % _RECORD.size]
 
 

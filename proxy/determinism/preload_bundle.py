@@ -255,8 +255,8 @@ def begun(kit: Kit) -> Event:
 
 def lacking(level: str) -> Event:
     """Give what the log of a replay has where this level was asked for, and nothing of it was recorded."""
-    told = _told(OFF, _LESS.format(level, OFF), "real", Report())
-    return Event(EventKind.NOTED, time.time_ns(), {"determinism": told})
+    summary = _summary(OFF, _LESS.format(level, OFF), "real", Report())
+    return Event(EventKind.NOTED, time.time_ns(), {"determinism": summary})
 
 
 def journal(kit: Kit, *, ended: bool) -> Iterator[Event]:
@@ -274,12 +274,12 @@ def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
 
 def _noted(kit: Kit, report: Report, missing: str) -> Event:
     sleeps = "short" if kit.short_sleeps else "real"
-    told = _told(kit.basis.level, missing, sleeps, report) | {"libc": kit.no_library}
-    data: dict[str, Any] = {"determinism": told, "basis": asdict(kit.basis)}
+    summary = _summary(kit.basis.level, missing, sleeps, report) | {"libc": kit.no_library}
+    data: dict[str, Any] = {"determinism": summary, "basis": asdict(kit.basis)}
     return Event(EventKind.NOTED, time.time_ns(), data)
 
 
-def _told(level: str, missing: str, sleeps: str, report: Report) -> dict[str, Any]:
+def _summary(level: str, missing: str, sleeps: str, report: Report) -> dict[str, Any]:
     """Give it as receipts have it."""
     return {
         "level": level,

@@ -1,11 +1,11 @@
-"""What the preloads told of the processes that they ran in."""
+"""Read the notes that the preloads wrote about their processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .agent_file import read_told
+from .agent_file import read_agent_file
 
 _MOST_BYTES = 8 << 20
 """Of the notes of one process."""
@@ -59,8 +59,8 @@ def read_report(folder: Path, program: str) -> Report:
     replaced, hosted = set(), set()
     for path in sorted(folder.glob("*.notes")):
         context = path.name.removesuffix(".notes")
-        for word, *told in _lines(path):
-            match word, told:
+        for word, *words in _lines(path):
+            match word, words:
                 case "process", ["libc", name]:
                     report.others[_program_context(context)] = name
                 case "kernel", [name]:
@@ -104,7 +104,7 @@ def read_contexts(folder: Path, process: str) -> dict[int, str]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    for line in read_told(path, _MOST_BYTES).splitlines():
+    for line in read_agent_file(path, _MOST_BYTES).splitlines():
         try:
             yield [word.decode("unicode_escape") for word in line.split(b"\t")]
         except UnicodeDecodeError:  # cut off by the end of its process

@@ -157,7 +157,7 @@ static void path_of(char *to, const char *folder, const char *ending) {
     put(put(put(put(to, end, folder), end, "/"), end, our.name), end, ending);
 }
 
-static void tell(const char *word, const char *first, const char *second) {
+static void write_note(const char *word, const char *first, const char *second) {
     char path[PATH_BYTES], line[NAME_BYTES * 3], *end = line + sizeof line - 1, *at = line;
     int saved = errno;
     path_of(path, our.notes, ".notes");
@@ -233,8 +233,8 @@ static void begin(void) {
     int length = readlink("/proc/self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
     put(program, program + sizeof program, base(path));
-    tell("process", "libc", program);
-    if (our.hosted) tell("hosted", NULL, NULL);
+    write_note("process", "libc", program);
+    if (our.hosted) write_note("hosted", NULL, NULL);
     if (our.clock == READ) {
         path_of(path, our.tape, ".journal");
         our.journal = map(path, (size_t)1 << 30, &our.journal_bytes);
@@ -352,14 +352,14 @@ static char *map_piece(uint32_t which, uint32_t record) {
 static void write_down(uint32_t context, int64_t at_ns) {
     uint32_t place = __atomic_fetch_add(&our.records, 1, __ATOMIC_RELAXED), which = place / PIECE_RECORDS;
     if (which >= MOST_PIECES || our.full) {
-        if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal is full", NULL);
+        if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) write_note("problem", "the journal is full", NULL);
         return;
     }
     const uint32_t number = place % PIECE_RECORDS;
     const int roomy = number < __atomic_load_n(&our.room[which], __ATOMIC_ACQUIRE);
     char *piece = roomy ? our.piece[which] : map_piece(which, number);
     if (!piece) {
-        if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) tell("problem", "the journal cannot be written", NULL);
+        if (!__atomic_exchange_n(&our.full, 1, __ATOMIC_RELAXED)) write_note("problem", "the journal cannot be written", NULL);
         return;
     }
     char *record = piece + number * RECORD_BYTES;
@@ -422,7 +422,7 @@ static struct context *find_context(const void *caller) {
         else {
             context->number = __atomic_add_fetch(&our.contexts, 1, __ATOMIC_RELAXED);
             put_number(number, number + sizeof number, context->number);
-            tell("lane", number, text);
+            write_note("lane", number, text);
         }
         mine.many++;
     }
@@ -431,7 +431,7 @@ static struct context *find_context(const void *caller) {
     return context;
 }
 
-static void tell_exhausted(struct context *context, const void *caller) {
+static void note_exhausted(struct context *context, const void *caller) {
     char text[NAME_BYTES];
     const char *path = "unknown";
     object_of(caller, &path);
@@ -439,7 +439,7 @@ static void tell_exhausted(struct context *context, const void *caller) {
     /* An interpreter with a preload reads the clock on its own account only, as for how long to wait. */
     if (our.hosted && (!strcmp(path, "/proc/self/exe") || !strncmp(base(path), "libpython", 9))) return;
     context_text(text, text + sizeof text, path);
-    tell("exhausted", text, NULL);
+    write_note("exhausted", text, NULL);
 }
 
 static int64_t read_clock(const void *caller) {
@@ -455,7 +455,7 @@ static int64_t read_clock(const void *caller) {
         context->values += 8;
         context->left--;
     } else {
-        if (!context->exhausted) tell_exhausted(context, caller);
+        if (!context->exhausted) note_exhausted(context, caller);
         now = (mine.last_ns ? mine.last_ns : our.start_ns) + STEP_NS;
     }
     mine.last_ns = now;
@@ -468,7 +468,7 @@ static int64_t read_clock(const void *caller) {
 
 OURS int clock_gettime(clockid_t clock, struct timespec *at) {
     if (clock == CLOCK_REAL && our.name[0]) {
-        if (!our.hosted) tell("hosted", NULL, NULL);
+        if (!our.hosted) write_note("hosted", NULL, NULL);
         our.hosted = 1;
         *at = as_timespec(real_ns());
         return 0;
@@ -684,7 +684,7 @@ static const char *asking(const void *caller) {
             if (!known[which].object) {
                 known[which].rule = rule;
                 known[which].name = name;
-                if (rule == TOLD && !our.hosted) tell("kernel", base(path), NULL);
+                if (rule == TOLD && !our.hosted) write_note("kernel", base(path), NULL);
                 __atomic_store_n(&known[which].object, object, __ATOMIC_RELEASE);
             }
             __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
@@ -805,7 +805,7 @@ static char **ours_too(char **to, struct given *made, char *const *from, const c
     settle();
     child_context(context, ".");
     /* Shells try one folder after the other. */
-    if (!strchr(program, '/') || !access(program, X_OK)) tell(word, context, base(program));
+    if (!strchr(program, '/') || !access(program, X_OK)) write_note(word, context, base(program));
     errno = saved;
     put(put(made->context, made->context + sizeof made->context, "PLAYHEAD_LANE="), made->context + sizeof made->context, context);
     const char *preload = variable(from, "LD_PRELOAD");

@@ -23,11 +23,11 @@ function writer() {
     if (number === undefined) {
       number = numbers.size + 1;
       numbers.set(context, number);
-      notes.tell('lane', number, context);
+      notes.write('lane', number, context);
     }
     written += 1;
     if (written > MOST) {
-      if (written === MOST + 1) notes.tell('problem', `the journal is full: ${MOST} reads`);
+      if (written === MOST + 1) notes.write('problem', `the journal is full: ${MOST} reads`);
       return now;
     }
     record.writeUInt32LE(number, 0);
@@ -35,7 +35,7 @@ function writer() {
     try {
       writeSync(descriptor, record);
     } catch (error) {
-      if (written < MOST) notes.tell('problem', `the journal cannot be written: ${error.code}`);
+      if (written < MOST) notes.write('problem', `the journal cannot be written: ${error.code}`);
       written = MOST + 1;
     }
     return now;
@@ -64,7 +64,7 @@ function reader() {
       last = Number(data.readBigUInt64LE(known.place) / 1000n) / 1000;
       known.place += 8;
     } else {
-      if (!known.told) notes.tell('exhausted', context);
+      if (!known.told) notes.write('exhausted', context);
       known.told = true;
       last = Math.floor(last) + 1;
     }

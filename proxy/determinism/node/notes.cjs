@@ -1,4 +1,4 @@
-// What this process tells of itself: a file of lines, `word TAB word`, as `../python/playhead_preload/notes.py`.
+// Notes of this process: a file of lines, `word TAB word`, as `../python/playhead_preload/notes.py`.
 'use strict';
 
 const { appendFileSync, openSync, closeSync } = require('fs');
@@ -17,10 +17,10 @@ const escaped = (word) =>
 exports.file = (name) => join(folder, name);
 exports.context = () => mine;
 
-exports.tell = (...told) => {
+exports.write = (...given) => {
   lines += 1;
   if (lines > MOST) return;
-  const words = lines === MOST ? ['problem', `no more than ${MOST} execution contexts are recorded`] : told;
+  const words = lines === MOST ? ['problem', `no more than ${MOST} execution contexts are recorded`] : given;
   try {
     appendFileSync(exports.file(`${mine}.notes`), `${words.map(escaped).join('\t')}\n`);
   } catch {
@@ -39,6 +39,6 @@ exports.claim = (wanted, ...words) => {
       if (error.code !== 'EEXIST') throw error;
     }
   }
-  exports.tell('process', ...words);
+  exports.write('process', ...words);
   return mine;
 };

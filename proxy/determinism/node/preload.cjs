@@ -20,7 +20,7 @@ function start() {
     try {
       require(`./${part}.cjs`).start();
     } catch (error) {
-      notes.tell('problem', `${part}: ${error && error.message}`);
+      notes.write('problem', `${part}: ${error && error.message}`);
     }
   }
   // Without this an ES module would import what was there before.

@@ -26,7 +26,7 @@ function variables(environ, program) {
   children += 1;
   let context = `${notes.context()}.${children}`;
   if (context.length > MOST_LENGTH) context = `0.n-${createHash('sha256').update(context).digest('hex').slice(0, 16)}`;
-  notes.tell('child', context, basename(program));
+  notes.write('child', context, basename(program));
   const made = { ...environ, ...ours, PLAYHEAD_LANE: context };
   const { PLAYHEAD_LIBRARY: library, PLAYHEAD_NODE: node, PLAYHEAD_PYTHON: python } = ours;
   if (library && !(made.LD_PRELOAD || '').includes(library)) {

@@ -42,7 +42,7 @@ exports.start = () => {
       try {
         prepare();
       } catch (error) {
-        require('./notes.cjs').tell('problem', `proxy: ${error.message}`);
+        require('./notes.cjs').write('problem', `proxy: ${error.message}`);
       }
     }
     return fetch.apply(this, words);

@@ -43,5 +43,5 @@ def start():
         try:
             part.start()
         except Exception as error:
-            notes.tell("problem", "%s: %s" % (part.__name__.rpartition(".")[2], error))
+            notes.write("problem", "%s: %s" % (part.__name__.rpartition(".")[2], error))
     hooks.start()

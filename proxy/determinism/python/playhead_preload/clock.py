@@ -56,7 +56,7 @@ class _Writer:
             if len(self._numbers) >= contexts.MOST:
                 return now  # the notes say so
             number = self._numbers[context] = next(self._contexts)
-            notes.tell("lane", str(number), contexts.text(context))
+            notes.write("lane", str(number), contexts.text(context))
         # Counted in one step, so that neither threads nor signals need a lock.
         place = next(self._records)
         piece = self._pieces.get(place // _PIECE)
@@ -83,10 +83,10 @@ class _Writer:
                 finally:
                     os.close(descriptor)
             except OSError as error:
-                notes.tell("problem", "the journal cannot be written: %s" % (error.strerror,))
+                notes.write("problem", "the journal cannot be written: %s" % (error.strerror,))
         else:
             if which == _MOST // _PIECE:
-                notes.tell("problem", "the journal is full: %d clock reads" % (_MOST,))
+                notes.write("problem", "the journal is full: %d clock reads" % (_MOST,))
         self._pieces[which] = piece
         self._pieces.pop(which - 2, None)
         return piece
@@ -133,7 +133,7 @@ class _Reader:
         else:
             if context not in self._missing:
                 self._missing.add(context)
-                notes.tell("exhausted", contexts.text(context))
+                notes.write("exhausted", contexts.text(context))
             self._last += 1000
         return self._last
 
@@ -148,7 +148,7 @@ def _now_ns():
     try:
         return _Now.clock.read_clock()
     except Exception as error:
-        notes.tell("problem", "a read of the real clock: %s" % (error,))
+        notes.write("problem", "a read of the real clock: %s" % (error,))
         return _real_ns()
 
 
@@ -268,7 +268,7 @@ def _step_aside():
 
 
 def _stepped_aside(_module):
-    notes.tell("problem", "time_machine needs the real clock, and has it from its import on")
+    notes.write("problem", "time_machine needs the real clock, and has it from its import on")
 
 
 def _forget_methods():

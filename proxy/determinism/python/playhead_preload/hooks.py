@@ -25,7 +25,7 @@ def _call(name, function, *arguments):
     except Exception as error:
         from . import notes
 
-        notes.tell("problem", "%s: %s" % (name, error))
+        notes.write("problem", "%s: %s" % (name, error))
 
 
 class _Finder:

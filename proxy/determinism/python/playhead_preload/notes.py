@@ -1,4 +1,4 @@
-"""What this process tells of itself: a file of lines, `word TAB word`, which one process alone writes.
+"""Notes of this process: a file of lines, `word TAB word`, which one process alone writes.
 
 No descriptor is held: a program that closes all of them, and opens others, must not find ours among its own.
 """
@@ -33,7 +33,7 @@ def claim(wanted, *words):
             number += 1
             context = "%s+%d" % (wanted, number)
     _Mine.context, _Mine.lines = context, 0
-    tell("process", *words)
+    write("process", *words)
     return context
 
 
@@ -42,7 +42,7 @@ def context():
     return _Mine.context
 
 
-def tell(*words):
+def write(*words):
     """Write a line, where that is possible."""
     _Mine.lines += 1
     if _Mine.lines > _MOST:

@@ -68,7 +68,7 @@ def _child(program, paths=()):
         context = "0.p-" + contexts.digest(context)
     program = os.path.basename(os.fsdecode(program))
     if not paths or any(os.access(path, os.X_OK) for path in paths):
-        notes.tell("child", context, program)
+        notes.write("child", context, program)
     return context
 
 
@@ -117,7 +117,7 @@ def _changed(environ, program):
         named = os.fsdecode(program)
         return _variables(text, named, [named] if os.sep in named else [])
     except Exception as error:
-        notes.tell("problem", "a child without the preload: %s" % (error,))
+        notes.write("problem", "a child without the preload: %s" % (error,))
         return environ
 
 
@@ -160,7 +160,7 @@ def _change_fork_exec(module):
             made = _variables(environ, args[0][0], paths)
             rows = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in made.items()]
         except Exception as error:
-            notes.tell("problem", "a child without the preload: %s" % (error,))
+            notes.write("problem", "a child without the preload: %s" % (error,))
             return real(*args)
         return real(*args[:5], rows, *args[6:])
 
