@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from playhead.proxy.determinism.journal import write_journals
-from playhead.proxy.determinism.preload_bundle import Kit
+from playhead.proxy.determinism.preload_bundle import PreloadBundle
 
 BAR_US = 10.0
 PYTHON = """
@@ -98,13 +98,13 @@ def compare(commands: dict[str, list[str]]) -> bool:
     for runtime, command in commands.items():
         environ = dict(os.environ)
         plain = measure(command, environ)
-        kit = Kit.for_recording("full", environ)
-        assert kit is not None
-        recorded = measure(command, kit.variables(environ))
-        again = Kit(kit.basis, recorded=True)
-        write_journals(kit.looks(), again._tape)
+        preload_bundle = PreloadBundle.for_recording("full", environ)
+        assert preload_bundle is not None
+        recorded = measure(command, preload_bundle.variables(environ))
+        again = PreloadBundle(preload_bundle.basis, recorded=True)
+        write_journals(preload_bundle.looks(), again._tape)
         replayed = measure(command, again.variables(environ))
-        for one in (kit, again):
+        for one in (preload_bundle, again):
             one.close()
         for name in plain:
             row = (plain[name], recorded[name], replayed[name])

@@ -4,6 +4,6 @@
 """
 
 from .journal_keeper import keeping
-from .preload_bundle import Kit, events, lacking
+from .preload_bundle import PreloadBundle, events, lacking
 
-__all__ = ["Kit", "events", "keeping", "lacking"]
+__all__ = ["PreloadBundle", "events", "keeping", "lacking"]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ...store import StoreUnwritable
 from ...tape.records.events import Event
-from .preload_bundle import Kit, begun, journal
+from .preload_bundle import PreloadBundle, begun, journal
 
 Append = Callable[[int, Event], Awaitable[None]]
 """Done once durable."""
@@ -16,7 +16,7 @@ _BEGIN_S = 0.1
 
 @contextlib.asynccontextmanager
 async def keeping(
-    kit: Kit, find_run: Callable[[], int | None], append: Append
+    preload_bundle: PreloadBundle, find_run: Callable[[], int | None], append: Append
 ) -> AsyncIterator[None]:
     """Append what a recording is made with as soon as its run has begun, and then its journal now and then.
 
@@ -24,7 +24,7 @@ async def keeping(
     What was written last is left to whoever ends the run. On the loop.
     """
     stop = asyncio.Event()
-    task = asyncio.get_running_loop().create_task(_keep(kit, find_run, append, stop))
+    task = asyncio.get_running_loop().create_task(_keep(preload_bundle, find_run, append, stop))
     try:
         yield
     finally:
@@ -33,7 +33,7 @@ async def keeping(
 
 
 async def _keep(
-    kit: Kit,
+    preload_bundle: PreloadBundle,
     find_run: Callable[[], int | None],
     append: Append,
     stop: asyncio.Event,
@@ -48,7 +48,7 @@ async def _keep(
         # A log that cannot be written has a gap, which says that nobody knows; what cannot be read is tried again.
         with contextlib.suppress(StoreUnwritable, OSError):
             if first:
-                await append(run, begun(kit))
+                await append(run, begun(preload_bundle))
                 first = False
-            for event in await asyncio.to_thread(list, journal(kit, ended=False)):
+            for event in await asyncio.to_thread(list, journal(preload_bundle, ended=False)):
                 await append(run, event)

@@ -46,7 +46,7 @@ class Basis:
     """Whether programs that are linked with a C library are covered."""
 
 
-class Kit:
+class PreloadBundle:
     """A folder, and the variables that make preloads use it. Close it in the end."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Kit:
     @classmethod
     def for_recording(
         cls, level: str | None, environ: Mapping[str, str], *, library: bool = True
-    ) -> "Kit | None":
+    ) -> "PreloadBundle | None":
         """Give what a recording is made with; None where it is made without.
 
         Raises: EngineError, where there is no place for a journal.
@@ -124,13 +124,13 @@ class Kit:
         *,
         short_sleeps: bool = False,
         library: bool = True,
-    ) -> "Kit | None":
+    ) -> "PreloadBundle | None":
         """Give what a replay is made with, as its recording was; None where that was made without.
 
         level: the most that is wanted; None for all there is.
         Raises: EngineError, where the journal cannot be laid out, or short sleeps have no clock; LogCorrupt.
         """
-        kit = None
+        preload_bundle = None
         try:
             basis, journal = _read(store, tape) if level != OFF else (None, [])
             recorded = OFF if basis is None else basis.level
@@ -143,23 +143,23 @@ class Kit:
                 )
             if basis is None:
                 return None
-            kit = cls(basis, recorded=True, short_sleeps=short_sleeps, library=library)
+            preload_bundle = cls(basis, recorded=True, short_sleeps=short_sleeps, library=library)
             if level == FULL and recorded == SEED:
-                kit.missing = _LESS.format(level, recorded)
-            elif kit.basis.level == FULL and tape.status is RunStatus.RECOVERED:
-                kit.missing = _NO_END
-            elif basis.libc and kit.no_library:
-                kit.missing = _NO_LIBRARY.format(kit.no_library)
-            if kit.basis.level == FULL:
-                write_journals(journal, kit._tape)
+                preload_bundle.missing = _LESS.format(level, recorded)
+            elif preload_bundle.basis.level == FULL and tape.status is RunStatus.RECOVERED:
+                preload_bundle.missing = _NO_END
+            elif basis.libc and preload_bundle.no_library:
+                preload_bundle.missing = _NO_LIBRARY.format(preload_bundle.no_library)
+            if preload_bundle.basis.level == FULL:
+                write_journals(journal, preload_bundle._tape)
         except (BadRecord, OSError) as error:
-            if kit is not None:
-                kit.close()
+            if preload_bundle is not None:
+                preload_bundle.close()
             raise EngineError(
                 f"clock and randomness of run {str(tape.id)!r} cannot be repeated: {error}",
                 "replay it with --determinism off",
             ) from error
-        return kit
+        return preload_bundle
 
     def variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Give a command's variables with ours among them."""
@@ -248,9 +248,9 @@ def _basis(row: Any) -> Basis:
     raise BadRecord("not what a recording was made with")
 
 
-def begun(kit: Kit) -> Event:
+def begun(preload_bundle: PreloadBundle) -> Event:
     """Give what the log of a recording has of it from the start, for the case that it has no end."""
-    return _noted(kit, Report(), _NO_END)
+    return _noted(preload_bundle, Report(), _NO_END)
 
 
 def lacking(level: str) -> Event:
@@ -259,23 +259,25 @@ def lacking(level: str) -> Event:
     return Event(EventKind.NOTED, time.time_ns(), {"determinism": summary})
 
 
-def journal(kit: Kit, *, ended: bool) -> Iterator[Event]:
+def journal(preload_bundle: PreloadBundle, *, ended: bool) -> Iterator[Event]:
     """Yield what the log has not got yet of the journal; nothing in a replay. Blocks."""
     at_ns = time.time_ns()
-    for row in kit.clock_reads(ended=ended):
+    for row in preload_bundle.clock_reads(ended=ended):
         yield Event(EventKind.JOURNAL, at_ns, row)
 
 
-def events(kit: Kit, command: Sequence[str]) -> Iterator[Event]:
+def events(preload_bundle: PreloadBundle, command: Sequence[str]) -> Iterator[Event]:
     """Yield what the log of a run keeps in the end of its clock and randomness. Once the command has ended; blocks."""
-    yield from journal(kit, ended=True)
-    yield _noted(kit, kit.report(command), kit.missing)
+    yield from journal(preload_bundle, ended=True)
+    yield _noted(preload_bundle, preload_bundle.report(command), preload_bundle.missing)
 
 
-def _noted(kit: Kit, report: Report, missing: str) -> Event:
-    sleeps = "short" if kit.short_sleeps else "real"
-    summary = _summary(kit.basis.level, missing, sleeps, report) | {"libc": kit.no_library}
-    data: dict[str, Any] = {"determinism": summary, "basis": asdict(kit.basis)}
+def _noted(preload_bundle: PreloadBundle, report: Report, missing: str) -> Event:
+    sleeps = "short" if preload_bundle.short_sleeps else "real"
+    summary = _summary(preload_bundle.basis.level, missing, sleeps, report) | {
+        "libc": preload_bundle.no_library
+    }
+    data: dict[str, Any] = {"determinism": summary, "basis": asdict(preload_bundle.basis)}
     return Event(EventKind.NOTED, time.time_ns(), data)
 
 

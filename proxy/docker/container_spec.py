@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..determinism import Kit
+from ..determinism import PreloadBundle
 from ..sandbox.filesystem.masking import ROOTS
 from ..trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 from ..trust.environment import removed, variables
@@ -23,7 +23,7 @@ def agent_variables(
     *,
     url: str,
     certificates: Path,
-    kit: Kit | None,
+    preload_bundle: PreloadBundle | None,
 ) -> dict[str, str]:
     """Give the variables of an agent that differ from those of its image.
 
@@ -34,8 +34,8 @@ def agent_variables(
     ours = variables(theirs, proxy_url=url, public_dir=certificates, seen_at=certificates)
     # Docker can set variables of an image to nothing, but not take them away.
     made = theirs | {name: "" for name in removed(theirs) if name in theirs} | ours
-    if kit is not None:
-        made = kit.variables(made)
+    if preload_bundle is not None:
+        made = preload_bundle.variables(made)
     return {name: value for name, value in made.items() if image.get(name) != value}
 
 
@@ -49,14 +49,14 @@ def share_certificates(public: Path, folder: Path) -> Path:
     return folder
 
 
-def mounts(certificates: Path, kit: Kit | None) -> list[str]:
+def mounts(certificates: Path, preload_bundle: PreloadBundle | None) -> list[str]:
     """Write Docker's flags for files of ours, at the paths that they have here."""
     words = _mount(certificates, certificates)
     for target in ROOTS:
         words += _mount(certificates / BUNDLE_FILE, Path(target))
-    if kit is not None:
+    if preload_bundle is not None:
         words += _mount(PRELOADS, PRELOADS)
-        words += _mount(kit.folder, kit.folder, writable=True)
+        words += _mount(preload_bundle.folder, preload_bundle.folder, writable=True)
     return words
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...config import Config
-from ..determinism import Kit
+from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.socket_reachability import find_paths
@@ -62,14 +62,19 @@ class InImage:
         self._wanted = wanted
 
     def place(
-        self, config: Config, command: Sequence[str], kit: Kit | None, url: str
+        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
     ) -> "_Containers":
         """Give the place for one command."""
 
         def make(services: Sequence[Service]) -> DockerBox:
             public = config.public_ca_dir
             return DockerBox(
-                self._wanted, command, url=url, public=public, kit=kit, services=services
+                self._wanted,
+                command,
+                url=url,
+                public=public,
+                preload_bundle=preload_bundle,
+                services=services,
             )
 
         return _Containers(make, self._wanted.volumes)
@@ -108,7 +113,7 @@ class DockerBox:
         *,
         url: str,
         public: Path,
-        kit: Kit | None,
+        preload_bundle: PreloadBundle | None,
         services: Sequence[Service] = (),
     ) -> None:
         """Prepare; nothing is started yet.
@@ -125,7 +130,7 @@ class DockerBox:
         self._wanted = wanted
         self._command = list(command)
         self._url = url
-        self._kit = kit
+        self._preload_bundle = preload_bundle
         self._inlets_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
         self._image = docker.find_image(
             wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
@@ -197,14 +202,14 @@ class DockerBox:
         return subprocess.Popen(words, stdin=idle, process_group=0)
 
     def _create(self) -> None:
-        if self._kit is not None:
-            self._kit.serve_container()
+        if self._preload_bundle is not None:
+            self._preload_bundle.serve_container()
         variables = agent_variables(
             variables_of(self._image),
             asked_variables(self._wanted.variables),
             url=self._url,
             certificates=self._certificates,
-            kit=self._kit,
+            preload_bundle=self._preload_bundle,
         )
         terminal = ["--tty"] if self._terminal else []
         program, *arguments = self._command
@@ -212,7 +217,7 @@ class DockerBox:
         self._docker.run(
             *("create", "--name", self._agent, "--interactive", *terminal),
             *agent_flags(self._network),
-            *mounts(self._certificates, self._kit),
+            *mounts(self._certificates, self._preload_bundle),
             *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
             *variable_flags(variables, os.environ, file),
             *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),

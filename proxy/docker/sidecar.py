@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config import Config, Mode
-from ..determinism import Kit
+from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.network.listeners import Service
 from ..sandbox.sandbox import Inlets
@@ -55,14 +55,14 @@ class Beside:
         self._agent = agent
 
     def place(
-        self, config: Config, command: Sequence[str], kit: Kit | None, url: str
+        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
     ) -> "_NextDoor":
         """Give the place for one agent.
 
         Raises: EngineError, where something has to go out and nothing can.
         """
         _require_way_out(config)
-        return _NextDoor(self._link, self._agent, config.public_ca_dir, kit, url)
+        return _NextDoor(self._link, self._agent, config.public_ca_dir, preload_bundle, url)
 
 
 def _require_way_out(config: Config) -> None:
@@ -83,9 +83,11 @@ def _require_way_out(config: Config) -> None:
 class _NextDoor:
     """See `contained.Place`."""
 
-    def __init__(self, link: Path, agent: Path, public: Path, kit: Kit | None, url: str) -> None:
+    def __init__(
+        self, link: Path, agent: Path, public: Path, preload_bundle: PreloadBundle | None, url: str
+    ) -> None:
         self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
-        self._given = (link, agent, public, kit, url)
+        self._given = (link, agent, public, preload_bundle, url)
 
     def make_box(self, services: Sequence[Service]) -> "BesideBox":
         return BesideBox(*self._given, services)
@@ -102,7 +104,7 @@ class BesideBox:
         link: Path,
         agent: Path,
         public: Path,
-        kit: Kit | None,
+        preload_bundle: PreloadBundle | None,
         url: str,
         services: Sequence[Service],
     ) -> None:
@@ -113,7 +115,7 @@ class BesideBox:
         self._link = Link(link, services)
         self._agent = agent
         self._public = public
-        self._kit = kit
+        self._preload_bundle = preload_bundle
         self._url = url
         self._alive = -1
         self._ended_by = 0
@@ -143,7 +145,7 @@ class BesideBox:
     def _lay_out(self) -> None:
         # What another agent was given before.
         for path in self._agent.iterdir():
-            if self._kit is not None and path == self._kit.folder.parent:
+            if self._preload_bundle is not None and path == self._preload_bundle.folder.parent:
                 continue
             if path.is_dir():
                 # But for what that one put away there as its own: it is in nobody's way.
@@ -151,10 +153,12 @@ class BesideBox:
             else:
                 path.unlink()
         certificates = share_certificates(self._public, self._agent / "ca")
-        if self._kit is not None:
-            self._kit.serve_container()
-            self._kit.folder.parent.chmod(0o755)
-        variables = agent_variables({}, {}, url=self._url, certificates=certificates, kit=self._kit)
+        if self._preload_bundle is not None:
+            self._preload_bundle.serve_container()
+            self._preload_bundle.folder.parent.chmod(0o755)
+        variables = agent_variables(
+            {}, {}, url=self._url, certificates=certificates, preload_bundle=self._preload_bundle
+        )
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
         text = export({}, removed({}), Form.SH)

@@ -28,7 +28,7 @@ import click
 
 from ... import __path__ as package_path
 from ...config import Config, Control, IgnoreRule, Listen, Mode, parse_match
-from ..determinism.preload_bundle import FULL, Basis, Kit
+from ..determinism.preload_bundle import FULL, Basis, PreloadBundle
 from ..engine.connection_observer import Sightings
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
@@ -108,18 +108,20 @@ async def examine(
         address = await runtime.listen(config.listen)
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-        kit = stack.enter_context(contextlib.closing(await asyncio.to_thread(_kit, clocks)))
-        clocks = replace(clocks, no_library=kit.no_library)
+        preload_bundle = stack.enter_context(
+            contextlib.closing(await asyncio.to_thread(_preload_bundle, clocks))
+        )
+        clocks = replace(clocks, no_library=preload_bundle.no_library)
         first = await trial.outside({number: outside[number] for number in here}, variables)
         wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
-        more = await trial.outside(wanting, kit.variables(variables))
+        more = await trial.outside(wanting, preload_bundle.variables(variables))
         no_sandbox = ""
         try:
-            within = await trial.inside({number: inside[number] for number in here}, kit)
+            within = await trial.inside({number: inside[number] for number in here}, preload_bundle)
         except EngineError as error:
             no_sandbox = str(error)
             rest = {number: again[number] for number in here if number not in wanting}
-            within = more | await trial.outside(rest, kit.variables(variables))
+            within = more | await trial.outside(rest, preload_bundle.variables(variables))
     return tuple(
         doctor.diagnose(
             probe,
@@ -149,11 +151,11 @@ async def _near(turn: str, origins: Origins) -> tuple[Probe, ...]:
     return probes(opened.__getitem__, lambda number: f"https://c{number}.{turn}.{_DOMAIN}:443")
 
 
-def _kit(clocks: doctor.Clocks) -> Kit:
+def _preload_bundle(clocks: doctor.Clocks) -> PreloadBundle:
     """Make what a replay of a recording without clock reads is made with: every clock read returns its beginning."""
     start_ns = int(clocks.virtual_s * 1e9)
     basis = Basis(FULL, secrets.token_bytes(32), "1", start_ns, libc=True)
-    return Kit(basis, recorded=True)
+    return PreloadBundle(basis, recorded=True)
 
 
 def _try(probe: Probe, variables: Mapping[str, str], number: int) -> Try:
@@ -219,7 +221,9 @@ class _Trial:
         self._ended += 1
         self._show(self._ended)
 
-    async def inside(self, chosen: Mapping[int, Probe], kit: Kit) -> dict[int, doctor.Tried]:
+    async def inside(
+        self, chosen: Mapping[int, Probe], preload_bundle: PreloadBundle
+    ) -> dict[int, doctor.Tried]:
         """Run probes in a sandbox, with nothing that tells of a proxy.
 
         Raises: EngineError, where there can be none.
@@ -228,7 +232,7 @@ class _Trial:
 
         config = self._runtime.config
         variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
-        given = kit.variables(variables)
+        given = preload_bundle.variables(variables)
         source, target = self._folder / "tries.json", self._folder / "outcomes.json"
         save_tries([_try(probe, given, number) for number, probe in chosen.items()], source)
         words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]

@@ -23,7 +23,7 @@ from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
-from ..determinism import Kit, events, keeping, lacking
+from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..processes.connections import SocketWatch
@@ -62,7 +62,9 @@ class Output:
 class Elsewhere(Protocol):
     """What runs commands in another place than on this machine: in containers."""
 
-    def place(self, config: Config, command: Sequence[str], kit: Kit | None, url: str) -> "Place":
+    def place(
+        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
+    ) -> "Place":
         """Give the place for one command, which finds the proxy at this address. Raises: EngineError."""
 
 
@@ -118,10 +120,10 @@ async def _run(
         await stack.enter_async_context(runtime)
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
-        kit = _equip(runtime, config, run)
-        if kit is not None:
-            stack.callback(kit.close)
-        contained, job = await _prepare(runtime, config, command, kit, elsewhere, stack)
+        preload_bundle = _equip(runtime, config, run)
+        if preload_bundle is not None:
+            stack.callback(preload_bundle.close)
+        contained, job = await _prepare(runtime, config, command, preload_bundle, elsewhere, stack)
         child = _Child(job, runtime.registry.hurry)
         await child.start()
         watch = SocketWatch(lambda: child.pid)
@@ -129,7 +131,7 @@ async def _run(
         if watching:
             watch.start()
         try:
-            async with _keeping(runtime, config, kit):
+            async with _keeping(runtime, config, preload_bundle):
                 code = await child.wait()
         finally:
             if watching:
@@ -145,8 +147,8 @@ async def _run(
             await _note_sandbox(runtime, info, contained, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
-        if kit is not None:
-            await asyncio.to_thread(_note_determinism, runtime, info, kit, command)
+        if preload_bundle is not None:
+            await asyncio.to_thread(_note_determinism, runtime, info, preload_bundle, command)
         elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
             runtime.store.append(info.number, lacking(config.determinism))
         reason = f"the command ended with {code}"
@@ -175,7 +177,7 @@ async def _prepare(
     runtime: Runtime,
     config: Config,
     command: Sequence[str],
-    kit: Kit | None,
+    preload_bundle: PreloadBundle | None,
     elsewhere: Elsewhere | None,
     stack: contextlib.AsyncExitStack,
 ) -> "tuple[Contained | None, _Job]":
@@ -190,16 +192,16 @@ async def _prepare(
     if where == "none" and elsewhere is None:
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
-        variables = _variables(config, url, kit)
+        variables = _variables(config, url, preload_bundle)
         return None, _Process(command, variables)
     from .sandboxed import PROXY_URL, Contained, OwnNamespaces
 
     runtime.control.open()
     if elsewhere is not None:
-        place = elsewhere.place(config, command, kit, PROXY_URL)
+        place = elsewhere.place(config, command, preload_bundle, PROXY_URL)
     else:
-        variables = _variables(config, PROXY_URL, kit)
-        shared = [kit.folder] if kit is not None else []
+        variables = _variables(config, PROXY_URL, preload_bundle)
+        shared = [preload_bundle.folder] if preload_bundle is not None else []
         place = OwnNamespaces(
             runtime, config, command, variables, strict=where == "strict", shared=shared
         )
@@ -208,17 +210,17 @@ async def _prepare(
     return contained, _Boxed(contained.box)
 
 
-def _variables(config: Config, url: str, kit: Kit | None) -> dict[str, str]:
+def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -> dict[str, str]:
     made = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
-    return made if kit is None else kit.variables(made)
+    return made if preload_bundle is None else preload_bundle.variables(made)
 
 
-def _equip(runtime: Runtime, config: Config, run: str) -> Kit | None:
+def _equip(runtime: Runtime, config: Config, run: str) -> PreloadBundle | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
     library = config.libc_preload == "auto"
     if config.mode is Mode.RECORD:
-        return Kit.for_recording(config.determinism, os.environ, library=library)
-    return Kit.for_replay(
+        return PreloadBundle.for_recording(config.determinism, os.environ, library=library)
+    return PreloadBundle.for_replay(
         config.determinism,
         runtime.store,
         runtime.store.get_run(run),
@@ -296,21 +298,23 @@ async def _note_sandbox(
 
 
 def _keeping(
-    runtime: Runtime, config: Config, kit: Kit | None
+    runtime: Runtime, config: Config, preload_bundle: PreloadBundle | None
 ) -> contextlib.AbstractAsyncContextManager[None]:
     """Keep the journal of a recording while its command runs."""
-    if kit is None or config.mode is not Mode.RECORD:
+    if preload_bundle is None or config.mode is not Mode.RECORD:
         return contextlib.nullcontext()
 
     def find_run() -> int | None:
         open_run = runtime.registry.sole_run
         return None if open_run is None or open_run.info is None else open_run.info.number
 
-    return keeping(kit, find_run, runtime.store.append_durably)
+    return keeping(preload_bundle, find_run, runtime.store.append_durably)
 
 
-def _note_determinism(runtime: Runtime, info: RunInfo, kit: Kit, command: Sequence[str]) -> None:
-    for event in events(kit, command):
+def _note_determinism(
+    runtime: Runtime, info: RunInfo, preload_bundle: PreloadBundle, command: Sequence[str]
+) -> None:
+    for event in events(preload_bundle, command):
         runtime.store.append(info.number, event)
 
 

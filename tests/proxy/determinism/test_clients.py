@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 
 from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
 from playhead.proxy.trust.environment import environment
-from playhead.tests.support.kits import Ran, new_kit, run
+from playhead.tests.support.preload_bundles import Ran, new_kit, run
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
@@ -77,8 +77,8 @@ class Proxy:
         """Run a client with the preload, and with the variables that it has."""
         url = f"http://run:a%20token@127.0.0.1:{self.port}"
         given = environment({}, proxy_url=url, public_dir=self.ca.bundle_file.parent)
-        kit = new_kit()
-        ran = run(kit, program, *arguments, **given)
+        preload_bundle = new_kit()
+        ran = run(preload_bundle, program, *arguments, **given)
         assert ran.told["problems"] == []
         return ran
 

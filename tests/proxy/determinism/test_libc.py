@@ -11,7 +11,7 @@ import pytest
 
 from playhead.proxy.determinism import libc_library as library
 from playhead.proxy.determinism.libc_library import NoLibrary, get_library, place_library
-from playhead.tests.support.kits import Ran, again, new_kit, run
+from playhead.tests.support.preload_bundles import Ran, again, new_kit, run
 
 SOURCE = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.c"
 SHELL = "date +%N; (date +%N | cat) & wait; date +%N | cat; mktemp -u; {python} -c 'import time; print(time.time_ns())'"
@@ -47,11 +47,11 @@ def programs(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Program
 
 def twice(*command: str) -> tuple[Ran, Ran]:
     """Run a program, and again in a replay of that."""
-    kit = new_kit(libc=True)
-    assert kit.no_library == ""
-    recorded = run(kit, *command)
+    preload_bundle = new_kit(libc=True)
+    assert preload_bundle.no_library == ""
+    recorded = run(preload_bundle, *command)
     assert recorded.err == ""
-    return recorded, run(again(kit, recorded.rows), *command)
+    return recorded, run(again(preload_bundle, recorded.rows), *command)
 
 
 PROGRAMS = {
@@ -135,9 +135,9 @@ def test_what_is_started_deep_down_is_found_again(runtime: str) -> None:
     command, deep = DEEP[runtime], "0" + ".1" * 98
     if shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} on this machine")
-    kit = new_kit(libc=True)
-    recorded = run(kit, *command, context=deep)
-    replayed = run(again(kit, recorded.rows), *command, context=deep)
+    preload_bundle = new_kit(libc=True)
+    recorded = run(preload_bundle, *command, context=deep)
+    replayed = run(again(preload_bundle, recorded.rows), *command, context=deep)
     assert recorded.err == ""
     assert replayed.out == recorded.out
     assert (replayed.told["exhausted"], replayed.told["problems"]) == ([], [])
@@ -153,9 +153,9 @@ def test_without_it_nothing_is_found_again(programs: Programs) -> None:
 
 def test_a_deadline_on_the_told_clock_is_waited_for_on_the_kernels(programs: Programs) -> None:
     """Neither at once nor forever, however long ago the recording was."""
-    kit = new_kit(libc=True)
-    recorded = run(kit, programs.plain, "wait")
-    replayed = run(again(kit, recorded.rows), programs.plain, "wait")
+    preload_bundle = new_kit(libc=True)
+    recorded = run(preload_bundle, programs.plain, "wait")
+    replayed = run(again(preload_bundle, recorded.rows), programs.plain, "wait")
     for ran in (recorded, replayed):
         assert 0.049 <= float(ran.out) < 30
 
@@ -239,11 +239,14 @@ def test_c_code_in_python_finds_the_same_again() -> None:
 
 def test_a_program_sleeps_a_thousandth_where_that_is_declared() -> None:
     """Were it real, the program would be killed."""
-    kit = new_kit(libc=True)
+    preload_bundle = new_kit(libc=True)
     ran = run(
-        again(kit, [], short_sleeps=True), "sh", "-c", "sleep 100; env -i sleep 100; echo awake"
+        again(preload_bundle, [], short_sleeps=True),
+        "sh",
+        "-c",
+        "sleep 100; env -i sleep 100; echo awake",
     )
-    kit.close()
+    preload_bundle.close()
     assert ran.out == "awake\n"
 
 
@@ -363,8 +366,8 @@ def test_without_a_compiler_all_else_is_as_ever(
     compilers, why = WITHOUT[case]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "_COMPILERS", compilers)
-    kit = new_kit(libc=True)
-    assert why in kit.no_library
-    ran = run(kit, sys.executable, "-c", "import subprocess; subprocess.run(['true'])")
+    preload_bundle = new_kit(libc=True)
+    assert why in preload_bundle.no_library
+    ran = run(preload_bundle, sys.executable, "-c", "import subprocess; subprocess.run(['true'])")
     assert (ran.err, ran.told["preloaded"], ran.told["uncovered"]) == ("", 1, ["true"])
     assert list((tmp_path / "playhead").iterdir()) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.tests.support.kits import again, new_kit, run
+from playhead.tests.support.preload_bundles import again, new_kit, run
 
 AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.mjs"
 
@@ -24,11 +24,11 @@ def node() -> str:
 
 def test_what_is_found_of_time_and_chance_is_found_again(node: str) -> None:
     """By an ES module, its children and its worker, exactly."""
-    kit = new_kit()
-    recorded = run(kit, node, AGENT)
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, node, AGENT)
     assert recorded.err == ""
     for _ in range(2 if os.environ.get("PLAYHEAD_FULL") else 1):
-        replayed = run(again(kit, recorded.rows), node, AGENT)
+        replayed = run(again(preload_bundle, recorded.rows), node, AGENT)
         assert replayed.said == recorded.said
         assert replayed.told == recorded.told
     assert (recorded.told["processes"], recorded.told["preloaded"]) == (6, 6)
@@ -48,10 +48,10 @@ def test_without_it_nothing_is_found_again(node: str) -> None:
 
 def test_a_recording_sees_the_real_clock(node: str) -> None:
     """To the millisecond, and arguments are checked as ever."""
-    kit = new_kit()
+    preload_bundle = new_kit()
     code = "try { crypto.randomBytes(-1) } catch (error) { console.log(Date.now(), error.code) }"
-    now, wrong = run(kit, node, "-e", code).out.split()
-    assert 0 <= int(now) - kit.basis.start_ns // 1_000_000 < 60_000
+    now, wrong = run(preload_bundle, node, "-e", code).out.split()
+    assert 0 <= int(now) - preload_bundle.basis.start_ns // 1_000_000 < 60_000
     assert wrong == "ERR_OUT_OF_RANGE"
 
 
@@ -66,8 +66,8 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(node: str, tmp_path
     program.write_text(
         "console.log(require('crypto').randomUUID()); console.log(require('tweetnacl')());"
     )
-    kit = new_kit()
-    ran = [run(made, node, program) for made in (kit, again(kit, []))]
+    preload_bundle = new_kit()
+    ran = [run(made, node, program) for made in (preload_bundle, again(preload_bundle, []))]
     assert [one.err for one in ran] == ["", ""]
     first, second = (one.out.splitlines() for one in ran)
     assert [one == other for one, other in zip(first, second, strict=True)] == [True, False]
@@ -75,12 +75,12 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(node: str, tmp_path
 
 def test_children_of_another_runtime_are_covered_too(node: str) -> None:
     """Python that Node starts, and Node that Python starts, with variables of their own."""
-    kit = new_kit()
+    preload_bundle = new_kit()
     python = "import subprocess, sys, time; print(time.time_ns()); sys.stdout.flush(); subprocess.run([sys.argv[1], '-p', 'Date.now()'], env={})"
     code = f"""require('child_process').spawnSync('python3', ['-c', {json.dumps(python)}, process.execPath],
         {{env: {{PATH: process.env.PATH}}, stdio: 'inherit'}})"""
-    recorded = run(kit, node, "-e", code)
-    replayed = run(again(kit, recorded.rows), node, "-e", code)
+    recorded = run(preload_bundle, node, "-e", code)
+    replayed = run(again(preload_bundle, recorded.rows), node, "-e", code)
     assert len(recorded.out.split()) == 2, recorded.err
     assert replayed.out == recorded.out
     assert [one.split()[0] for one in recorded.told["runtimes"]] == ["node", "python"]
@@ -115,9 +115,9 @@ def test_a_program_is_not_broken_by_it(case: str, node: str) -> None:
 def test_a_worker_with_variables_of_its_own_is_covered(node: str) -> None:
     """Without ours it would have a clock of its own, and nobody would know."""
     code = "const { Worker } = require('worker_threads'); new Worker('console.log(Date.now())', { eval: true, env: {} })"
-    kit = new_kit()
-    recorded = run(kit, node, "-e", code)
-    assert run(again(kit, recorded.rows), node, "-e", code).out == recorded.out
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, node, "-e", code)
+    assert run(again(preload_bundle, recorded.rows), node, "-e", code).out == recorded.out
     assert recorded.told["preloaded"] == 2
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism import Kit, events, keeping
+from playhead.proxy.determinism import PreloadBundle, events, keeping
 from playhead.proxy.determinism import journal_keeper as keeper
 from playhead.store import RunStatus, Store
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.kits import new_kit, run
+from playhead.tests.support.preload_bundles import new_kit, run
 
 PROGRAM = "import sys, time, uuid; print([time.time_ns() for _ in range(3)], uuid.uuid4(), flush=True); sys.stdin.read()"
 
@@ -30,19 +30,19 @@ async def test_the_journal_is_in_the_log_while_the_command_runs(
             if event.kind is EventKind.JOURNAL:
                 kept.set()
 
-        kit = new_kit()
+        preload_bundle = new_kit()
         command = [sys.executable, "-c", PROGRAM]
         pipe = asyncio.subprocess.PIPE
         program = await asyncio.create_subprocess_exec(
-            *command, env=kit.variables({}), stdin=pipe, stdout=pipe
+            *command, env=preload_bundle.variables({}), stdin=pipe, stdout=pipe
         )
-        async with keeping(kit, lambda: tape.number, append), asyncio.timeout(20):
+        async with keeping(preload_bundle, lambda: tape.number, append), asyncio.timeout(20):
             await kept.wait()
         program.kill()
         said, _ = await program.communicate()
-        kit.close()
+        preload_bundle.close()
 
-        again = Kit.for_replay("full", store, replace(tape, status=RunStatus.RECOVERED))
+        again = PreloadBundle.for_replay("full", store, replace(tape, status=RunStatus.RECOVERED))
         assert again is not None
         assert "did not come to its end" in again.missing
         assert run(again, *command).out.encode() == said
@@ -52,17 +52,17 @@ async def test_a_replay_that_is_to_repeat_more_than_was_recorded_says_so(tmp_pat
     """It repeats what there is."""
     with Store.open(tmp_path / "store") as store:
         tape = await store.create_run("tape", mode="record", at_ns=1)
-        kit = Kit.for_recording("seed", {})
-        assert kit is not None
-        for event in events(kit, ["agent"]):
+        preload_bundle = PreloadBundle.for_recording("seed", {})
+        assert preload_bundle is not None
+        for event in events(preload_bundle, ["agent"]):
             await store.append_durably(tape.number, event)
-        kit.close()
+        preload_bundle.close()
         for asked, missing in {
             None: "",
             "seed": "",
             "full": "full was asked for, but the tape was recorded with seed",
         }.items():
-            replayed = Kit.for_replay(asked, store, tape)
+            replayed = PreloadBundle.for_replay(asked, store, tape)
             assert replayed is not None
             assert (replayed.basis.level, replayed.missing) == ("seed", missing)
             replayed.close()
@@ -70,14 +70,14 @@ async def test_a_replay_that_is_to_repeat_more_than_was_recorded_says_so(tmp_pat
 
 async def test_a_replay_that_covers_less_than_the_recording_says_so(tmp_path: Path) -> None:
     """As where the C compiler is gone, or the library is switched off now."""
-    kit = new_kit(libc=True)
-    kit.basis = replace(kit.basis, libc=True)
+    preload_bundle = new_kit(libc=True)
+    preload_bundle.basis = replace(preload_bundle.basis, libc=True)
     with Store.open(tmp_path / "store") as store:
         tape = await store.create_run("tape", mode="record", at_ns=1)
-        for event in events(kit, ["agent"]):
+        for event in events(preload_bundle, ["agent"]):
             await store.append_durably(tape.number, event)
-        kit.close()
-        replayed = Kit.for_replay(None, store, tape, library=False)
+        preload_bundle.close()
+        replayed = PreloadBundle.for_replay(None, store, tape, library=False)
         assert replayed is not None
         replayed.close()
         assert "LD_PRELOAD" not in replayed.variables({})

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism.preload_bundle import Kit
-from playhead.tests.support.kits import again, new_kit, run
+from playhead.proxy.determinism.preload_bundle import PreloadBundle
+from playhead.tests.support.preload_bundles import again, new_kit, run
 
 AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.py"
 
@@ -40,11 +40,11 @@ def script(text: str) -> list[str]:
 def test_what_is_found_of_time_and_chance_is_found_again(version: str) -> None:
     """By one program in a row, in threads, in tasks, in forks and in children: twice, exactly."""
     python = pythons()[version]
-    kit = new_kit()
-    recorded = run(kit, python, AGENT)
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, python, AGENT)
     assert recorded.err == ""
     for _ in range(2):
-        replayed = run(again(kit, recorded.rows), python, AGENT)
+        replayed = run(again(preload_bundle, recorded.rows), python, AGENT)
         assert replayed.said == recorded.said
         assert replayed.told == recorded.told
     assert recorded.told["preloaded"] == 5
@@ -84,10 +84,12 @@ POOLS = """
 
 def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
     """And so does a fork, whichever thread's is first; each job has clock reads of its own."""
-    kit = new_kit()
-    recorded = run(kit, sys.executable, "-W", "ignore", *script(POOLS))
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, sys.executable, "-W", "ignore", *script(POOLS))
     assert recorded.err == ""
-    replayed = run(again(kit, recorded.rows), sys.executable, "-W", "ignore", *script(POOLS))
+    replayed = run(
+        again(preload_bundle, recorded.rows), sys.executable, "-W", "ignore", *script(POOLS)
+    )
     assert replayed.said == recorded.said
     assert replayed.told == recorded.told
     assert recorded.told["exhausted"] == []
@@ -105,9 +107,9 @@ def test_an_agent_of_many_tasks_finds_the_same_again() -> None:
         asyncio.run(main())
         """
     )
-    kit = new_kit()
-    recorded = run(kit, sys.executable, *program)
-    replayed = run(again(kit, recorded.rows), sys.executable, *program)
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, sys.executable, *program)
+    replayed = run(again(preload_bundle, recorded.rows), sys.executable, *program)
     assert (replayed.out, replayed.told) == (recorded.out, recorded.told)
     assert recorded.told["problems"] == []
 
@@ -128,17 +130,17 @@ def test_a_recording_sees_the_real_clock() -> None:
     program = script(
         "import time, datetime; print(time.time_ns(), datetime.datetime.now().timestamp())"
     )
-    kit = new_kit()
-    ran = run(kit, sys.executable, *program)
+    preload_bundle = new_kit()
+    ran = run(preload_bundle, sys.executable, *program)
     nanoseconds, seconds = ran.out.split()
-    assert 0 <= int(nanoseconds) - kit.basis.start_ns < 60e9
+    assert 0 <= int(nanoseconds) - preload_bundle.basis.start_ns < 60e9
     assert abs(float(seconds) - int(nanoseconds) / 1e9) < 10
 
 
 def test_a_recording_is_left_alone_unless_more_is_asked_for() -> None:
     """Nothing is put into a program by default."""
-    assert Kit.for_recording(None, {}) is None
-    assert Kit.for_recording("off", {}) is None
+    assert PreloadBundle.for_recording(None, {}) is None
+    assert PreloadBundle.for_recording("off", {}) is None
 
 
 def test_two_recordings_have_nothing_in_common() -> None:
@@ -152,9 +154,9 @@ def test_two_recordings_have_nothing_in_common() -> None:
 def test_with_the_seed_alone_the_clock_is_real() -> None:
     """Randomness comes again, and nothing is written of the clock."""
     program = script("import time, uuid; print(uuid.uuid4(), time.time_ns())")
-    kit = new_kit()
-    recorded = run(kit, sys.executable, *program)
-    replayed = run(again(kit, [], "seed"), sys.executable, *program)
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, sys.executable, *program)
+    replayed = run(again(preload_bundle, [], "seed"), sys.executable, *program)
     first, second = recorded.out.split(), replayed.out.split()
     assert first[0] == second[0]
     assert int(first[1]) < int(second[1])
@@ -162,10 +164,10 @@ def test_with_the_seed_alone_the_clock_is_real() -> None:
 
 def test_who_looks_more_often_than_recorded_is_told_of() -> None:
     """Time goes on from the last clock read, and the context is named."""
-    kit = new_kit()
+    preload_bundle = new_kit()
     program = "import sys, time; [time.time_ns() for _ in range(2)]; print(*[time.time_ns() for _ in range({})])"
-    recorded = run(kit, sys.executable, "-c", program.format(1))
-    replayed = run(again(kit, recorded.rows), sys.executable, "-c", program.format(3))
+    recorded = run(preload_bundle, sys.executable, "-c", program.format(1))
+    replayed = run(again(preload_bundle, recorded.rows), sys.executable, "-c", program.format(3))
     last = int(recorded.out)
     assert replayed.out.split() == [str(last), str(last + 1000), str(last + 2000)]
     assert replayed.told["exhausted"] == ["0|MainThread||__main__"]
@@ -188,10 +190,10 @@ def test_libraries_that_make_keys_get_the_kernels_randomness(tmp_path: Path) -> 
     program = script(
         "import ecdsa, json, os; print(json.dumps([os.urandom(8).hex(), *[one.hex() for one in ecdsa.nonces()]]))"
     )
-    kit = new_kit()
+    preload_bundle = new_kit()
     first, second = (
         run(made, sys.executable, *program, PYTHONPATH=str(tmp_path)).said
-        for made in (kit, again(kit, []))
+        for made in (preload_bundle, again(preload_bundle, []))
     )
     assert [one == other for one, other in zip(first, second, strict=True)] == [True, False, False]
 
@@ -201,8 +203,10 @@ def test_a_new_seed_of_the_kernels_is_a_new_one() -> None:
     program = script(
         "import random\nfor _ in range(3): random.seed(); print(random.random(), random.Random().random())"
     )
-    kit = new_kit()
-    recorded, replayed = (run(made, sys.executable, *program) for made in (kit, again(kit, [])))
+    preload_bundle = new_kit()
+    recorded, replayed = (
+        run(made, sys.executable, *program) for made in (preload_bundle, again(preload_bundle, []))
+    )
     assert replayed.out == recorded.out
     assert len(set(recorded.out.split())) == 6
 
@@ -281,9 +285,9 @@ def test_processes_that_a_shell_starts_are_told_apart() -> None:
     shell = "for i in 1 2; do python -c 'import time; print(time.time_ns())'; done".replace(
         "python", sys.executable
     )
-    kit = new_kit()
-    recorded = run(kit, "/bin/sh", "-c", shell)
-    replayed = run(again(kit, recorded.rows), "/bin/sh", "-c", shell)
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, "/bin/sh", "-c", shell)
+    replayed = run(again(preload_bundle, recorded.rows), "/bin/sh", "-c", shell)
     assert replayed.out == recorded.out
     assert len(set(recorded.out.split())) == 2
 
@@ -361,16 +365,16 @@ def test_a_library_that_changes_the_interpreters_own_functions_finds_them(tmp_pa
 def test_a_module_that_was_looked_for_is_changed_when_it_is_imported() -> None:
     """Many ask whether there is one, and import it later."""
     code = "import importlib.util; importlib.util.find_spec('uuid'); import uuid; print(uuid.uuid1().node)"
-    kit = new_kit()
-    recorded = run(kit, sys.executable, "-c", code)
-    assert run(again(kit, recorded.rows), sys.executable, "-c", code).out == recorded.out
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, sys.executable, "-c", code)
+    assert run(again(preload_bundle, recorded.rows), sys.executable, "-c", code).out == recorded.out
     assert run(new_kit(), sys.executable, "-c", code).out != recorded.out
 
 
 def test_a_preload_that_fails_stops_nobody(tmp_path: Path) -> None:
     """The program runs as without it, and one line says so."""
-    kit = new_kit()
-    kit.close()  # nothing can be written
-    ran = run(kit, sys.executable, "-c", "import time; print(time.time() > 1e9)")
+    preload_bundle = new_kit()
+    preload_bundle.close()  # nothing can be written
+    ran = run(preload_bundle, sys.executable, "-c", "import time; print(time.time() > 1e9)")
     assert ran.out == "True\n"
     assert "without the preload" in ran.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.determinism.report import read_report
-from playhead.tests.support.kits import new_kit
+from playhead.tests.support.preload_bundles import new_kit
 
 TOLD = {"notes": b"process\tPython\t3.13\nlane\t1\tmain\n", "looks": struct.pack("<IQ", 1, 5)}
 
@@ -19,13 +19,20 @@ def test_what_is_no_file_of_its_own_is_not_read(tmp_path: Path, suffix: str, kin
     """A link may lead to what a sandbox hides, a pipe never ends: neither gets into the log, as a file does."""
     for name, data in TOLD.items():
         (tmp_path / name).write_bytes(data)
-    kit = new_kit()
+    preload_bundle = new_kit()
     try:
         for name in TOLD:
-            _make(tmp_path / name, kit._notes / f"0.{name}", kind if name == suffix else "file")
-        read = list(kit.clock_reads()), read_report(kit._notes, "agent").processes
+            _make(
+                tmp_path / name,
+                preload_bundle._notes / f"0.{name}",
+                kind if name == suffix else "file",
+            )
+        read = (
+            list(preload_bundle.clock_reads()),
+            read_report(preload_bundle._notes, "agent").processes,
+        )
     finally:
-        kit.close()
+        preload_bundle.close()
     clock_reads, processes = read
     assert (clock_reads != []) == (kind == "file")
     assert processes == ({} if kind != "file" and suffix == "notes" else {"0": "Python 3.13"})

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from playhead.tests.support.kits import Ran, again, new_kit, run
+from playhead.tests.support.preload_bundles import Ran, again, new_kit, run
 
 PYTHON = """
     import asyncio, json, threading, time

@@ -63,7 +63,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerBox]
     for name in (BUNDLE_FILE, CERTIFICATE_FILE):
         (tmp_path / name).touch()
     wanted = Wanted("agent", ("PLAYHEAD_SEED=secret",))
-    opened = DockerBox(wanted, ["agent"], url="http://127.0.0.1:1023", public=tmp_path, kit=None)
+    opened = DockerBox(
+        wanted, ["agent"], url="http://127.0.0.1:1023", public=tmp_path, preload_bundle=None
+    )
     yield opened
     opened.close()
 

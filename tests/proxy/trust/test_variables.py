@@ -73,5 +73,5 @@ def test_agents_in_containers_are_given_every_variable(tmp_path: Path) -> None:
     ca = open_ca(tmp_path, tmp_path / "ca", environ={})
     shared = share_certificates(ca.bundle_file.parent, tmp_path / "shared")
     image = {"HTTPS_PROXY": "http://elsewhere", "NO_PROXY": "localhost", "PATH": "/bin"}
-    found = agent_variables(image, {}, url=URL, certificates=shared, kit=None)
+    found = agent_variables(image, {}, url=URL, certificates=shared, preload_bundle=None)
     assert found == variables({}, proxy_url=URL, public_dir=shared, seen_at=shared)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.proxy.determinism.journal import write_journals
-from playhead.proxy.determinism.preload_bundle import Kit
+from playhead.proxy.determinism.preload_bundle import PreloadBundle
 
 
 @dataclass
@@ -28,8 +28,14 @@ class Ran:
         return said
 
 
-def run(kit: Kit, python: str, *arguments: str | Path, context: str = "0", **environ: str) -> Ran:
-    """Run a program with a kit, and close that.
+def run(
+    preload_bundle: PreloadBundle,
+    python: str,
+    *arguments: str | Path,
+    context: str = "0",
+    **environ: str,
+) -> Ran:
+    """Run a program with a preload bundle, and close that.
 
     context: of its process.
     """
@@ -38,33 +44,39 @@ def run(kit: Kit, python: str, *arguments: str | Path, context: str = "0", **env
     try:
         done = subprocess.run(
             command,
-            env={**kit.variables(given), "PLAYHEAD_LANE": context},
+            env={**preload_bundle.variables(given), "PLAYHEAD_LANE": context},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        report = kit.report(command)
-        return Ran(done.stdout, done.stderr, report.to_json(), list(kit.clock_reads()))
+        report = preload_bundle.report(command)
+        return Ran(done.stdout, done.stderr, report.to_json(), list(preload_bundle.clock_reads()))
     finally:
-        kit.close()
+        preload_bundle.close()
 
 
-def new_kit(*, libc: bool = False) -> Kit:
-    """A kit for a recording.
+def new_kit(*, libc: bool = False) -> PreloadBundle:
+    """A preload bundle for a recording.
 
     libc: with the library for programs that are neither Python nor Node, where it can be compiled.
     """
-    kit = Kit.for_recording("full", {}, library=libc)
-    assert kit is not None
-    return kit
+    preload_bundle = PreloadBundle.for_recording("full", {}, library=libc)
+    assert preload_bundle is not None
+    return preload_bundle
 
 
 def again(
-    kit: Kit, rows: list[dict[str, Any]], level: str = "full", *, short_sleeps: bool = False
-) -> Kit:
-    """A kit for a replay."""
-    made = Kit(replace(kit.basis, level=level), recorded=True, short_sleeps=short_sleeps)
+    preload_bundle: PreloadBundle,
+    rows: list[dict[str, Any]],
+    level: str = "full",
+    *,
+    short_sleeps: bool = False,
+) -> PreloadBundle:
+    """A preload bundle for a replay."""
+    made = PreloadBundle(
+        replace(preload_bundle.basis, level=level), recorded=True, short_sleeps=short_sleeps
+    )
     write_journals(rows, made._tape)
     return made
