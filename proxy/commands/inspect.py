@@ -80,7 +80,7 @@ def show(
     from ...timeline.receipts.listing import find_shown, rows
     from ...timeline.rules.contracts import found_in
     from ..operations.open_store import open_store
-    from ..operations.restore import bring_back, find_archived_step
+    from ..operations.restore import find_archived_step, restore_runs
 
     config = reading(config_file, store)
     if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
@@ -89,7 +89,7 @@ def show(
         else:
             click.echo(render_exchange(step.exchange, (), step.contracts))
         return 0
-    bring_back(config, run)
+    restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         if seq is None:
@@ -123,10 +123,10 @@ def receipt(
     """Print the receipt of a run again."""
     from ...timeline import build, render_divergences, render_receipt
     from ..operations.open_store import open_store
-    from ..operations.restore import bring_back
+    from ..operations.restore import restore_runs
 
     config = reading(config_file, store)
-    bring_back(config, run)
+    restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
     if as_json:
@@ -146,10 +146,10 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     from ...timeline.receipts.effects import effects_of
     from ...timeline.receipts.render import render_effects
     from ..operations.open_store import open_store
-    from ..operations.restore import bring_back
+    from ..operations.restore import restore_runs
 
     config = reading(config_file, store)
-    bring_back(config, run)
+    restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
         info = opened.get_run(run)
         listed, omitted = effects_of(opened, info)

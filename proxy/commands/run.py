@@ -29,7 +29,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     """Run the long-running proxy; edit the file to switch its mode."""
     config, watcher = settings(config_file, flags)
     if config.mode is Mode.PLAYBACK and flags.get("run") is not None:
-        _bring_back(config, str(flags["run"]))
+        _restore_tape(config, str(flags["run"]))
     from ..run.serve import serve as run_serve
 
     return run_serve(config, watcher)
@@ -167,7 +167,7 @@ def replay(
     try:
         config, _ = settings(config_file, flags)
         elsewhere = _elsewhere(config.sandbox, config.sandbox.replay, image, variables, volumes)
-        _bring_back(config, run)  # before a mistyped store is made
+        _restore_tape(config, run)  # before a mistyped store is made
         from ..run.launcher import Output
         from ..run.launcher import replay as run_replay
 
@@ -178,12 +178,12 @@ def replay(
         return UNTESTABLE
 
 
-def _bring_back(config: Config, run: str) -> None:
+def _restore_tape(config: Config, run: str) -> None:
     """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
-    from ..operations.restore import bring_back_tape
+    from ..operations.restore import restore_tape
 
     if run != "latest" or (config.store / "log.lmdb").exists():
-        bring_back_tape(config, run)
+        restore_tape(config, run)
 
 
 @click.command()

@@ -71,7 +71,7 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         try:
             remove_unneeded(store, open_place)
         except StoreError as error:  # of a place that runs went to before, perhaps
-            say(f"playhead: what an earlier go left is not removed yet: {error}")
+            say(f"playhead: files of an earlier, failed batch are not removed yet: {error}")
         runs = [run for run in map(store.reload, chosen) if run.archived is None]
         moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
         store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)

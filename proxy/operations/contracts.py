@@ -7,7 +7,7 @@ from ...timeline.reading.contract_row import ContractRow
 from ...timeline.rules.contract_recheck import recheck_contracts
 from ...timeline.rules.contracts import found_in
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:
@@ -16,7 +16,7 @@ def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
     """
     rules = load(file) if file is not None else None
-    bring_back(config, name)
+    restore_runs(config, name)
     with open_store(config, readonly=True) as store:
         run = store.get_run(name)
         if rules is None:

@@ -6,7 +6,7 @@ from ...timeline.learning.learn import Lesson, learn
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def learn_from(config: Config, first: str, second: str) -> Lesson:
@@ -14,7 +14,7 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
 
     Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
     """
-    bring_back(config, first, second)
+    restore_runs(config, first, second)
     with open_store(config, readonly=True) as store:
         runs = get_recording(store, first), get_recording(store, second)
         if runs[0].number == runs[1].number:

@@ -7,7 +7,7 @@ import time
 from ...config import Config
 from ...timeline.receipts.notes import Note, add_note, notes_of
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def list_notes(config: Config, run: str) -> list[Note]:
@@ -15,7 +15,7 @@ def list_notes(config: Config, run: str) -> list[Note]:
 
     Raises: UnknownRun, LogCorrupt.
     """
-    bring_back(config, run)
+    restore_runs(config, run)
     with open_store(config, readonly=True) as store:
         return notes_of(store, store.get_run(run))
 
@@ -25,7 +25,7 @@ def write_note(config: Config, run: str, text: str, seq: int) -> Note:
 
     Raises: UnknownRun; StoreError, where there is no such exchange, or too much or nothing to write.
     """
-    bring_back(config, run)  # which also sees that a mistyped store is not made
+    restore_runs(config, run)  # which also sees that a mistyped store is not made
     with open_store(config) as store:
         info = store.get_run(run)
         return add_note(store, info, text, seq=seq, by=user_name(), at_ns=time.time_ns())

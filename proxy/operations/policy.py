@@ -7,7 +7,7 @@ from ...store import RunInfo, Store, StoreError
 from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ..progress import ProgressBar
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:
@@ -17,7 +17,7 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
     """
     rules = load(file)
     if names:
-        bring_back(config, *names)
+        restore_runs(config, *names)
     with open_store(config, readonly=True) as store:
         runs = [store.get_run(name) for name in names]
         runs = runs or _here(store)

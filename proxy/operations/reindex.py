@@ -6,7 +6,7 @@ from ...timeline.rules.reindex import Plan, plan
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
@@ -15,7 +15,7 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
     write: False only says it.
     Raises: UnknownRun, RunOpen; StoreError for a playback, or where the store cannot be written.
     """
-    bring_back(config, name)
+    restore_runs(config, name)
     with open_store(config, readonly=True) as store:
         get_recording(store, name)  # so that a mistyped store is not made
         if not write:

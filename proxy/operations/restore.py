@@ -1,4 +1,4 @@
-"""What brings an archived run back: whoever asks for one does not need to know where it lies."""
+"""Restore archived runs when a command needs them; the caller need not know where a run is stored."""
 
 import contextlib
 import importlib.util
@@ -24,8 +24,8 @@ _PATIENCE_S = 120.0
 _EVERY_S = 0.05
 
 
-def bring_back(config: Config, *names: str) -> None:
-    """Put runs that were archived into the store again, and what they play; no more than a look where none was.
+def restore_runs(config: Config, *names: str) -> None:
+    """Restore archived runs and their tapes to the store; do nothing if none is archived.
 
     Raises: UnknownRun; StoreError, where an archive cannot be read; PlayheadError without pyarrow.
     """
@@ -40,7 +40,7 @@ def bring_back(config: Config, *names: str) -> None:
 
 
 def restore_run(store: Store, run: RunInfo) -> None:
-    """Put a run that was archived into a store that is open; no more than a look where it is there again. Blocks.
+    """Restore an archived run to an open store; do nothing if it is already there. Blocks.
 
     Raises: StoreError, where its archive cannot be read; PlayheadError without pyarrow.
     """
@@ -72,10 +72,10 @@ def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | N
     return find_step(run.archived, open_place(run.archived.place), seq)
 
 
-def bring_back_tape(config: Config, name: str) -> None:
+def restore_tape(config: Config, name: str) -> None:
     """Put the tape that is to be replayed into the store again, if it was archived; `latest` is the newest.
 
-    Raises: as `bring_back`.
+    Raises: as `restore_runs`.
     """
     if name == "latest":
         with open_store(config, readonly=True) as store:
@@ -83,7 +83,7 @@ def bring_back_tape(config: Config, name: str) -> None:
         if latest is None:
             return
         name = latest.id
-    bring_back(config, name)
+    restore_runs(config, name)
 
 
 def _line(store: Store, name: str) -> Iterator[RunInfo]:

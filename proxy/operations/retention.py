@@ -24,7 +24,7 @@ from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
 from .notes import user_name
 from .open_store import open_store
-from .restore import bring_back, moving, remove_from_archive
+from .restore import moving, remove_from_archive, restore_runs
 
 SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""
@@ -226,7 +226,7 @@ def mark(
     for label in add:
         if not is_label(label):
             raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
-    bring_back(config, name)
+    restore_runs(config, name)
     with open_store(config, readonly=True) as store:
         run = store.get_run(name)
 

@@ -18,7 +18,7 @@ from ..trust.atomic_files import temporary_beside
 from ..trust.secret_files import open_redaction_key
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 _READ_BYTES = 1 << 20
 
@@ -28,7 +28,7 @@ def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
 
     Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
     """
-    bring_back(config, name)
+    restore_runs(config, name)
     with open_store(config, readonly=True) as store:
         info = store.get_run(name)
         if target.exists():

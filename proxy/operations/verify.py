@@ -14,7 +14,7 @@ from ..progress import ProgressBar
 from ..terminal import say
 from .find_tape import redactor_of
 from .open_store import open_store
-from .restore import bring_back
+from .restore import restore_runs
 
 
 def verify_runs(config: Config, run: str | None) -> list[Verified]:
@@ -25,7 +25,7 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
     if unread := check_pages(config.store):
         say(f"playhead: the file's pages are not looked at: {unread}")
     if run is not None:
-        bring_back(config, run)
+        restore_runs(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
         runs = _chosen(store, run)
         find, digest = _keys(config)
@@ -51,7 +51,7 @@ def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]
     """
     detect = open_detectors()
     if run is not None:
-        bring_back(config, run)
+        restore_runs(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("reading") as progress:
         runs = _chosen(store, run)
         found = find_secrets(store, runs, lambda: redactor_of(config), detect, progress)
