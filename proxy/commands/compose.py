@@ -73,7 +73,7 @@ def beside(
     **flags: object,
 ) -> int:
     """Be the proxy of an agent in another container, once (compose.yaml)."""
-    from ..docker.sidecar import Beside
+    from ..docker.sidecar import Sidecar
     from ..run.launcher import Output, record, replay
 
     output = Output(as_json, receipt_file, quiet)
@@ -82,7 +82,7 @@ def beside(
         if tape_file is not None:
             _import_where_missing(config, run, tape_file)
         launch = record if verb == "record" else replay
-        return launch(config, run, ["agent"], output, Beside(link, agent))
+        return launch(config, run, ["agent"], output, Sidecar(link, agent))
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE

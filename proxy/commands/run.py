@@ -11,7 +11,7 @@ from ...config import Config, Mode, Sandbox, override
 from .common import UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
-    from ..docker.sandbox import InImage
+    from ..docker.sandbox import DockerPlace
 
 _SANDBOX_FILES = click.option(
     "--sandbox-files",
@@ -66,7 +66,7 @@ def _elsewhere(
     image: str | None,
     variables: tuple[str, ...],
     volumes: tuple[str, ...],
-) -> "InImage | None":
+) -> "DockerPlace | None":
     """Read what is wanted of Docker; None where COMMAND is run on this machine."""
     if where != "docker":
         if image or variables or volumes:
@@ -77,9 +77,9 @@ def _elsewhere(
         raise click.UsageError(
             "--sandbox docker needs --image, the image of the agent (or `sandbox.image` in the configuration)"
         )
-    from ..docker.sandbox import InImage, Wanted
+    from ..docker.sandbox import DockerPlace, Wanted
 
-    return InImage(Wanted(image, variables, volumes))
+    return DockerPlace(Wanted(image, variables, volumes))
 
 
 @click.command()

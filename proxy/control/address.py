@@ -16,7 +16,7 @@ import psutil
 
 from ...config import Config
 from ..errors import EngineError
-from ..trust.atomic_files import temporary_beside, write_new
+from ..trust.atomic_files import temporary_sibling, write_new
 
 TOKEN_FILE = "control-token"
 _TOKEN_BYTES = 32
@@ -104,7 +104,7 @@ def publish(store: Path, address: Address) -> Path:
     told = {"pid": address.pid, "started": address.started, "url": address.url}
     if address.cert:
         told["cert"] = address.cert
-    temporary = temporary_beside(path)
+    temporary = temporary_sibling(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     # Not flushed to the disk: after a power cut the process is gone as well.
     with open(descriptor, "w") as file:
@@ -145,7 +145,7 @@ def _read(path: Path) -> Address | None:
 
 
 def _make_token(path: Path) -> None:
-    temporary = temporary_beside(path)
+    temporary = temporary_sibling(path)
     write_new(temporary, secrets.token_urlsafe(_TOKEN_BYTES).encode() + b"\n", 0o600)
     try:
         # A link instead of a rename: of several processes that start at once one wins.

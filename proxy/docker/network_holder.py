@@ -36,7 +36,7 @@ def serve(folder: Path) -> int:
     given = channel.receive()
     if given is None:
         raise EngineError(
-            "the proxy takes no inlets of this version",
+            "the proxy takes no network holder of this version",
             "use one version of Playhead, outside and in the image",
         )
     try:

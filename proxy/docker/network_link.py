@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import EngineError
 from ..sandbox.channel import Channel, Message
 from ..sandbox.network.listeners import Service
-from ..sandbox.sandbox import Inlets, hear
+from ..sandbox.sandbox import SandboxListeners, hear
 from .network_holder import SOCKET, VERSION
 
 _ANSWER_S = 20.0
@@ -59,7 +59,7 @@ class Link:
         made.setblocking(False)
         self._listening = made
 
-    async def open(self) -> Inlets:
+    async def open(self) -> SandboxListeners:
         """Wait for the container; take what listens in it.
 
         Raises: EngineError, where it cannot be made.
@@ -71,16 +71,16 @@ class Link:
         said = (await self._next()).data
         if said.get("version") != VERSION:
             raise EngineError(
-                "the image of the inlets has another version of Playhead than this one",
+                "the image of the network holder has another version of Playhead than this one",
                 "build the image from this version",
             )
         self._channel.send(services=self._services)
         message = await self._next()
-        inlets = Inlets()
+        open_listeners = SandboxListeners()
         for role, sock in zip(message.data["listeners"], message.sockets, strict=True):
             sock.setblocking(False)
-            getattr(inlets, role).append(sock)
-        return inlets
+            getattr(open_listeners, role).append(sock)
+        return open_listeners
 
     async def count(self) -> dict[str, int]:
         """Read what the kernel has counted. Raises: EngineError, where nobody can say."""

@@ -21,7 +21,7 @@ from ..errors import EngineError
 from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.socket_reachability import find_paths
 from ..sandbox.network.listeners import Service
-from ..sandbox.sandbox import Inlets
+from ..sandbox.sandbox import SandboxListeners
 from .client import Docker, Sweep, variables_of
 from .container_spec import (
     HARD,
@@ -36,7 +36,7 @@ from .network_link import Link
 
 IMAGE_VARIABLE = "PLAYHEAD_IMAGE"
 _IMAGE = "playhead"
-_INLETS_S = 60.0
+_HOLDER_S = 60.0
 _LINK = "/link"
 _NEVER = "0001-01-01"
 """How Docker writes that something never was."""
@@ -54,7 +54,7 @@ class Wanted:
     """As Docker's own flag takes them."""
 
 
-class InImage:
+class DockerPlace:
     """Runs a command in a container of an image. See `launcher.Elsewhere`."""
 
     def __init__(self, wanted: Wanted) -> None:
@@ -131,16 +131,16 @@ class DockerBox:
         self._command = list(command)
         self._url = url
         self._preload_bundle = preload_bundle
-        self._inlets_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
+        self._holder_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
         self._image = docker.find_image(
             wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
         )
-        inlets = docker.find_image(
-            self._inlets_image,
+        open_listeners = docker.find_image(
+            self._holder_image,
             f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
         )
         # Containers are made of these very images: a name may be another's by then, or be fetched.
-        self._image_id, self._inlets_id = str(self._image["Id"]), str(inlets["Id"])
+        self._image_id, self._holder_id = str(self._image["Id"]), str(open_listeners["Id"])
         self.image = f"{wanted.image} {self._image_id}"
         """Of the agent: its name, and what it really was."""
         token = secrets.token_hex(6)
@@ -155,17 +155,17 @@ class DockerBox:
         self._signals: list[subprocess.Popen[bytes]] = []
         self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
 
-    async def open(self) -> Inlets:
+    async def open(self) -> SandboxListeners:
         """Make the network; the command does not run yet. Raises: EngineError."""
         self._link.listen()
         self._sweep = Sweep(self._folder, [self._agent, self._network])
         await asyncio.to_thread(self._docker.run, *self._network_words())
         try:
-            return await asyncio.wait_for(self._link.open(), _INLETS_S)
+            return await asyncio.wait_for(self._link.open(), _HOLDER_S)
         except TimeoutError as error:
             said = await asyncio.to_thread(self._logs)
             raise EngineError(
-                f"the container of image {self._inlets_image!r} does not find us: {said}",
+                f"the container of image {self._holder_image!r} does not find us: {said}",
                 "the engine has to be on this very machine; where it is in a virtual machine use compose.yaml",
             ) from error
 
@@ -177,7 +177,7 @@ class DockerBox:
             *("--dns", RESOLVER, "--dns-search", "."),
             *("--user", "0:0", "--read-only", *HARD, *_ipv6_flags()),
             *("--cap-add", "NET_ADMIN", "--cap-add", "NET_RAW"),
-            *("--no-healthcheck", "--mount", link, self._inlets_id, "inlets", "--link", _LINK),
+            *("--no-healthcheck", "--mount", link, self._holder_id, "inlets", "--link", _LINK),
         ]
 
     def _logs(self) -> str:

@@ -1,4 +1,4 @@
-"""An agent in a container that somebody else starts, beside the one that the proxy is in: compose.yaml.
+"""The sidecar: an agent in a container of a compose file, next to the proxy's container.
 
 Two folders are shared. In `link` the container that holds the agent's network finds the proxy; the agent does not see
 it. In `agent` the agent finds what it needs, and leaves its exit code:
@@ -26,7 +26,7 @@ from ...config import Config, Mode
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.network.listeners import Service
-from ..sandbox.sandbox import Inlets
+from ..sandbox.sandbox import SandboxListeners
 from ..trust.env_files import Form, export
 from ..trust.environment import removed
 from .container_spec import PRELOADS, agent_variables, share_certificates
@@ -35,7 +35,7 @@ from .network_link import Link
 
 READY = Path("/tmp/playhead-ready")
 """Is there once the agent may start; in a folder of the proxy's container alone."""
-_INLETS_S = 60.0
+_HOLDER_S = 60.0
 _AGENT_S = 60.0
 """Longest wait for an agent's shell, from when it may start."""
 _LOOK_S = 0.05
@@ -46,7 +46,7 @@ _FIRST = {"PYTHONPATH": ":"}
 _LAST = {"NODE_OPTIONS": " ", "BUN_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
 
 
-class Beside:
+class Sidecar:
     """Waits for an agent in another container. See `launcher.Elsewhere`."""
 
     def __init__(self, link: Path, agent: Path) -> None:
@@ -56,13 +56,13 @@ class Beside:
 
     def place(
         self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
-    ) -> "_NextDoor":
+    ) -> "_SidecarPlace":
         """Give the place for one agent.
 
         Raises: EngineError, where something has to go out and nothing can.
         """
         _require_way_out(config)
-        return _NextDoor(self._link, self._agent, config.public_ca_dir, preload_bundle, url)
+        return _SidecarPlace(self._link, self._agent, config.public_ca_dir, preload_bundle, url)
 
 
 def _require_way_out(config: Config) -> None:
@@ -80,7 +80,7 @@ def _require_way_out(config: Config) -> None:
         )
 
 
-class _NextDoor:
+class _SidecarPlace:
     """See `contained.Place`."""
 
     def __init__(
@@ -89,14 +89,14 @@ class _NextDoor:
         self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
         self._given = (link, agent, public, preload_bundle, url)
 
-    def make_box(self, services: Sequence[Service]) -> "BesideBox":
-        return BesideBox(*self._given, services)
+    def make_box(self, services: Sequence[Service]) -> "SidecarSandbox":
+        return SidecarSandbox(*self._given, services)
 
     def reached(self) -> tuple[str, ...]:
         return ()
 
 
-class BesideBox:
+class SidecarSandbox:
     """The network of an agent that runs in a container of somebody else's."""
 
     def __init__(
@@ -121,14 +121,14 @@ class BesideBox:
         self._ended_by = 0
         self._told = threading.Event()
 
-    async def open(self) -> Inlets:
+    async def open(self) -> SandboxListeners:
         """Wait for the network. Raises: EngineError."""
         self._link.listen()
         try:
-            return await asyncio.wait_for(self._link.open(), _INLETS_S)
+            return await asyncio.wait_for(self._link.open(), _HOLDER_S)
         except TimeoutError as error:
             raise EngineError(
-                f"no container with the agent's network came within {_INLETS_S:.0f} s",
+                f"no container with the agent's network came within {_HOLDER_S:.0f} s",
                 "start one that runs `playhead inlets` with the same folder, as compose.yaml does",
             ) from error
 

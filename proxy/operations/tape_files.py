@@ -14,7 +14,7 @@ from ...tape.records.tape_file import Kind, read_records
 from ...tape.redaction.redactor import Redactor
 from ...timeline.formats.tape_file import export_tape, import_tape, read_row
 from ..progress import ProgressBar
-from ..trust.atomic_files import temporary_beside
+from ..trust.atomic_files import temporary_sibling
 from ..trust.secret_files import open_redaction_key
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
@@ -33,7 +33,7 @@ def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
         info = store.get_run(name)
         if target.exists():
             raise StoreError(f"{str(target)!r} is there already", "name another file, or remove it")
-        temporary = temporary_beside(target)
+        temporary = temporary_sibling(target)
         try:
             with (
                 ProgressBar("exporting") as progress,

@@ -14,7 +14,7 @@ from ..sandbox.network.listeners import PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
 from ..sandbox.network.packet_capture import Attempt, Tap
 from ..sandbox.network.resolver import Resolver
-from ..sandbox.sandbox import Box, Inlets
+from ..sandbox.sandbox import Box, SandboxListeners
 from ..trust.environment import proxy_url
 from .runtime import Runtime
 
@@ -30,7 +30,7 @@ class AnyBox(Protocol):
     sole_process: str
     counters: dict[str, int]
 
-    async def open(self) -> Inlets:
+    async def open(self) -> SandboxListeners:
         """Make it. Raises: EngineError."""
 
     async def start(self) -> int | None:
@@ -154,20 +154,20 @@ class Contained:
                 tap.close()
 
     async def _open(self) -> None:
-        inlets = await self.box.open()
-        self._names = names = Names(ipv6=len(inlets.dns) > 1)
+        open_listeners = await self.box.open()
+        self._names = names = Names(ipv6=len(open_listeners.dns) > 1)
         self._resolver = Resolver(names)
         engine = self._runtime.engine
         engine.capture.find_name = names.find
-        await engine.serve_inside(inlets.proxy, inlets.captured)
-        for sock in inlets.dns:
+        await engine.serve_inside(open_listeners.proxy, open_listeners.captured)
+        for sock in open_listeners.dns:
             self._resolver.serve(sock)
-        for relay, sock in zip(self._relays, inlets.service, strict=True):
+        for relay, sock in zip(self._relays, open_listeners.service, strict=True):
             await relay.serve(sock)
-        for sock in inlets.leaving:
+        for sock in open_listeners.leaving:
             self._leaving = Tap(sock)
             self._leaving.start()
-        for sock in inlets.refused:
+        for sock in open_listeners.refused:
             self._refused = Tap(sock)
             self._refused.start()
         self._look()

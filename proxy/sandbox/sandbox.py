@@ -23,7 +23,7 @@ _SETUP_S = 20.0
 
 
 @dataclass(slots=True)
-class Inlets:
+class SandboxListeners:
     """What listens in a sandbox, for the proxy to accept on."""
 
     proxy: list[socket.socket] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Box:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
 
-    async def open(self) -> Inlets:
+    async def open(self) -> SandboxListeners:
         """Make the sandbox; the command does not run yet.
 
         Raises: EngineError, where it cannot be made.
@@ -95,11 +95,11 @@ class Box:
         )
         ours.socket.setblocking(False)
         message = await self._next(_SETUP_S)
-        inlets = Inlets()
+        open_listeners = SandboxListeners()
         for role, sock in zip(message.data["listeners"], message.sockets, strict=True):
             sock.setblocking(False)
-            getattr(inlets, role).append(sock)
-        return inlets
+            getattr(open_listeners, role).append(sock)
+        return open_listeners
 
     def _spawn(self) -> Channel:
         """Start the helper; give our end of what is said."""

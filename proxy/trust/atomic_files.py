@@ -23,7 +23,7 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
         os.fsync(file.fileno())
 
 
-def temporary_beside(path: Path) -> Path:
+def temporary_sibling(path: Path) -> Path:
     """Name a file in the same folder that no other process uses."""
     return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
 
@@ -37,7 +37,7 @@ def write_public(path: Path, content: bytes, mode: int = 0o644) -> bool:
     with contextlib.suppress(OSError):
         if path.read_bytes() == content:
             return False
-    temporary = temporary_beside(path)
+    temporary = temporary_sibling(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_new(temporary, content, mode)

@@ -30,7 +30,7 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ..errors import EngineError
-from .atomic_files import temporary_beside, write_new, write_public
+from .atomic_files import temporary_sibling, write_new, write_public
 from .roots import certificates_in, merge, roots_in_force
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _make(path: Path, now: datetime) -> None:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     ) + certificate.public_bytes(serialization.Encoding.PEM)
-    temporary = temporary_beside(path)
+    temporary = temporary_sibling(path)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.chmod(0o700)

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from ..errors import EngineError
-from .atomic_files import temporary_beside, write_new
+from .atomic_files import temporary_sibling, write_new
 
 KEY_FILE = "redaction.key"
 _KEY_BYTES = 32
@@ -22,7 +22,7 @@ def open_redaction_key(store: Path) -> bytes:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
-            temporary = temporary_beside(path)
+            temporary = temporary_sibling(path)
             write_new(temporary, secrets.token_bytes(_KEY_BYTES), 0o600)
             try:
                 # A link instead of a rename: of several processes that start at once one wins.

@@ -69,15 +69,15 @@ async def _open(link: Link) -> dict[str, Any]:
     """Take what there is, count, hang up."""
     link.listen()
     try:
-        inlets = await asyncio.wait_for(link.open(), 20)
+        open_listeners = await asyncio.wait_for(link.open(), 20)
         told = {
-            "proxy": [sock.getsockname()[:2] for sock in inlets.proxy],
-            "captured": sorted(sock.getsockname()[1] for sock in inlets.captured),
-            "dns": [sock.getsockname()[1] for sock in inlets.dns],
-            "service": [sock.getsockname()[:2] for sock in inlets.service],
+            "proxy": [sock.getsockname()[:2] for sock in open_listeners.proxy],
+            "captured": sorted(sock.getsockname()[1] for sock in open_listeners.captured),
+            "dns": [sock.getsockname()[1] for sock in open_listeners.dns],
+            "service": [sock.getsockname()[:2] for sock in open_listeners.service],
             "counters": await link.count(),
         }
-        inlets.close()
+        open_listeners.close()
         return told
     finally:
         link.close()

@@ -12,7 +12,7 @@ import pytest
 from playhead.config import Config
 from playhead.proxy.docker import sandbox as box
 from playhead.proxy.docker.container_spec import asked_variables, variable_flags
-from playhead.proxy.docker.sandbox import DockerBox, InImage, Wanted
+from playhead.proxy.docker.sandbox import DockerBox, DockerPlace, Wanted
 from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 
 
@@ -101,7 +101,7 @@ def test_a_socket_in_a_folder_that_is_mounted_is_told(folder: Path, within: str)
     """The container has a way out there; in a volume of Docker's own nobody here listens."""
 
     def reached(*volumes: str) -> list[str]:
-        place = InImage(Wanted("agent", volumes=volumes)).place(Config(), ["agent"], None, "")
+        place = DockerPlace(Wanted("agent", volumes=volumes)).place(Config(), ["agent"], None, "")
         return list(place.reached())
 
     assert reached(f"{folder}{within}:/there:ro") == [f"{folder}/service"]

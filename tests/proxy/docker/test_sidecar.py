@@ -12,7 +12,7 @@ import yaml
 
 from playhead.config import Config, LiveRule, Match, Mode
 from playhead.proxy.commands.compose import _import_where_missing
-from playhead.proxy.docker import sidecar as beside
+from playhead.proxy.docker import sidecar
 from playhead.proxy.errors import EngineError
 from playhead.proxy.operations.tape_files import export_run
 from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
@@ -32,7 +32,7 @@ def _shell(line: str, name: str, **env: str) -> str:
 
 def test_a_shell_reads_what_was_written() -> None:
     """Whatever is in it."""
-    assert _shell(beside._export("NAME", HARSH), "NAME") == HARSH
+    assert _shell(sidecar._export("NAME", HARSH), "NAME") == HARSH
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_a_shell_reads_what_was_written() -> None:
 )
 def test_what_the_image_has_stays(name: str, theirs: str, both: str) -> None:
     """Beside ours."""
-    assert _shell(beside._export(name, "/ours"), name, **{name: theirs}) == both
+    assert _shell(sidecar._export(name, "/ours"), name, **{name: theirs}) == both
 
 
 def _place(monkeypatch: pytest.MonkeyPatch, config: Config, *devices: str) -> None:
-    monkeypatch.setattr(beside, "leading_out", lambda: list(devices))
+    monkeypatch.setattr(sidecar, "leading_out", lambda: list(devices))
     link = Path("/link")
-    beside.Beside(link, link).place(config, ["agent"], None, "http://127.0.0.1:1023")
+    sidecar.Sidecar(link, link).place(config, ["agent"], None, "http://127.0.0.1:1023")
 
 
 def test_live_rules_need_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_only_the_run_that_is_asked_for_is_taken_in(tmp_path: Path) -> None:
         assert store.find_run("demo~2") is None
 
 
-_COMPOSE = Path(beside.__file__).parents[2] / "compose.yaml"
+_COMPOSE = Path(sidecar.__file__).parents[2] / "compose.yaml"
 
 
 @pytest.fixture
@@ -110,21 +110,21 @@ def start(tmp_path: Path) -> Callable[[str], subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[beside.BesideBox]:
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sidecar.SidecarSandbox]:
     """What waits for it."""
-    monkeypatch.setattr(beside, "READY", tmp_path / "ready")
-    monkeypatch.setattr(beside, "agent_variables", lambda *_, **__: {})
+    monkeypatch.setattr(sidecar, "READY", tmp_path / "ready")
+    monkeypatch.setattr(sidecar, "agent_variables", lambda *_, **__: {})
     (tmp_path / "agent").mkdir()
     for name in (BUNDLE_FILE, CERTIFICATE_FILE):
         (tmp_path / name).touch()
-    made = beside.BesideBox(tmp_path, tmp_path / "agent", tmp_path, None, "", ())
+    made = sidecar.SidecarSandbox(tmp_path, tmp_path / "agent", tmp_path, None, "", ())
     made._lay_out()
     yield made
     os.close(made._alive)
 
 
 def test_an_exit_code_that_the_agent_wrote_is_no_end(
-    box: beside.BesideBox, start: Callable[[str], subprocess.Popen[bytes]]
+    box: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
     """What it does afterwards is looked at, and its real code counts."""
     with start("echo 0 >code; read line; exit 7") as process:
@@ -135,7 +135,7 @@ def test_an_exit_code_that_the_agent_wrote_is_no_end(
 
 
 def test_an_agent_that_is_killed_has_ended(
-    box: beside.BesideBox, start: Callable[[str], subprocess.Popen[bytes]]
+    box: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
     """With its shell, which then writes nothing."""
     assert not box._shell_is_gone()
@@ -145,17 +145,17 @@ def test_an_agent_that_is_killed_has_ended(
 
 
 def test_an_agent_that_never_starts_is_not_waited_for_forever(
-    box: beside.BesideBox, monkeypatch: pytest.MonkeyPatch
+    box: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its image may have no shell; the proxy says so and ends."""
-    monkeypatch.setattr(beside, "_AGENT_S", 0.0)
+    monkeypatch.setattr(sidecar, "_AGENT_S", 0.0)
     with pytest.raises(EngineError, match="no agent came within 0 s") as told:
         box._wait_for_end()
     assert "/bin/sh" in str(told.value.hint)
 
 
 def test_an_agent_that_has_started_may_take_its_time(
-    box: beside.BesideBox,
+    box: sidecar.SidecarSandbox,
     start: Callable[[str], subprocess.Popen[bytes]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -164,7 +164,7 @@ def test_an_agent_that_has_started_may_take_its_time(
     with start("read line; exit 3") as process:
         wait_until(box._shell_has_come, 10, 0.01)
         process.communicate(b"go\n", timeout=10)
-    monkeypatch.setattr(beside, "_AGENT_S", -1.0)
+    monkeypatch.setattr(sidecar, "_AGENT_S", -1.0)
     assert box._shell_has_come()
     assert box._wait_for_end() == "3"
 
@@ -173,7 +173,7 @@ def test_an_agent_that_has_started_may_take_its_time(
     ("written", "code"), [("0", 0), ("255", 255), ("256", 137), ("999999999", 137), ("\u0663", 137)]
 )
 def test_only_what_a_shell_writes_is_an_exit_code(
-    box: beside.BesideBox, monkeypatch: pytest.MonkeyPatch, written: str, code: int
+    box: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch, written: str, code: int
 ) -> None:
     """Anything else was written by somebody else, and nobody knows the code."""
 

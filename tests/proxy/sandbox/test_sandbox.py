@@ -78,16 +78,16 @@ def test_every_inlet_is_there() -> None:
 
     async def look() -> None:
         box = boxed("true", services=[Service("127.0.0.1", 5432)])
-        inlets = await box.open()
+        open_listeners = await box.open()
         box.close()
-        ports = [sock.getsockname()[1] for sock in inlets.captured]
+        ports = [sock.getsockname()[1] for sock in open_listeners.captured]
         assert ports[:2] == list(CAPTURED)
-        assert [sock.getsockname()[1] for sock in inlets.proxy] == [PROXY_PORT]
-        assert {sock.getsockname()[1] for sock in inlets.dns} == {DNS_PORT}
-        assert [sock.getsockname() for sock in inlets.service] == [("127.0.0.1", 5432)]
-        assert len(inlets.leaving) == len(inlets.refused) == 1
-        assert len(ports) == 2 * len(inlets.dns)
-        inlets.close()
+        assert [sock.getsockname()[1] for sock in open_listeners.proxy] == [PROXY_PORT]
+        assert {sock.getsockname()[1] for sock in open_listeners.dns} == {DNS_PORT}
+        assert [sock.getsockname() for sock in open_listeners.service] == [("127.0.0.1", 5432)]
+        assert len(open_listeners.leaving) == len(open_listeners.refused) == 1
+        assert len(ports) == 2 * len(open_listeners.dns)
+        open_listeners.close()
 
     asyncio.run(look())
 

@@ -59,7 +59,7 @@ def test_no_variable_stands_twice() -> None:
 
 
 def test_compose_writes_none_of_them_itself() -> None:
-    """Its agents are given them by `playhead beside`, out of the same table."""
+    """Its agents are given them by `playhead sidecar`, out of the same table."""
     ours = {name for row in TABLE for name in names(row)} | set(OUTRANKING)
     for service, told in COMPOSE["services"].items():
         assert not ours & set(told.get("environment", ())), service
