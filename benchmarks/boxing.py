@@ -21,7 +21,7 @@ from pathlib import Path
 
 from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
 from playhead.proxy.sandbox.filesystem.masking import Plan, make_plan
-from playhead.proxy.sandbox.sandbox import Box
+from playhead.proxy.sandbox.sandbox import Sandbox
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
@@ -37,9 +37,9 @@ def replay(store: Path, *flags: str) -> None:
     assert done.returncode in (122, 125), done.stderr
 
 
-async def box(plan: Plan, files: list[str]) -> None:
+async def sandbox(plan: Plan, files: list[str]) -> None:
     """Start a sandbox without a proxy around it, and a command in it."""
-    made = Box(["true"], os.environ, plan, files=files)
+    made = Sandbox(["true"], os.environ, plan, files=files)
     (await made.open()).close()
     await made.start()
     assert await made.wait() == 0
@@ -73,14 +73,14 @@ def main(rounds: int) -> int:
             "a replay outside": lambda: replay(store, "--no-sandbox"),
             "a replay in the sandbox": lambda: replay(store),
             "what is to be hidden": plan,
-            "namespaces and their first process": lambda: asyncio.run(box(made, [])),
+            "namespaces and their first process": lambda: asyncio.run(sandbox(made, [])),
         }
         if shutil.which("bwrap"):
             (folder / "work").mkdir()
             os.chdir(folder / "work")
             given = {**os.environ, "HOME": str(folder / "home")}
             words = make_files(given, ["true"], public=store / "ca", shared=[]).words()
-            tried["the same, with bubblewrap"] = lambda: asyncio.run(box(made, words))
+            tried["the same, with bubblewrap"] = lambda: asyncio.run(sandbox(made, words))
         took: dict[str, list[tuple[float, float]]] = {name: [] for name in tried}
         for _ in range(rounds):
             for name, act in tried.items():

@@ -66,9 +66,9 @@ class DockerPlace:
     ) -> "_Containers":
         """Give the place for one command."""
 
-        def make(services: Sequence[Service]) -> DockerBox:
+        def make(services: Sequence[Service]) -> DockerSandbox:
             public = config.public_ca_dir
-            return DockerBox(
+            return DockerSandbox(
                 self._wanted,
                 command,
                 url=url,
@@ -84,16 +84,16 @@ class _Containers:
     """See `contained.Place`."""
 
     def __init__(
-        self, make: "Callable[[Sequence[Service]], DockerBox]", volumes: Sequence[str]
+        self, make: "Callable[[Sequence[Service]], DockerSandbox]", volumes: Sequence[str]
     ) -> None:
         self._make = make
         self._mounted = [os.path.realpath(path) for path in map(_mounted_from, volumes) if path]
         self.told: dict[str, Any] = {"strict": False, "files": None, "image": ""}
 
-    def make_box(self, services: Sequence[Service]) -> "DockerBox":
-        box = self._make(services)
-        self.told["image"] = box.image
-        return box
+    def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
+        sandbox = self._make(services)
+        self.told["image"] = sandbox.image
+        return sandbox
 
     def reached(self) -> list[str]:
         # Of the machine's files it sees none but ours, and what somebody mounted.
@@ -103,7 +103,7 @@ class _Containers:
         return [path for path in found if any(map(Path(path).is_relative_to, self._mounted))]
 
 
-class DockerBox:
+class DockerSandbox:
     """One container for the network and one for the command. Open it, take its inlets, start the command, wait."""
 
     def __init__(

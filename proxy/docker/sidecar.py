@@ -89,7 +89,7 @@ class _SidecarPlace:
         self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
         self._given = (link, agent, public, preload_bundle, url)
 
-    def make_box(self, services: Sequence[Service]) -> "SidecarSandbox":
+    def make_sandbox(self, services: Sequence[Service]) -> "SidecarSandbox":
         return SidecarSandbox(*self._given, services)
 
     def reached(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class SidecarSandbox:
         url: str,
         services: Sequence[Service],
     ) -> None:
-        """Prepare; the parameters are those of `box.DockerBox`."""
+        """Prepare; the parameters are those of `sandbox.DockerSandbox`."""
         self.stopped_by = 0
         self.sole_process = ""
         self.counters: dict[str, int] = {}

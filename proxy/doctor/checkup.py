@@ -92,7 +92,7 @@ async def examine(
     clocks = doctor.Clocks(real_s - _BACK_S, real_s)
     async with contextlib.AsyncExitStack() as stack:
         origins = await stack.enter_async_context(Origins(ca, folder))
-        outside, again, inside = [
+        unsandboxed, again, sandboxed = [
             [probe for probe in turn if only is None or probe.name in only]
             for turn in (
                 await _near("outside", origins),
@@ -100,9 +100,11 @@ async def examine(
                 _far("inside"),
             )
         ]
-        await asyncio.to_thread(_make_tape, config, folder, (*outside, *again, *inside), clocks)
+        await asyncio.to_thread(
+            _make_tape, config, folder, (*unsandboxed, *again, *sandboxed), clocks
+        )
         runtime = await stack.enter_async_context(Runtime(config, sole=_TAPE))
-        here = [number for number, probe in enumerate(outside) if probe.installed]
+        here = [number for number, probe in enumerate(unsandboxed) if probe.installed]
         bar = stack.enter_context(ProgressBar("trying clients"))
         trial = _Trial(runtime, origins, folder, parallel, lambda done: bar(done, 2 * len(here)))
         address = await runtime.listen(config.listen)
@@ -112,16 +114,18 @@ async def examine(
             contextlib.closing(await asyncio.to_thread(_preload_bundle, clocks))
         )
         clocks = replace(clocks, no_library=preload_bundle.no_library)
-        first = await trial.outside({number: outside[number] for number in here}, variables)
+        first = await trial.unsandboxed({number: unsandboxed[number] for number in here}, variables)
         wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
-        more = await trial.outside(wanting, preload_bundle.variables(variables))
+        more = await trial.unsandboxed(wanting, preload_bundle.variables(variables))
         no_sandbox = ""
         try:
-            within = await trial.inside({number: inside[number] for number in here}, preload_bundle)
+            within = await trial.sandboxed(
+                {number: sandboxed[number] for number in here}, preload_bundle
+            )
         except EngineError as error:
             no_sandbox = str(error)
             rest = {number: again[number] for number in here if number not in wanting}
-            within = more | await trial.outside(rest, preload_bundle.variables(variables))
+            within = more | await trial.unsandboxed(rest, preload_bundle.variables(variables))
     return tuple(
         doctor.diagnose(
             probe,
@@ -131,7 +135,7 @@ async def examine(
             again=more.get(number),
             no_sandbox=no_sandbox,
         )
-        for number, probe in enumerate(outside)
+        for number, probe in enumerate(unsandboxed)
     )
 
 
@@ -209,7 +213,7 @@ class _Trial:
         self._sightings = Sightings()
         runtime.engine.watch(self._sightings)
 
-    async def outside(
+    async def unsandboxed(
         self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
     ) -> dict[int, doctor.Tried]:
         """Run probes with these variables."""
@@ -221,14 +225,14 @@ class _Trial:
         self._ended += 1
         self._show(self._ended)
 
-    async def inside(
+    async def sandboxed(
         self, chosen: Mapping[int, Probe], preload_bundle: PreloadBundle
     ) -> dict[int, doctor.Tried]:
         """Run probes in a sandbox, with nothing that tells of a proxy.
 
         Raises: EngineError, where there can be none.
         """
-        from ..run.sandboxed import Contained, OwnNamespaces
+        from ..run.sandboxed import OwnNamespaces, SandboxedRun
 
         config = self._runtime.config
         variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
@@ -238,14 +242,14 @@ class _Trial:
         words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
         command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
         place = OwnNamespaces(self._runtime, config, command, variables, strict=False)
-        contained = Contained(self._runtime, config, place)
+        sandboxed = SandboxedRun(self._runtime, config, place)
         longest_s = sum(probe.timeout_s for probe in chosen.values()) + _SPARE_S
         try:
-            async with contained, asyncio.timeout(longest_s):
+            async with sandboxed, asyncio.timeout(longest_s):
                 looking = asyncio.get_running_loop().create_task(self._watch(target))
                 try:
-                    await contained.box.start()
-                    await contained.box.wait()
+                    await sandboxed.sandbox.start()
+                    await sandboxed.sandbox.wait()
                 finally:
                     looking.cancel()
                     await asyncio.wait([looking])

@@ -127,8 +127,8 @@ _UNKNOWN = Cell(Answer.UNKNOWN)
 
 def diagnose(
     probe: Probe,
-    outside: Tried | None,
-    inside: Tried | None,
+    unsandboxed: Tried | None,
+    sandboxed: Tried | None,
     clocks: Clocks,
     *,
     again: Tried | None = None,
@@ -140,20 +140,22 @@ def diagnose(
     inside: with the preloads, and in the sandbox without proxy variables.
     again: outside with variables and preloads, where it was tried.
     clocks: what the preloads were to tell then, and what it was.
-    no_sandbox: why `inside` was in none.
+    no_sandbox: why `sandboxed` was in none.
     """
-    if outside is None or (_missing(outside) and (inside is None or _missing(inside))):
-        detail = "" if outside is None else _last_words(outside.outcome.output)
+    if unsandboxed is None or (
+        _missing(unsandboxed) and (sandboxed is None or _missing(sandboxed))
+    ):
+        detail = "" if unsandboxed is None else _last_words(unsandboxed.outcome.output)
         cells = (_UNKNOWN,) * 5
         return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
-    proxied, trusted = _proxied(probe, outside), _trusted(probe, outside)
-    status, advice = _status(probe, outside, proxied, trusted)
+    proxied, trusted = _proxied(probe, unsandboxed), _trusted(probe, unsandboxed)
+    status, advice = _status(probe, unsandboxed, proxied, trusted)
     preloaded = _preloaded(probe, again)
     if preloaded.answer is Answer.YES:
         advice = f"{advice} {_WITH_PRELOAD}".strip()
-    captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, inside)
-    clock = _clock(probe, inside, clocks)
-    detail = "" if status is Status.OK else _last_words(outside.outcome.output)
+    captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, sandboxed)
+    clock = _clock(probe, sandboxed, clocks)
+    detail = "" if status is Status.OK else _last_words(unsandboxed.outcome.output)
     cells = (proxied, trusted, captured, clock, preloaded)
     return Finding(probe.name, status, *cells, advice, detail)
 

@@ -81,7 +81,7 @@ class Engine:
         self._started = False
         self._own: list[tuple[str, int]] = []
         """Where something of ours listens, which is no upstream of anybody."""
-        self._inside: list[asyncio.Server] = []
+        self._sandbox_servers: list[asyncio.Server] = []
         """What accepts in a sandbox: its addresses are none of this machine."""
         self.denied: Counter[str] = Counter()
         """Destinations that something tried to reach and was denied, with their number."""
@@ -166,7 +166,7 @@ class Engine:
     @property
     def listening(self) -> bool:
         """Whether requests are taken."""
-        return self._started and bool(self._servers or self._inside)
+        return self._started and bool(self._servers or self._sandbox_servers)
 
     def keep_from_clients(self, ready: socket.socket) -> None:
         """Let no client through to a port of ours that is not the proxy's."""
@@ -184,7 +184,7 @@ class Engine:
         self._own += found
         return found[0] if found else ("", 0)
 
-    async def serve_inside(
+    async def serve_sandbox(
         self, proxy: Sequence[socket.socket], captured: Sequence[socket.socket]
     ) -> None:
         """Accept on sockets of a sandbox.
@@ -193,10 +193,10 @@ class Engine:
         """
         for ready in proxy:
             served = await asyncio.start_server(self._instance.handle_stream, sock=ready)
-            self._inside.append(served)
+            self._sandbox_servers.append(served)
         for ready in captured:
             served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
-            self._inside.append(served)
+            self._sandbox_servers.append(served)
             self.capture.listening.append(ready)
 
     async def stop(self) -> None:
@@ -204,7 +204,7 @@ class Engine:
         if not self._started:
             return
         self._started = False
-        for server in (*self._servers, *self._inside):
+        for server in (*self._servers, *self._sandbox_servers):
             server.close()
         await self.registry.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())

@@ -32,7 +32,7 @@ from ..trust.environment import environment, proxy_url
 from .runtime import Runtime
 
 if TYPE_CHECKING:
-    from .sandboxed import AnyBox, Contained, Place
+    from .sandboxed import AnySandbox, Place, SandboxedRun
 
 UNTESTABLE = 125
 _NOT_WHOLE = 2
@@ -123,11 +123,11 @@ async def _run(
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
-        contained, job = await _prepare(runtime, config, command, preload_bundle, elsewhere, stack)
+        sandboxed, job = await _prepare(runtime, config, command, preload_bundle, elsewhere, stack)
         child = _Child(job, runtime.registry.hurry)
         await child.start()
         watch = SocketWatch(lambda: child.pid)
-        watching = config.mode is Mode.PLAYBACK and contained is None
+        watching = config.mode is Mode.PLAYBACK and sandboxed is None
         if watching:
             watch.start()
         try:
@@ -141,10 +141,10 @@ async def _run(
             info = await _empty_run(runtime, config, run)
         else:
             info = await _begun(open_run)
-        await _note(runtime, info, {"child_exit": code, "contained": contained is not None})
-        if contained is not None:
+        await _note(runtime, info, {"child_exit": code, "contained": sandboxed is not None})
+        if sandboxed is not None:
             redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
-            await _note_sandbox(runtime, info, contained, redactor)
+            await _note_sandbox(runtime, info, sandboxed, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
         if preload_bundle is not None:
@@ -180,7 +180,7 @@ async def _prepare(
     preload_bundle: PreloadBundle | None,
     elsewhere: Elsewhere | None,
     stack: contextlib.AsyncExitStack,
-) -> "tuple[Contained | None, _Job]":
+) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
     if config.sandbox.files and (where == "none" or elsewhere is not None):
@@ -194,7 +194,7 @@ async def _prepare(
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, preload_bundle)
         return None, _Process(command, variables)
-    from .sandboxed import PROXY_URL, Contained, OwnNamespaces
+    from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
     runtime.control.open()
     if elsewhere is not None:
@@ -205,9 +205,9 @@ async def _prepare(
         place = OwnNamespaces(
             runtime, config, command, variables, strict=where == "strict", shared=shared
         )
-    contained = Contained(runtime, config, place)
-    await stack.enter_async_context(contained)
-    return contained, _Boxed(contained.box)
+    sandboxed = SandboxedRun(runtime, config, place)
+    await stack.enter_async_context(sandboxed)
+    return sandboxed, _SandboxJob(sandboxed.sandbox)
 
 
 def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -> dict[str, str]:
@@ -288,9 +288,9 @@ async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> Non
 
 
 async def _note_sandbox(
-    runtime: Runtime, info: RunInfo, contained: "Contained", redactor: Redactor
+    runtime: Runtime, info: RunInfo, sandboxed: "SandboxedRun", redactor: Redactor
 ) -> None:
-    told, attempts = await contained.evidence(redactor.redact_text)
+    told, attempts = await sandboxed.evidence(redactor.redact_text)
     await _note(runtime, info, {"sandbox": told})
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
@@ -366,21 +366,21 @@ class _Stopped(NamedTuple):
     """The signal."""
 
 
-class _Boxed:
+class _SandboxJob:
     """A command in a sandbox."""
 
-    def __init__(self, box: "AnyBox") -> None:
-        self._box = box
+    def __init__(self, sandbox: "AnySandbox") -> None:
+        self._sandbox = sandbox
 
     async def start(self) -> int | None:
-        return await self._box.start()
+        return await self._sandbox.start()
 
     def signal(self, number: int) -> None:
-        self._box.signal(number)
+        self._sandbox.signal(number)
 
     async def wait(self) -> int | _Stopped:
-        ended = await self._box.wait()
-        return _Stopped(self._box.stopped_by) if ended is None else ended
+        ended = await self._sandbox.wait()
+        return _Stopped(self._sandbox.stopped_by) if ended is None else ended
 
 
 class _Process:

@@ -14,7 +14,7 @@ from ..sandbox.network.listeners import PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
 from ..sandbox.network.packet_capture import Attempt, Tap
 from ..sandbox.network.resolver import Resolver
-from ..sandbox.sandbox import Box, SandboxListeners
+from ..sandbox.sandbox import Sandbox, SandboxListeners
 from ..trust.environment import proxy_url
 from .runtime import Runtime
 
@@ -23,7 +23,7 @@ PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
 """What clients in a sandbox are told."""
 
 
-class AnyBox(Protocol):
+class AnySandbox(Protocol):
     """A sandbox for one command: open it, take its inlets, start the command, wait for it."""
 
     stopped_by: int
@@ -52,7 +52,7 @@ class Place(Protocol):
     told: dict[str, Any]
     """What is said of it beside what was seen."""
 
-    def make_box(self, services: Sequence[Service]) -> AnyBox:
+    def make_sandbox(self, services: Sequence[Service]) -> AnySandbox:
         """Prepare a sandbox that lets these in. Raises: EngineError."""
 
     def reached(self) -> Iterable[str]:
@@ -97,10 +97,10 @@ class OwnNamespaces:
             "image": "",
         }
 
-    def make_box(self, services: Sequence[Service]) -> Box:
+    def make_sandbox(self, services: Sequence[Service]) -> Sandbox:
         """Prepare a sandbox that lets these in."""
         words = self._files.words() if self._files is not None else ()
-        return Box(
+        return Sandbox(
             self._command,
             self._environ,
             self._plan,
@@ -117,7 +117,7 @@ class OwnNamespaces:
         return [path for path in reached if self._files is None or self._files.sees(path)]
 
 
-class Contained:
+class SandboxedRun:
     """A sandbox whose only way out is a proxy of ours. Use as `async with`; nothing runs in it yet."""
 
     def __init__(self, runtime: Runtime, config: Config, place: Place) -> None:
@@ -127,7 +127,7 @@ class Contained:
         self._uses = [
             Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
         ]
-        self.box = place.make_box([use.service for use in self._uses])
+        self.sandbox = place.make_sandbox([use.service for use in self._uses])
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
@@ -135,16 +135,16 @@ class Contained:
         self._refused: Tap | None = None
         self._reached: set[str] = set()
 
-    async def __aenter__(self) -> "Contained":
+    async def __aenter__(self) -> "SandboxedRun":
         try:
             await self._open()
         except BaseException:
-            self.box.close()
+            self.sandbox.close()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.box.close()
+        self.sandbox.close()
         for relay in self._relays:
             await relay.close()
         if self._resolver is not None:
@@ -154,12 +154,12 @@ class Contained:
                 tap.close()
 
     async def _open(self) -> None:
-        open_listeners = await self.box.open()
+        open_listeners = await self.sandbox.open()
         self._names = names = Names(ipv6=len(open_listeners.dns) > 1)
         self._resolver = Resolver(names)
         engine = self._runtime.engine
         engine.capture.find_name = names.find
-        await engine.serve_inside(open_listeners.proxy, open_listeners.captured)
+        await engine.serve_sandbox(open_listeners.proxy, open_listeners.captured)
         for sock in open_listeners.dns:
             self._resolver.serve(sock)
         for relay, sock in zip(self._relays, open_listeners.service, strict=True):
@@ -195,7 +195,7 @@ class Contained:
         refused = _refused(self._refused)
         told = {
             **self._place.told,
-            "counters": self.box.counters,
+            "counters": self.sandbox.counters,
             "tapped": leaving is not None,
             "attempts_omitted": leaving.omitted if leaving is not None else 0,
             "names": [
@@ -206,7 +206,7 @@ class Contained:
             "refused": [
                 {
                     "target": f"{one.protocol}://{one.target}",
-                    "process": self.box.sole_process,
+                    "process": self.sandbox.sole_process,
                     "count": count,
                 }
                 for one, count in refused.items()
@@ -247,7 +247,7 @@ class Contained:
             "by": by,
             "reason": reason,
             "protocol": one.protocol,
-            "process": self.box.sole_process,
+            "process": self.sandbox.sole_process,
             "count": count,
         }
 

@@ -2,7 +2,7 @@
 
 What runs outside, in the proxy's process, and what runs inside have little in common but the channel between them:
 
-    outside   box.py         starts a sandbox, takes its listeners, runs the command in it
+    outside   sandbox.py         starts a sandbox, takes its listeners, runs the command in it
               hiding.py      what of the file system is hidden from the command
               files.py       what it sees of it at all, with bubblewrap
               preflight.py   why a sandbox cannot be made here, in words
@@ -10,7 +10,7 @@ What runs outside, in the proxy's process, and what runs inside have little in c
               tap.py         what was tried and refused, read from packets
               services.py    local services that a live rule lets in
               reach.py       path sockets that stay within reach
-    inside    inside.py      the steps, in order; the first process, which reaps
+    inside    init.py      the steps, in order; the first process, which reaps
               namespaces.py  user, network, mount, process, IPC and host name namespaces
               netlink.py     every address is this machine's
               listeners.py   sockets made inside, for the proxy outside

@@ -59,7 +59,7 @@ def works() -> bool:
 def explain(step: str, number: int, text: str) -> EngineError:
     """Make an error of what failed inside.
 
-    step: as `inside` names it.
+    step: as `init` names it.
     number: the error's, as in `errno`.
     """
     if step != "user namespaces" or number not in (errno.EPERM, errno.ENOSPC, errno.EACCES):

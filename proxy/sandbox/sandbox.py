@@ -43,7 +43,7 @@ class SandboxListeners:
                 sock.close()
 
 
-class Box:
+class Sandbox:
     """One sandbox, for one command. Open it, take its inlets, start the command, wait for it."""
 
     def __init__(

@@ -414,7 +414,7 @@ def _share() -> dict[str, str]:
     return {"key": str(key), "shared": name}
 
 
-async def _boxed(
+async def _sandboxed(
     command: list[str],
     environ: dict[str, str],
     folder: Path,
@@ -425,7 +425,7 @@ async def _boxed(
     from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
     from playhead.proxy.sandbox.filesystem.masking import make_plan
     from playhead.proxy.sandbox.filesystem.socket_reachability import within_reach
-    from playhead.proxy.sandbox.sandbox import Box
+    from playhead.proxy.sandbox.sandbox import Sandbox
 
     roots, store = folder / "roots.pem", folder / "store"
     plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")
@@ -434,11 +434,11 @@ async def _boxed(
     files: list[str] = []
     if wrapped:
         files = make_files(environ, command, public=store / "ca", shared=[]).words()
-    box = Box(command, environ, plan, strict=strict, files=files)
-    inlets = await box.open()
-    await box.start()
-    code = await box.wait()
-    box.close()
+    sandbox = Sandbox(command, environ, plan, strict=strict, files=files)
+    inlets = await sandbox.open()
+    await sandbox.start()
+    code = await sandbox.wait()
+    sandbox.close()
     inlets.close()
     assert code == 0, code
     found = json.loads(output.read_text())
@@ -514,11 +514,11 @@ def _main(uid: int) -> None:
     with populated(uid) as (command, environ, folder):
         found = {
             "bare": try_bare(command, environ),
-            "contained": asyncio.run(_boxed(command, environ, folder)),
-            "strict": asyncio.run(_boxed(command, environ, folder, strict=True)),
+            "contained": asyncio.run(_sandboxed(command, environ, folder)),
+            "strict": asyncio.run(_sandboxed(command, environ, folder, strict=True)),
         }
         if shutil.which("bwrap"):
-            wrapped = _boxed(command, environ, folder, strict=True, wrapped=True)
+            wrapped = _sandboxed(command, environ, folder, strict=True, wrapped=True)
             found["strict, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.proxy.docker import sandbox as box
+from playhead.proxy.docker import sandbox
 from playhead.proxy.docker.container_spec import asked_variables, variable_flags
-from playhead.proxy.docker.sandbox import DockerBox, DockerPlace, Wanted
+from playhead.proxy.docker.sandbox import DockerPlace, DockerSandbox, Wanted
 from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 
 
@@ -54,7 +54,7 @@ cat "$2" >"$SEEN/file"
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerBox]:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerSandbox]:
     """A box whose `docker` writes down what it was asked for."""
     monkeypatch.setenv("SEEN", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -63,7 +63,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerBox]
     for name in (BUNDLE_FILE, CERTIFICATE_FILE):
         (tmp_path / name).touch()
     wanted = Wanted("agent", ("PLAYHEAD_SEED=secret",))
-    opened = DockerBox(
+    opened = DockerSandbox(
         wanted, ["agent"], url="http://127.0.0.1:1023", public=tmp_path, preload_bundle=None
     )
     yield opened
@@ -71,17 +71,17 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerBox]
 
 
 def test_a_seed_is_in_no_command(
-    made: DockerBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: DockerSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor in a file afterwards: Docker has read it."""
-    monkeypatch.setattr(box, "agent_variables", lambda image, given, **_: given)
+    monkeypatch.setattr(sandbox, "agent_variables", lambda image, given, **_: given)
     made._create()
     assert "secret" not in (tmp_path / "words").read_text()
     assert "PLAYHEAD_SEED=secret" in (tmp_path / "file").read_text().splitlines()
     assert not (made._folder / "environment").exists()
 
 
-def test_the_search_domain_of_the_machine_reaches_no_container(made: DockerBox) -> None:
+def test_the_search_domain_of_the_machine_reaches_no_container(made: DockerSandbox) -> None:
     """Names would be asked for with it."""
     words = made._network_words()
     assert words[words.index("--dns-search") + 1] == "."

@@ -110,7 +110,7 @@ def start(tmp_path: Path) -> Callable[[str], subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sidecar.SidecarSandbox]:
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sidecar.SidecarSandbox]:
     """What waits for it."""
     monkeypatch.setattr(sidecar, "READY", tmp_path / "ready")
     monkeypatch.setattr(sidecar, "agent_variables", lambda *_, **__: {})
@@ -124,65 +124,65 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sidecar.Sid
 
 
 def test_an_exit_code_that_the_agent_wrote_is_no_end(
-    box: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
+    sandbox: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
     """What it does afterwards is looked at, and its real code counts."""
     with start("echo 0 >code; read line; exit 7") as process:
-        wait_until(lambda: box._read_code() == "0", 10, 0.01)
-        assert not box._shell_is_gone()
+        wait_until(lambda: sandbox._read_code() == "0", 10, 0.01)
+        assert not sandbox._shell_is_gone()
         process.communicate(b"go\n", timeout=10)
-    assert box._wait_for_end() == "7"
+    assert sandbox._wait_for_end() == "7"
 
 
 def test_an_agent_that_is_killed_has_ended(
-    box: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
+    sandbox: sidecar.SidecarSandbox, start: Callable[[str], subprocess.Popen[bytes]]
 ) -> None:
     """With its shell, which then writes nothing."""
-    assert not box._shell_is_gone()
+    assert not sandbox._shell_is_gone()
     with start("kill -9 $PPID") as process:
         process.communicate(timeout=10)
-    assert box._wait_for_end() == ""
+    assert sandbox._wait_for_end() == ""
 
 
 def test_an_agent_that_never_starts_is_not_waited_for_forever(
-    box: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch
+    sandbox: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its image may have no shell; the proxy says so and ends."""
     monkeypatch.setattr(sidecar, "_AGENT_S", 0.0)
     with pytest.raises(EngineError, match="no agent came within 0 s") as told:
-        box._wait_for_end()
+        sandbox._wait_for_end()
     assert "/bin/sh" in str(told.value.hint)
 
 
 def test_an_agent_that_has_started_may_take_its_time(
-    box: sidecar.SidecarSandbox,
+    sandbox: sidecar.SidecarSandbox,
     start: Callable[[str], subprocess.Popen[bytes]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The deadline is for its start alone; one that was quick has been there, too."""
-    assert not box._shell_has_come()
+    assert not sandbox._shell_has_come()
     with start("read line; exit 3") as process:
-        wait_until(box._shell_has_come, 10, 0.01)
+        wait_until(sandbox._shell_has_come, 10, 0.01)
         process.communicate(b"go\n", timeout=10)
     monkeypatch.setattr(sidecar, "_AGENT_S", -1.0)
-    assert box._shell_has_come()
-    assert box._wait_for_end() == "3"
+    assert sandbox._shell_has_come()
+    assert sandbox._wait_for_end() == "3"
 
 
 @pytest.mark.parametrize(
     ("written", "code"), [("0", 0), ("255", 255), ("256", 137), ("999999999", 137), ("\u0663", 137)]
 )
 def test_only_what_a_shell_writes_is_an_exit_code(
-    box: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch, written: str, code: int
+    sandbox: sidecar.SidecarSandbox, monkeypatch: pytest.MonkeyPatch, written: str, code: int
 ) -> None:
     """Anything else was written by somebody else, and nobody knows the code."""
 
     async def count() -> dict[str, int]:
         return {}
 
-    monkeypatch.setattr(box._link, "count", count)
-    monkeypatch.setattr(box, "_wait_for_end", lambda: written)
-    assert asyncio.run(box.wait()) == code
+    monkeypatch.setattr(sandbox._link, "count", count)
+    monkeypatch.setattr(sandbox, "_wait_for_end", lambda: written)
+    assert asyncio.run(sandbox.wait()) == code
 
 
 def test_the_search_domain_of_the_machine_reaches_no_agent() -> None:

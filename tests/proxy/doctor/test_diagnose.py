@@ -29,7 +29,7 @@ from playhead.proxy.doctor.probes import PRINTED, Probe, probes
 from playhead.proxy.doctor.run_probe import Outcome
 from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox.sandbox import Box
+from playhead.proxy.sandbox.sandbox import Sandbox
 
 PROBE = Probe(
     "a client",
@@ -50,8 +50,10 @@ def tried(exit_code: int | None = 0, seen: Seen = ASKED, output: str = "") -> Tr
     return Tried(Outcome(exit_code, output), seen)
 
 
-def found(outside: Tried | None, inside: Tried | None = None, probe: Probe = PROBE) -> Finding:
-    return diagnose(probe, outside, inside or tried(), CLOCKS)
+def found(
+    unsandboxed: Tried | None, sandboxed: Tried | None = None, probe: Probe = PROBE
+) -> Finding:
+    return diagnose(probe, unsandboxed, sandboxed or tried(), CLOCKS)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_finding_follows_from_what_was_seen(
 
 
 @pytest.mark.parametrize(
-    ("inside", "captured"),
+    ("sandboxed", "captured"),
     [
         (tried(1), YES),
         (
@@ -114,9 +116,11 @@ def test_finding_follows_from_what_was_seen(
         (tried(None, Seen()), Cell(Answer.NO, "it did not end within 15 s and came nowhere")),
     ],
 )
-def test_captured_is_who_arrives_without_a_word_of_a_proxy(inside: Tried, captured: Cell) -> None:
+def test_captured_is_who_arrives_without_a_word_of_a_proxy(
+    sandboxed: Tried, captured: Cell
+) -> None:
     """And whose request is read there."""
-    assert found(tried(), inside).captured == captured
+    assert found(tried(), sandboxed).captured == captured
 
 
 @pytest.mark.parametrize(
@@ -207,8 +211,8 @@ def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
 
 def test_without_a_sandbox_nothing_is_said_of_it() -> None:
     """The reason is, and the clock was seen all the same."""
-    inside = tried(output="playhead-clock 1700000000")
-    finding = diagnose(PROBE, tried(), inside, CLOCKS, no_sandbox="user namespaces are off")
+    sandboxed = tried(output="playhead-clock 1700000000")
+    finding = diagnose(PROBE, tried(), sandboxed, CLOCKS, no_sandbox="user namespaces are off")
     assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are off")
     assert finding.clock == YES
 
@@ -342,7 +346,7 @@ def test_machine_without_a_sandbox_is_examined_all_the_same(
     async def refuse(_: object) -> None:
         raise EngineError("user namespaces are refused here")
 
-    monkeypatch.setattr(Box, step, refuse)
+    monkeypatch.setattr(Sandbox, step, refuse)
     finding = examined(tmp_path, "python urllib")["python urllib"]
     assert (finding.status, finding.clock) == (Status.OK, YES)
     assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are refused here")

@@ -21,7 +21,7 @@ async def inside(store_dir: Path) -> AsyncIterator[tuple[Running, int]]:
     async with running_engine(Config(mode=Mode.PLAYBACK, store=store_dir)) as running:
         listening = socket.create_server(("127.0.0.1", 0))
         listening.setblocking(False)
-        await running.engine.serve_inside([], [listening])
+        await running.engine.serve_sandbox([], [listening])
         yield running, listening.getsockname()[1]
 
 

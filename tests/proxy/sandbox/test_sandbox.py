@@ -16,7 +16,7 @@ import pytest
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.masking import Plan
 from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
-from playhead.proxy.sandbox.sandbox import Box
+from playhead.proxy.sandbox.sandbox import Sandbox
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
@@ -24,18 +24,18 @@ NOTHING = Plan((), (), (), (), (), {})
 PATIENCE_S = 20
 
 
-def boxed(*command: str, **options: object) -> Box:
+def sandboxed(*command: str, **options: object) -> Sandbox:
     """A sandbox that hides nothing."""
-    return Box(command, os.environ, NOTHING, **options)  # type: ignore[arg-type]  # one or another
+    return Sandbox(command, os.environ, NOTHING, **options)  # type: ignore[arg-type]  # one or another
 
 
-async def _run(box: Box) -> int | None:
+async def _run(sandbox: Sandbox) -> int | None:
     try:
-        (await box.open()).close()
-        await box.start()
-        return await box.wait()
+        (await sandbox.open()).close()
+        await sandbox.start()
+        return await sandbox.wait()
     finally:
-        box.close()
+        sandbox.close()
 
 
 CODES = {
@@ -51,9 +51,9 @@ CODES = {
 @pytest.mark.parametrize("code", CODES)
 def test_the_code_is_the_commands(code: str) -> None:
     """Of one that a signal ended, 128 and the signal's number."""
-    box = boxed("sh", "-c", code)
-    assert asyncio.run(_run(box)) == CODES[code]
-    assert box.counters["packets_out"] == 0
+    sandbox = sandboxed("sh", "-c", code)
+    assert asyncio.run(_run(sandbox)) == CODES[code]
+    assert sandbox.counters["packets_out"] == 0
 
 
 ALONE = {
@@ -68,18 +68,18 @@ ALONE = {
 @pytest.mark.parametrize("code", ALONE)
 def test_a_command_that_made_no_process_is_known_by_its_name(code: str) -> None:
     """What was tried was tried by it; of several nobody can tell."""
-    box = boxed("sh", "-c", code)
-    asyncio.run(_run(box))
-    assert box.sole_process == ALONE[code]
+    sandbox = sandboxed("sh", "-c", code)
+    asyncio.run(_run(sandbox))
+    assert sandbox.sole_process == ALONE[code]
 
 
 def test_every_inlet_is_there() -> None:
     """The proxy's, those of all that is captured, of DNS, of services, and the tap, over both families."""
 
     async def look() -> None:
-        box = boxed("true", services=[Service("127.0.0.1", 5432)])
-        open_listeners = await box.open()
-        box.close()
+        sandbox = sandboxed("true", services=[Service("127.0.0.1", 5432)])
+        open_listeners = await sandbox.open()
+        sandbox.close()
         ports = [sock.getsockname()[1] for sock in open_listeners.captured]
         assert ports[:2] == list(CAPTURED)
         assert [sock.getsockname()[1] for sock in open_listeners.proxy] == [PROXY_PORT]
@@ -97,29 +97,29 @@ def test_a_port_that_is_taken_inside_is_said() -> None:
     for taken in (5432, PROXY_PORT):
         services = [Service("127.0.0.1", port) for port in (5432, taken)]
         with pytest.raises(EngineError, match=f"127.0.0.1:{taken} is the proxy's own in a sandbox"):
-            asyncio.run(_run(boxed("true", services=services)))
+            asyncio.run(_run(sandboxed("true", services=services)))
 
 
 def test_a_command_that_cannot_be_started_is_said() -> None:
     """By its name, with the reason."""
     for command, reason in (("no-such-command", "No such file"), ("/etc/passwd", "Permission")):
         with pytest.raises(EngineError, match=f"cannot start '{command}': {reason}"):
-            asyncio.run(_run(boxed(command)))
+            asyncio.run(_run(sandboxed(command)))
 
 
 def test_a_command_that_stops_is_told_and_goes_on() -> None:
     """Its group is one of its own, to be signalled from outside."""
 
     async def stop() -> None:
-        box = boxed("sh", "-c", "kill -STOP $$; exit 5")
-        (await box.open()).close()
-        await box.start()
-        assert box.pid is not None
-        assert await box.wait() is None
-        assert box.stopped_by == signal.SIGSTOP
-        os.killpg(box.pid, signal.SIGCONT)
-        assert await box.wait() == 5
-        box.close()
+        sandbox = sandboxed("sh", "-c", "kill -STOP $$; exit 5")
+        (await sandbox.open()).close()
+        await sandbox.start()
+        assert sandbox.pid is not None
+        assert await sandbox.wait() is None
+        assert sandbox.stopped_by == signal.SIGSTOP
+        os.killpg(sandbox.pid, signal.SIGCONT)
+        assert await sandbox.wait() == 5
+        sandbox.close()
 
     asyncio.run(stop())
 
@@ -137,7 +137,7 @@ def test_variables_of_the_command_are_for_the_command(tmp_path: Path) -> None:
         held = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
-            assert asyncio.run(_run(Box([sys.executable, "-c", code], given, NOTHING))) == 0
+            assert asyncio.run(_run(Sandbox([sys.executable, "-c", code], given, NOTHING))) == 0
         finally:
             os.dup2(held, 2)
             os.close(held)
@@ -150,7 +150,8 @@ def test_variables_of_the_command_are_for_the_command(tmp_path: Path) -> None:
 def test_the_first_process_cannot_be_ended_from_inside() -> None:
     """Not by a signal that Python has a handler for either: the code would be none of the command's."""
     assert (
-        asyncio.run(_run(boxed("sh", "-c", "kill -INT 1; kill -KILL 1; kill -STOP 1; exit 4"))) == 4
+        asyncio.run(_run(sandboxed("sh", "-c", "kill -INT 1; kill -KILL 1; kill -STOP 1; exit 4")))
+        == 4
     )
 
 
@@ -161,7 +162,7 @@ def test_a_command_in_a_folder_that_was_removed_is_nowhere(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert asyncio.run(_run(boxed("sh", "-c", f"pwd > {tmp_path}/said"))) == 0
+    assert asyncio.run(_run(sandboxed("sh", "-c", f"pwd > {tmp_path}/said"))) == 0
     assert (tmp_path / "said").read_text() == "/\n"
 
 
@@ -210,19 +211,19 @@ def _read_until_nobody_holds(reading: int) -> None:
 def test_orphans_end_with_the_command(pipe: tuple[Path, int]) -> None:
     """Also those that left their session, and that ignore SIGTERM."""
     path, reading = pipe
-    box = boxed(sys.executable, "-c", STUBBORN, str(path), "ends")
-    assert asyncio.run(_run(box)) == 3
+    sandbox = sandboxed(sys.executable, "-c", STUBBORN, str(path), "ends")
+    assert asyncio.run(_run(sandbox)) == 3
     _read_until_nobody_holds(reading)
 
 
 LAUNCHER = """
 import asyncio, os, sys
-from playhead.proxy.sandbox.sandbox import Box
+from playhead.proxy.sandbox.sandbox import Sandbox
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files
 from playhead.proxy.sandbox.filesystem.masking import Plan
 async def main():
     files = Files((), (), (sys.argv[1],), "/").words() if sys.argv[1] else ()
-    box = Box(sys.argv[2:], os.environ, Plan((), (), (), (), (), {}), files=files)
+    box = Sandbox(sys.argv[2:], os.environ, Plan((), (), (), (), (), {}), files=files)
     inlets = await box.open()
     await box.start()
     await box.wait()
