@@ -90,7 +90,7 @@ class ControlServer:
                     f"the control API would listen on {host} for {listen}, where other machines reach it",
                     "give control.tls, or the address of loopback as control.listen",
                 )
-            self.url = f"{scheme}://{Listen(_reached(host), port)}"
+            self.url = f"{scheme}://{Listen(_reachable(host), port)}"
             cert = str(control.tls.cert.absolute()) if control.tls is not None else ""
             started = round(psutil.Process().create_time(), 2)
             self._file = publish(self._config.store, Address(os.getpid(), started, self.url, cert))
@@ -160,7 +160,7 @@ def _bind(listen: Listen) -> socket.socket:
     return ready
 
 
-def _reached(host: str) -> str:
+def _reachable(host: str) -> str:
     """Give an address by which this machine reaches what listens on `host`."""
     if not _is_any(host):
         return host

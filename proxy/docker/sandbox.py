@@ -95,7 +95,7 @@ class _Containers:
         self.told["image"] = sandbox.image
         return sandbox
 
-    def reached(self) -> list[str]:
+    def reachable_sockets(self) -> list[str]:
         # Of the machine's files it sees none but ours, and what somebody mounted.
         if not self._mounted:
             return []

@@ -92,7 +92,7 @@ class _SidecarPlace:
     def make_sandbox(self, services: Sequence[Service]) -> "SidecarSandbox":
         return SidecarSandbox(*self._given, services)
 
-    def reached(self) -> tuple[str, ...]:
+    def reachable_sockets(self) -> tuple[str, ...]:
         return ()
 
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from ...config import Config
 from ..sandbox.filesystem.bubblewrap import Files, make_files
 from ..sandbox.filesystem.masking import make_plan
-from ..sandbox.filesystem.socket_reachability import within_reach
+from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
-from ..sandbox.network.packet_capture import Attempt, Tap
+from ..sandbox.network.packet_capture import Attempt, PacketCapture
 from ..sandbox.network.resolver import Resolver
 from ..sandbox.sandbox import Sandbox, SandboxListeners
 from ..trust.environment import proxy_url
@@ -55,7 +55,7 @@ class Place(Protocol):
     def make_sandbox(self, services: Sequence[Service]) -> AnySandbox:
         """Prepare a sandbox that lets these in. Raises: EngineError."""
 
-    def reached(self) -> Iterable[str]:
+    def reachable_sockets(self) -> Iterable[str]:
         """Look which path sockets of programs outside may be connected to now."""
 
 
@@ -109,12 +109,12 @@ class OwnNamespaces:
             files=words,
         )
 
-    def reached(self) -> Iterable[str]:
+    def reachable_sockets(self) -> Iterable[str]:
         """Look which path sockets may be connected to now."""
         if self._strict:
             return ()
-        reached = within_reach(self._plan.hidden, self._plan.masked)
-        return [path for path in reached if self._files is None or self._files.sees(path)]
+        reachable_sockets = find_reachable(self._plan.hidden, self._plan.masked)
+        return [path for path in reachable_sockets if self._files is None or self._files.sees(path)]
 
 
 class SandboxedRun:
@@ -131,9 +131,9 @@ class SandboxedRun:
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
-        self._leaving: Tap | None = None
-        self._refused: Tap | None = None
-        self._reached: set[str] = set()
+        self._leaving: PacketCapture | None = None
+        self._refused: PacketCapture | None = None
+        self._reachable: set[str] = set()
 
     async def __aenter__(self) -> "SandboxedRun":
         try:
@@ -149,9 +149,9 @@ class SandboxedRun:
             await relay.close()
         if self._resolver is not None:
             self._resolver.close()
-        for tap in (self._leaving, self._refused):
-            if tap is not None:
-                tap.close()
+        for packet_capture in (self._leaving, self._refused):
+            if packet_capture is not None:
+                packet_capture.close()
 
     async def _open(self) -> None:
         open_listeners = await self.sandbox.open()
@@ -165,16 +165,16 @@ class SandboxedRun:
         for relay, sock in zip(self._relays, open_listeners.service, strict=True):
             await relay.serve(sock)
         for sock in open_listeners.leaving:
-            self._leaving = Tap(sock)
+            self._leaving = PacketCapture(sock)
             self._leaving.start()
         for sock in open_listeners.refused:
-            self._refused = Tap(sock)
+            self._refused = PacketCapture(sock)
             self._refused.start()
         self._look()
 
     def _look(self) -> None:
         """Note the path sockets that may be connected to now."""
-        self._reached.update(self._place.reached())
+        self._reachable.update(self._place.reachable_sockets())
 
     async def evidence(
         self, redact: Callable[[str], str]
@@ -215,12 +215,14 @@ class SandboxedRun:
                 {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
                 for use in self._uses
             ],
-            "sockets": sorted(self._reached)[:_MOST_SOCKETS],
+            "sockets": sorted(self._reachable)[:_MOST_SOCKETS],
         }
         left = [*self._denied(leaving, resolver), *self._unasked()]
         return told, [{**row, "target": redact(row["target"])} for row in left]
 
-    def _denied(self, leaving: Tap | None, resolver: Resolver) -> Iterator[dict[str, Any]]:
+    def _denied(
+        self, leaving: PacketCapture | None, resolver: Resolver
+    ) -> Iterator[dict[str, Any]]:
         """Yield what the kernel, or the resolver, let lead to nobody."""
         services = {use.service for use in self._uses}
         if leaving is not None:
@@ -252,9 +254,9 @@ class SandboxedRun:
         }
 
 
-def _refused(tap: Tap | None) -> dict[Attempt, int]:
+def _refused(packet_capture: PacketCapture | None) -> dict[Attempt, int]:
     """Give what was refused on loopback."""
-    if tap is None:
+    if packet_capture is None:
         return {}
-    tap.close()
-    return tap.attempts
+    packet_capture.close()
+    return packet_capture.attempts

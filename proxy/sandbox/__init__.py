@@ -7,9 +7,9 @@ What runs outside, in the proxy's process, and what runs inside have little in c
               files.py       what it sees of it at all, with bubblewrap
               preflight.py   why a sandbox cannot be made here, in words
               names.py       answers to DNS, and whose address is whose
-              tap.py         what was tried and refused, read from packets
+              packet_capture.py         what was tried and refused, read from packets
               services.py    local services that a live rule lets in
-              reach.py       path sockets that stay within reach
+              socket_reachability.py       path sockets that stay within reach
     inside    init.py      the steps, in order; the first process, which reaps
               namespaces.py  user, network, mount, process, IPC and host name namespaces
               netlink.py     every address is this machine's

@@ -424,7 +424,7 @@ async def _sandboxed(
 ) -> dict[str, Any]:
     from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
     from playhead.proxy.sandbox.filesystem.masking import make_plan
-    from playhead.proxy.sandbox.filesystem.socket_reachability import within_reach
+    from playhead.proxy.sandbox.filesystem.socket_reachability import find_reachable
     from playhead.proxy.sandbox.sandbox import Sandbox
 
     roots, store = folder / "roots.pem", folder / "store"
@@ -442,7 +442,7 @@ async def _sandboxed(
     inlets.close()
     assert code == 0, code
     found = json.loads(output.read_text())
-    return {**found, "within reach": within_reach(plan.hidden, plan.masked)}
+    return {**found, "within reach": find_reachable(plan.hidden, plan.masked)}
 
 
 def _furnish(folder: Path, uid: int) -> None:

@@ -18,7 +18,7 @@ _TABLE = "/proc/net/unix"
 _LISTENS = 0x00010000
 
 
-def within_reach(hidden: tuple[str, ...], masked: tuple[str, ...]) -> list[str]:
+def find_reachable(hidden: tuple[str, ...], masked: tuple[str, ...]) -> list[str]:
     """List those that may be connected to from a sandbox with these folders and sockets hidden."""
     prefixes = tuple(f"{folder}/" for folder in hidden)
     return [

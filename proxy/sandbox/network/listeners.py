@@ -34,7 +34,7 @@ _IPV6_RECVPKTINFO = 49
 _SO_ATTACH_FILTER, _SO_RCVBUFFORCE = 26, 33
 _EVERY_PROTOCOL = 0x0003
 _SNAP_BYTES = 128
-_TAP_BYTES = 4 << 20
+_CAPTURE_BYTES = 4 << 20
 """Of packets that wait to be read; the kernel counts 768 bytes and more for each."""
 
 _KIND_OF_PACKET, _PROTOCOL = 0xFFFFF004, 0xFFFFF000
@@ -70,8 +70,8 @@ def listen(
         made.append(("service", _tcp(family, *service)))
     # A kernel may do without; then what is refused is counted, but not told by its address.
     with contextlib.suppress(OSError):
-        taps = (("leaving", leaving_program()), ("refused", refused_program()))
-        made += [(role, _tap(program)) for role, program in taps]
+        captures = (("leaving", leaving_program()), ("refused", refused_program()))
+        made += [(role, _open_capture_socket(program)) for role, program in captures]
     return made
 
 
@@ -104,7 +104,7 @@ def _dns(family: socket.AddressFamily, host: str) -> socket.socket:
     return made
 
 
-def _tap(program: list[Op | str]) -> socket.socket:
+def _open_capture_socket(program: list[Op | str]) -> socket.socket:
     """Open a socket that gets the packets that a filter lets through."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)  # none yet: first the filter
     # The kernel wants the program's address; the buffer lives until it has copied it.
@@ -118,7 +118,7 @@ def _tap(program: list[Op | str]) -> socket.socket:
         struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)),
     )
     with contextlib.suppress(OSError):  # what overflows is counted
-        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _TAP_BYTES)
+        made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _CAPTURE_BYTES)
     made.bind(("lo", _EVERY_PROTOCOL))
     return made
 

@@ -51,7 +51,7 @@ class Attempt(NamedTuple):
         )
 
 
-class Tap:
+class PacketCapture:
     """Counts attempts, from the packets of one socket."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -98,7 +98,7 @@ class Tap:
 
 
 def read_attempt(packet: bytes) -> Attempt | None:
-    """Read what was tried from a packet that a tap's filter let through; None for what is too short.
+    """Read what was tried from a packet that a packet capture's filter let through; None for what is too short.
 
     Of TCP that is a first segment, or the reset that refuses it, which comes from where the attempt went to.
     """

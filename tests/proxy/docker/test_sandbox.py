@@ -100,10 +100,10 @@ def folder() -> Iterator[Path]:
 def test_a_socket_in_a_folder_that_is_mounted_is_told(folder: Path, within: str) -> None:
     """The container has a way out there; in a volume of Docker's own nobody here listens."""
 
-    def reached(*volumes: str) -> list[str]:
+    def reachable_sockets(*volumes: str) -> list[str]:
         place = DockerPlace(Wanted("agent", volumes=volumes)).place(Config(), ["agent"], None, "")
-        return list(place.reached())
+        return list(place.reachable_sockets())
 
-    assert reached(f"{folder}{within}:/there:ro") == [f"{folder}/service"]
-    assert reached(f"{folder}x:/there", "name:/there", str(folder)) == []
-    assert reached() == []
+    assert reachable_sockets(f"{folder}{within}:/there:ro") == [f"{folder}/service"]
+    assert reachable_sockets(f"{folder}x:/there", "name:/there", str(folder)) == []
+    assert reachable_sockets() == []

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.sandbox.filesystem import socket_reachability as reach
+from playhead.proxy.sandbox.filesystem import socket_reachability
 from playhead.proxy.sandbox.filesystem.masking import Plan, make_plan
-from playhead.proxy.sandbox.filesystem.socket_reachability import within_reach
+from playhead.proxy.sandbox.filesystem.socket_reachability import find_reachable
 from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
 
 
@@ -41,9 +41,9 @@ def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
     assert agent in made.hidden
     made = plan(folder, XDG_RUNTIME_DIR="/run")
     assert "/run" in made.hidden
-    assert within_reach(made.hidden, made.masked).count(f"{agent}/socket") == 1
+    assert find_reachable(made.hidden, made.masked).count(f"{agent}/socket") == 1
     made = plan(folder, XDG_RUNTIME_DIR=agent)
-    assert f"{agent}/socket" not in within_reach(made.hidden, made.masked)
+    assert f"{agent}/socket" not in find_reachable(made.hidden, made.masked)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_sockets_that_variables_name_are_nothing(folder: Path, variable: str, va
     path = str(folder / "agent" / "socket")
     made = plan(folder, **{variable: value.format(path)})
     assert path in made.masked
-    assert path not in within_reach(made.hidden, made.masked)
+    assert path not in find_reachable(made.hidden, made.masked)
     assert path not in plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked
 
 
@@ -121,8 +121,8 @@ def test_sockets_are_found_where_the_kernel_cannot_be_asked(
     def refuse() -> None:
         raise FileNotFoundError
 
-    monkeypatch.setattr(reach, "list_listening", refuse)
-    assert within_reach((), ()).count(str(folder / "agent" / "socket")) == 1
+    monkeypatch.setattr(socket_reachability, "list_listening", refuse)
+    assert find_reachable((), ()).count(str(folder / "agent" / "socket")) == 1
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -136,10 +136,10 @@ def test_a_socket_within_reach_is_told_wherever_it_is_now(folder: Path, moved: b
             expected = folder / "work" / "now"
             os.link("bound", expected)
             os.unlink("bound")
-        found = set(within_reach((), ()))
+        found = set(find_reachable((), ()))
         assert str(expected) in found
         assert (str(folder / "work" / "bound") in found) is not moved
-    assert str(expected) not in within_reach((), ())
+    assert str(expected) not in find_reachable((), ())
 
 
 # ---- why there can be none -------------------------------------------------------------------------
