@@ -29,7 +29,7 @@ import click
 from ... import __path__ as package_path
 from ...config import Config, Control, IgnoreRule, Listen, Mode, parse_match
 from ..determinism.preload_bundle import FULL, Basis, PreloadBundle
-from ..engine.connection_observer import Sightings
+from ..engine.connection_observer import ConnectionObserver
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..operations.tape_files import import_jsonl
@@ -210,8 +210,8 @@ class _Trial:
         self._parallel = parallel
         self._show = show
         self._ended = 0
-        self._sightings = Sightings()
-        runtime.engine.watch(self._sightings)
+        self._observer = ConnectionObserver()
+        runtime.engine.watch(self._observer)
 
     async def unsandboxed(
         self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
@@ -274,9 +274,9 @@ class _Trial:
         parts = urlsplit(probe.url)
         place = f"{parts.hostname}:{parts.port}"
         return doctor.Seen(
-            reached=place in self._sightings.reached,
-            asked=place in self._sightings.asked,
-            refused=place in self._sightings.refused | self._origins.refused,
+            reached=place in self._observer.reached,
+            asked=place in self._observer.asked,
+            refused=place in self._observer.refused | self._origins.refused,
             direct=place in self._origins.reached,
             direct_asked=place in self._origins.asked,
         )

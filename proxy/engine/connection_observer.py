@@ -9,7 +9,7 @@ _DISTRUST = "trust the proxy's certificate"
 """In what mitmproxy says of such a handshake (`ClientTLSLayer.on_handshake_error`)."""
 
 
-class Sightings:
+class ConnectionObserver:
     """What arrived, as HOST:PORT."""
 
     def __init__(self) -> None:

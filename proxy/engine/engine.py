@@ -37,7 +37,7 @@ from .http import http1_messages as messages
 from .http import http2, streams
 from .http import request_heads as heads
 from .tls import PlayheadTlsConfig
-from .transparent import Capture
+from .transparent import TransparentMode
 from .websocket import layer as websocket
 
 logger = logging.getLogger(__name__)
@@ -109,14 +109,14 @@ class Engine:
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
-        capture = self.capture = Capture(self.registry, self._proxyserver)
+        transparent = self.transparent = TransparentMode(self.registry, self._proxyserver)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
             next_layer.NextLayer(),
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
-            capture,
+            transparent,
             *chain(self.registry),
             Connections(self.registry, self._proxyserver.connections),
         )
@@ -195,9 +195,9 @@ class Engine:
             served = await asyncio.start_server(self._instance.handle_stream, sock=ready)
             self._sandbox_servers.append(served)
         for ready in captured:
-            served = await asyncio.start_server(self.capture.handle_stream, sock=ready)
+            served = await asyncio.start_server(self.transparent.handle_stream, sock=ready)
             self._sandbox_servers.append(served)
-            self.capture.listening.append(ready)
+            self.transparent.listening.append(ready)
 
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""

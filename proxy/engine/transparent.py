@@ -51,7 +51,7 @@ class _Quiet:
     """Whether anything came, since its TLS greeting if there was one."""
 
 
-class Capture:
+class TransparentMode:
     """Accepts connections that were meant for others."""
 
     def __init__(self, registry: RunRegistry, proxyserver: Proxyserver) -> None:
@@ -104,7 +104,7 @@ class Capture:
                 self._note(quiet)
 
     @property
-    def unasked(self) -> dict[tuple[str, int], int]:
+    def silent_targets(self) -> dict[tuple[str, int], int]:
         """Where clients connected to, how often, and nobody asked for anything: what was said there was no HTTP."""
         silent = {target: n for target, n in self._silent.items() if target not in self._asked}
         return dict(self._said + Counter(silent))

@@ -179,25 +179,25 @@ class SocketWatch:
         self._samples += 1
         self._tree.update(root)
         try:
-            sightings = self._source.look(self._tree)
+            sockets_seen = self._source.list_sockets_of(self._tree)
         except OSError:  # no answer from the kernel: it will not answer next time either
             self._source = _PsutilSource()
-            sightings = self._source.look(self._tree)
-        for sighting in sightings:
-            if sighting.key not in self._open and sighting.remote not in self._expected:
-                self._note(sighting)
-        self._open = frozenset(sighting.key for sighting in sightings)
+            sockets_seen = self._source.list_sockets_of(self._tree)
+        for observed in sockets_seen:
+            if observed.key not in self._open and observed.remote not in self._expected:
+                self._note(observed)
+        self._open = frozenset(observed.key for observed in sockets_seen)
 
-    def _note(self, sighting: "_Sighting") -> None:
-        key = (sighting.protocol, *sighting.remote, sighting.owner.pid)
+    def _note(self, observed: "_ObservedSocket") -> None:
+        key = (observed.protocol, *observed.remote, observed.owner.pid)
         if known := self._found.get(key):
             self._found[key] = replace(known, count=known.count + 1)
         elif len(self._found) < MOST_PEERS:
             self._found[key] = ForeignSocket(
-                sighting.protocol,
-                *sighting.remote,
-                sighting.owner.name,
-                sighting.owner.pid,
+                observed.protocol,
+                *observed.remote,
+                observed.owner.name,
+                observed.owner.pid,
                 first_seen=self._samples,
                 count=1,
             )
@@ -213,7 +213,7 @@ class SocketWatch:
             self._failure = error
 
 
-class _Sighting(NamedTuple):
+class _ObservedSocket(NamedTuple):
     """One foreign socket of the tree in one sample."""
 
     key: Hashable
@@ -226,7 +226,7 @@ class _Sighting(NamedTuple):
 class _Source(Protocol):
     """Where the sockets of a tree are read."""
 
-    def look(self, tree: ProcessTree) -> list[_Sighting]:
+    def list_sockets_of(self, tree: ProcessTree) -> list[_ObservedSocket]:
         """List the tree's foreign sockets."""
 
 
@@ -237,7 +237,7 @@ class _KernelSource:
         self._owners: dict[int, Process] = {}
         self._misses: dict[int, int] = {}
 
-    def look(self, tree: ProcessTree) -> list[_Sighting]:
+    def list_sockets_of(self, tree: ProcessTree) -> list[_ObservedSocket]:
         """List the tree's foreign sockets. Raises OSError where the kernel does not answer."""
         sockets = {
             socket.inode: socket
@@ -255,7 +255,7 @@ class _KernelSource:
         for inode in unknown:
             self._misses[inode] = self._misses.get(inode, 0) + 1
         return [
-            _Sighting(inode, sockets[inode].protocol, sockets[inode].remote, owner)
+            _ObservedSocket(inode, sockets[inode].protocol, sockets[inode].remote, owner)
             for inode, owner in self._owners.items()
         ]
 
@@ -263,16 +263,16 @@ class _KernelSource:
 class _PsutilSource:
     """One question a process."""
 
-    def look(self, tree: ProcessTree) -> list[_Sighting]:
+    def list_sockets_of(self, tree: ProcessTree) -> list[_ObservedSocket]:
         """List the tree's foreign sockets."""
-        return [sighting for process in tree.members() for sighting in self._of(process)]
+        return [observed for process in tree.members() for observed in self._of(process)]
 
-    def _of(self, process: Process) -> Iterator[_Sighting]:
+    def _of(self, process: Process) -> Iterator[_ObservedSocket]:
         for protocol in ("tcp", "udp"):
             for local, remote in _connections(process.pid, protocol):
                 if is_foreign(remote[0]):
                     key = (process.pid, protocol, local, remote)
-                    yield _Sighting(key, protocol, remote, process)
+                    yield _ObservedSocket(key, protocol, remote, process)
 
 
 def _connections(pid: int, kind: str) -> list[tuple[Address, Address]]:

@@ -158,7 +158,7 @@ class SandboxedRun:
         self._names = names = Names(ipv6=len(open_listeners.dns) > 1)
         self._resolver = Resolver(names)
         engine = self._runtime.engine
-        engine.capture.find_name = names.find
+        engine.transparent.find_name = names.find
         await engine.serve_sandbox(open_listeners.proxy, open_listeners.captured)
         for sock in open_listeners.dns:
             self._resolver.serve(sock)
@@ -184,8 +184,8 @@ class SandboxedRun:
         redact: takes secrets out of a text; a name that is asked of DNS may be one.
         """
         self._look()
-        capture = self._runtime.engine.capture
-        await capture.settle()
+        transparent = self._runtime.engine.transparent
+        await transparent.settle()
         names, resolver, leaving = self._names, self._resolver, self._leaving
         assert names is not None
         assert resolver is not None
@@ -217,7 +217,7 @@ class SandboxedRun:
             ],
             "sockets": sorted(self._reachable)[:_MOST_SOCKETS],
         }
-        left = [*self._denied(leaving, resolver), *self._unasked()]
+        left = [*self._denied(leaving, resolver), *self._silent()]
         return told, [{**row, "target": redact(row["target"])} for row in left]
 
     def _denied(
@@ -236,9 +236,9 @@ class SandboxedRun:
         for one, count in resolver.strange.items():
             yield self._row("proxy", one, count, "no question to DNS")
 
-    def _unasked(self) -> Iterator[dict[str, Any]]:
+    def _silent(self) -> Iterator[dict[str, Any]]:
         """Yield where somebody connected to, and asked for nothing."""
-        for (host, port), count in self._runtime.engine.capture.unasked.items():
+        for (host, port), count in self._runtime.engine.transparent.silent_targets.items():
             one = Attempt("tcp", host, port)
             yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
 

@@ -51,7 +51,7 @@ async def test_a_plain_request_has_its_host(
 ) -> None:
     """The name that its address was made up for; else that of its Host; else the address."""
     running, port = inside
-    running.engine.capture.find_name = lambda _: name
+    running.engine.transparent.find_name = lambda _: name
     answer = await _ask(port, said, None, None)
     assert answer.startswith("HTTP/1.1 424")
     assert f"GET http://{PLAIN[name, said]}:{port}/" in answer
@@ -63,7 +63,7 @@ async def test_a_request_over_tls_has_its_host(
 ) -> None:
     """The name that its address was made up for; else the one that its client greets. Our CA vouches for it."""
     running, port = inside
-    running.engine.capture.find_name = lambda _: name
+    running.engine.transparent.find_name = lambda _: name
     context = ssl.create_default_context(cafile=str(running.ca))
     answer = await _ask(port, "other.test", context, "said.test")
     assert f"GET https://{host}:{port}/" in answer
@@ -78,7 +78,7 @@ async def test_what_is_no_request_is_closed(inside: tuple[Running, int]) -> None
     writer.close()
     while running.engine._proxyserver.connections:  # noqa: ASYNC110  # mitmproxy tells nobody
         await asyncio.sleep(0.005)
-    assert not running.engine.capture._unnamed
+    assert not running.engine.transparent._unnamed
 
 
 async def test_a_listener_inside_is_no_port_of_ours(inside: tuple[Running, int]) -> None:
