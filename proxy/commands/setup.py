@@ -119,6 +119,6 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
 @options("json")
 def doctor(as_json: bool) -> int:
     """Try each installed client through the proxy, and say what to set."""
-    from ..doctor.checkup import check_up
+    from ..doctor.run import run_doctor
 
-    return check_up(as_json)
+    return run_doctor(as_json)

@@ -1,7 +1,7 @@
 """What was seen of a client, judged: is it proxied, does it trust us, is it captured, is its clock virtual.
 
 Each cell of the table is something that was seen, or *unknown* with the reason. Pure: what the clients are stands in
-`probes`, running them in `trying` and `checkup`. A request that the proxy has *read* proves both that the client
+`probes`, running them in `trying` and `doctor_run`. A request that the proxy has *read* proves both that the client
 follows it and that it trusts its certificate.
 """
 
@@ -105,7 +105,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ProbeResult:
     """A client that was run once."""
 
     outcome: Outcome
@@ -127,11 +127,11 @@ _UNKNOWN = Cell(Answer.UNKNOWN)
 
 def diagnose(
     probe: Probe,
-    unsandboxed: Tried | None,
-    sandboxed: Tried | None,
+    unsandboxed: ProbeResult | None,
+    sandboxed: ProbeResult | None,
     clocks: Clocks,
     *,
-    again: Tried | None = None,
+    again: ProbeResult | None = None,
     no_sandbox: str = "",
 ) -> Finding:
     """Say how a client stands to the proxy.
@@ -160,70 +160,70 @@ def diagnose(
     return Finding(probe.name, status, *cells, advice, detail)
 
 
-def needs_more(tried: Tried) -> bool:
+def needs_more(result: ProbeResult) -> bool:
     """Say whether the variables alone were not enough for a client that was run with them."""
-    return not (tried.seen.reached and tried.seen.asked) and not _missing(tried)
+    return not (result.seen.reached and result.seen.asked) and not _missing(result)
 
 
-def _missing(tried: Tried) -> bool:
+def _missing(result: ProbeResult) -> bool:
     """Say whether there was nothing behind a name on PATH."""
-    return tried.outcome.exit_code in _NOT_FOUND and tried.seen == Seen()
+    return result.outcome.exit_code in _NOT_FOUND and result.seen == Seen()
 
 
-def _proxied(probe: Probe, tried: Tried) -> Cell:
-    if tried.seen.reached:
+def _proxied(probe: Probe, result: ProbeResult) -> Cell:
+    if result.seen.reached:
         return Cell(Answer.YES)
-    if tried.seen.direct:
+    if result.seen.direct:
         return Cell(Answer.NO, "it went to the origin itself")
-    if _UNRESOLVED.search(tried.outcome.output):
+    if _UNRESOLVED.search(result.outcome.output):
         # The proxy resolves names; a client that does it itself is on its way past it.
         return Cell(Answer.NO, "it looked the name up itself")
-    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and came nowhere")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, result.outcome)} and came nowhere")
 
 
-def _trusted(probe: Probe, tried: Tried) -> Cell:
-    if tried.seen.asked or tried.seen.direct_asked:
+def _trusted(probe: Probe, result: ProbeResult) -> Cell:
+    if result.seen.asked or result.seen.direct_asked:
         return Cell(Answer.YES)
-    if not (tried.seen.reached or tried.seen.direct):
+    if not (result.seen.reached or result.seen.direct):
         return Cell(Answer.UNKNOWN, "it came nowhere")
-    if _refuses(tried):
+    if _refuses(result):
         return Cell(Answer.NO, "it refuses the certificate")
-    return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} before it asked for anything")
+    return Cell(Answer.UNKNOWN, f"{_ended(probe, result.outcome)} before it asked for anything")
 
 
-def _refuses(tried: Tried) -> bool:
+def _refuses(result: ProbeResult) -> bool:
     # Some hang up without a word to the other side.
-    return tried.seen.refused or _UNTRUSTED.search(tried.outcome.output) is not None
+    return result.seen.refused or _UNTRUSTED.search(result.outcome.output) is not None
 
 
-def _preloaded(probe: Probe, tried: Tried | None) -> Cell:
-    if tried is None:
+def _preloaded(probe: Probe, result: ProbeResult | None) -> Cell:
+    if result is None:
         return Cell(Answer.UNKNOWN, "it was not tried: the variables are enough")
-    if tried.seen.asked:
+    if result.seen.asked:
         return Cell(Answer.YES)
-    return Cell(Answer.NO, f"{_ended(probe, tried.outcome)}, and nothing was read of it")
+    return Cell(Answer.NO, f"{_ended(probe, result.outcome)}, and nothing was read of it")
 
 
-def _captured(probe: Probe, tried: Tried | None) -> Cell:
-    if tried is None:
+def _captured(probe: Probe, result: ProbeResult | None) -> Cell:
+    if result is None:
         return Cell(Answer.UNKNOWN, "it was not run there")
-    if tried.seen.asked:
+    if result.seen.asked:
         return Cell(Answer.YES)
-    if not tried.seen.reached:
-        return Cell(Answer.NO, f"{_ended(probe, tried.outcome)} and came nowhere")
-    if _refuses(tried):
+    if not result.seen.reached:
+        return Cell(Answer.NO, f"{_ended(probe, result.outcome)} and came nowhere")
+    if _refuses(result):
         return Cell(Answer.NO, "it arrives, and refuses the certificate")
-    return Cell(Answer.NO, f"it arrives; {_ended(probe, tried.outcome)} before it asked")
+    return Cell(Answer.NO, f"it arrives; {_ended(probe, result.outcome)} before it asked")
 
 
-def _clock(probe: Probe, tried: Tried | None, clocks: Clocks) -> Cell:
-    if tried is None:
+def _clock(probe: Probe, result: ProbeResult | None, clocks: Clocks) -> Cell:
+    if result is None:
         return Cell(Answer.UNKNOWN, "it was not run")
     if probe.clock is None:
         return Cell(Answer.UNKNOWN, "it tells nobody the time")
-    reported_s = find_time(f"{tried.outcome.output}\n{tried.outcome.left}", *probe.clock)
+    reported_s = find_time(f"{result.outcome.output}\n{result.outcome.left}", *probe.clock)
     if reported_s is None:
-        return Cell(Answer.UNKNOWN, f"{_ended(probe, tried.outcome)} and did not tell the time")
+        return Cell(Answer.UNKNOWN, f"{_ended(probe, result.outcome)} and did not tell the time")
     if _same(reported_s, clocks.virtual_s):
         return Cell(Answer.YES)
     if _same(reported_s, clocks.real_s):
@@ -258,14 +258,14 @@ def _same(reported_s: float, clock_s: float) -> bool:
     return abs(reported_s - clock_s) < _SAME_S
 
 
-def _status(probe: Probe, tried: Tried, proxied: Cell, trusted: Cell) -> tuple[Status, str]:
+def _status(probe: Probe, result: ProbeResult, proxied: Cell, trusted: Cell) -> tuple[Status, str]:
     if proxied.answer is Answer.NO:
         return Status.BYPASSED, probe.if_bypassed
     if trusted.answer is Answer.NO:
         return Status.UNTRUSTED, probe.if_untrusted
     if trusted.answer is not Answer.YES:
         return Status.FAILED, ""
-    if tried.outcome.exit_code != 0 and not probe.any_exit:
+    if result.outcome.exit_code != 0 and not probe.any_exit:
         advice = "It follows the proxy and trusts its certificate, but could not use the answer."
         return Status.FAILED, advice
     return Status.OK, ""
@@ -282,18 +282,20 @@ _COLUMNS = ("proxied", "trusted", "captured", "clock")
 
 def render(findings: Sequence[Finding]) -> str:
     """Write the findings as a table for people, and below it what needs doing, and why."""
-    tried = [finding for finding in findings if finding.status is not Status.ABSENT]
+    result = [finding for finding in findings if finding.status is not Status.ABSENT]
     absent = [finding.client for finding in findings if finding.status is Status.ABSENT]
-    width = max((len(finding.client) for finding in tried), default=0)
+    width = max((len(finding.client) for finding in result), default=0)
     lines = (
-        [f"{'':<{width}}  {'  '.join(f'{name:<8}' for name in _COLUMNS)}".rstrip()] if tried else []
+        [f"{'':<{width}}  {'  '.join(f'{name:<8}' for name in _COLUMNS)}".rstrip()]
+        if result
+        else []
     )
-    for finding in tried:
+    for finding in result:
         answers = [getattr(finding, name).answer for name in _COLUMNS]
         lines.append(
             f"{finding.client:<{width}}  {'  '.join(f'{answer:<8}' for answer in answers)}".rstrip()
         )
-    for finding in tried:
+    for finding in result:
         if finding.advice or finding.detail:
             told = (finding.status.value, finding.advice, finding.detail)
             lines += [
@@ -301,7 +303,7 @@ def render(findings: Sequence[Finding]) -> str:
                 f"{finding.client}: {told[0]}",
                 *(f"  {text}" for text in told[1:] if text),
             ]
-    lines += ["", *_reasons(tried)]
+    lines += ["", *_reasons(result)]
     if absent:
         lines += [f"not installed: {', '.join(absent)}"]
     return "\n".join(lines).strip("\n")

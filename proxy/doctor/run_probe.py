@@ -1,6 +1,6 @@
 """Programs that are run to see what they do: side by side, each in a folder of its own, none for longer than it may.
 
-`try_all` runs them here. In a sandbox the same is done by `main`, which is told by a file and tells by another.
+`run_probes` runs them here. In a sandbox the same is done by `main`, which is told by a file and tells by another.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _MOST_LEFT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class ProbeRun:
     """A program and all it is given."""
 
     command: tuple[str, ...]
@@ -42,8 +42,8 @@ class Outcome:
     """Names and beginnings of the files that it left."""
 
 
-async def try_all(
-    tries: Sequence[Try], *, parallel: int, done: Callable[[], object] = lambda: None
+async def run_probes(
+    probe_runs: Sequence[ProbeRun], *, parallel: int, done: Callable[[], object] = lambda: None
 ) -> list[Outcome]:
     """Run programs, so many at once; give how they went, in their order.
 
@@ -51,7 +51,7 @@ async def try_all(
     """
     slots = asyncio.Semaphore(parallel)
 
-    async def one(given: Try) -> Outcome:
+    async def one(given: ProbeRun) -> Outcome:
         async with slots:
             try:
                 return await _run(given)
@@ -59,13 +59,13 @@ async def try_all(
                 done()
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(given)) for given in tries]
+        tasks = [group.create_task(one(given)) for given in probe_runs]
     return [task.result() for task in tasks]
 
 
-def save_tries(tries: Iterable[Try], path: Path) -> None:
+def save_probe_runs(probe_runs: Iterable[ProbeRun], path: Path) -> None:
     """Write programs down for `main`."""
-    path.write_text(json.dumps([asdict(given) for given in tries]))
+    path.write_text(json.dumps([asdict(given) for given in probe_runs]))
 
 
 def load_outcomes(path: Path) -> list[Outcome]:
@@ -84,15 +84,15 @@ def count_ended(path: Path) -> int:
 def main(words: Sequence[str]) -> int:
     """Run what a file says, so many at once, and write how that went into another."""
     source, target, parallel = words
-    tries = [Try(**row) for row in json.loads(Path(source).read_text())]
+    probe_runs = [ProbeRun(**row) for row in json.loads(Path(source).read_text())]
     with Path(target).with_suffix(".ended").open("wb", buffering=0) as ended:
-        work = try_all(tries, parallel=int(parallel), done=lambda: ended.write(b"."))
+        work = run_probes(probe_runs, parallel=int(parallel), done=lambda: ended.write(b"."))
         outcomes = asyncio.run(work)
     Path(target).write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
     return 0
 
 
-async def _run(given: Try) -> Outcome:
+async def _run(given: ProbeRun) -> Outcome:
     with tempfile.TemporaryDirectory(
         prefix="playhead-doctor-", ignore_cleanup_errors=True
     ) as folder:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.doctor import checkup
 from playhead.proxy.doctor import probes as table
+from playhead.proxy.doctor import run as doctor_run
 from playhead.proxy.doctor.diagnose import (
     Answer,
     Cell,
     Clocks,
     Finding,
+    ProbeResult,
     Seen,
     Status,
-    Tried,
     diagnose,
     find_time,
     render,
@@ -46,14 +46,14 @@ ASKED = Seen(reached=True, asked=True)
 DIRECT = Seen(direct=True, direct_asked=True)
 
 
-def tried(exit_code: int | None = 0, seen: Seen = ASKED, output: str = "") -> Tried:
-    return Tried(Outcome(exit_code, output), seen)
+def result(exit_code: int | None = 0, seen: Seen = ASKED, output: str = "") -> ProbeResult:
+    return ProbeResult(Outcome(exit_code, output), seen)
 
 
 def found(
-    unsandboxed: Tried | None, sandboxed: Tried | None = None, probe: Probe = PROBE
+    unsandboxed: ProbeResult | None, sandboxed: ProbeResult | None = None, probe: Probe = PROBE
 ) -> Finding:
-    return diagnose(probe, unsandboxed, sandboxed or tried(), CLOCKS)
+    return diagnose(probe, unsandboxed, sandboxed or result(), CLOCKS)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_finding_follows_from_what_was_seen(
     advice: str,
 ) -> None:
     """One row a case; what is not known has its reason."""
-    finding = found(tried(exit_code, seen, output))
+    finding = found(result(exit_code, seen, output))
     assert (finding.status, finding.proxied.answer, finding.trusted.answer) == (
         status,
         proxied,
@@ -104,23 +104,23 @@ def test_finding_follows_from_what_was_seen(
 @pytest.mark.parametrize(
     ("sandboxed", "captured"),
     [
-        (tried(1), YES),
+        (result(1), YES),
         (
-            tried(1, Seen(reached=True), "x509"),
+            result(1, Seen(reached=True), "x509"),
             Cell(Answer.NO, "it arrives, and refuses the certificate"),
         ),
         (
-            tried(1, Seen(reached=True)),
+            result(1, Seen(reached=True)),
             Cell(Answer.NO, "it arrives; it ended with 1 before it asked"),
         ),
-        (tried(None, Seen()), Cell(Answer.NO, "it did not end within 15 s and came nowhere")),
+        (result(None, Seen()), Cell(Answer.NO, "it did not end within 15 s and came nowhere")),
     ],
 )
 def test_captured_is_who_arrives_without_a_word_of_a_proxy(
-    sandboxed: Tried, captured: Cell
+    sandboxed: ProbeResult, captured: Cell
 ) -> None:
     """And whose request is read there."""
-    assert found(tried(), sandboxed).captured == captured
+    assert found(result(), sandboxed).captured == captured
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_clock_is_virtual_where_the_time_of_the_tape_is_told(
     said: str, clock: tuple[str, str] | None, answer: str
 ) -> None:
     """Never by what kind of program it is."""
-    cell = found(tried(), tried(output=said), replace(PROBE, clock=clock)).clock
+    cell = found(result(), result(output=said), replace(PROBE, clock=clock)).clock
     assert cell.answer == answer
     assert bool(cell.why) is (answer != "yes")
 
 
 def test_what_a_preload_mends_is_told_where_it_was_tried() -> None:
     """Beside what is to be done without one."""
-    past = tried(0, DIRECT)
-    assert diagnose(PROBE, past, tried(), CLOCKS).preloaded.answer is Answer.UNKNOWN
-    mended = diagnose(PROBE, past, tried(), CLOCKS, again=tried())
+    past = result(0, DIRECT)
+    assert diagnose(PROBE, past, result(), CLOCKS).preloaded.answer is Answer.UNKNOWN
+    mended = diagnose(PROBE, past, result(), CLOCKS, again=result())
     assert (mended.status, mended.preloaded) == (Status.BYPASSED, YES)
     assert mended.advice.startswith("go through With --determinism")
-    assert diagnose(PROBE, past, tried(), CLOCKS, again=past).preloaded.answer is Answer.NO
+    assert diagnose(PROBE, past, result(), CLOCKS, again=past).preloaded.answer is Answer.NO
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_who_reaches_us_and_cannot_use_us_is_a_failure(
     async def examined_before(*_: object) -> list[Finding]:
         return [Finding("a client", status, YES, YES, YES, YES, Cell(Answer(preloaded)))]
 
-    monkeypatch.setattr(checkup, "examine", examined_before)
-    assert checkup.check_up(as_json=True) == code
+    monkeypatch.setattr(doctor_run, "examine", examined_before)
+    assert doctor_run.run_doctor(as_json=True) == code
     assert json.loads(capsys.readouterr().out)[0]["status"] == status
 
 
@@ -190,13 +190,13 @@ def test_time_that_is_none_is_not_taken_for_one() -> None:
 
 def test_client_that_fails_by_design_is_judged_by_what_was_seen() -> None:
     """git finds no repository, which is not the question."""
-    assert found(tried(128), probe=replace(PROBE, any_exit=True)).status is Status.OK
+    assert found(result(128), probe=replace(PROBE, any_exit=True)).status is Status.OK
 
 
 def test_absent_client_is_no_failure() -> None:
     """It is listed, so that nobody wonders whether it was tried; so is a name with nothing behind it."""
     assert diagnose(PROBE, None, None, CLOCKS).status is Status.ABSENT
-    shim = tried(127, Seen(), "pyenv: client: command not found")
+    shim = result(127, Seen(), "pyenv: client: command not found")
     finding = diagnose(PROBE, shim, shim, CLOCKS)
     assert (finding.status, finding.detail) == (Status.ABSENT, "pyenv: client: command not found")
 
@@ -204,15 +204,15 @@ def test_absent_client_is_no_failure() -> None:
 def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
     """Most runtimes need a compiler for it, once."""
     clocks = replace(CLOCKS, no_library="there is no C compiler here")
-    cell = diagnose(PROBE, tried(), tried(output="playhead-clock 1700003600"), clocks).clock
+    cell = diagnose(PROBE, result(), result(output="playhead-clock 1700003600"), clocks).clock
     assert cell.answer is Answer.NO
     assert cell.why.endswith("(none for C programs: there is no C compiler here)")
 
 
 def test_without_a_sandbox_nothing_is_said_of_it() -> None:
     """The reason is, and the clock was seen all the same."""
-    sandboxed = tried(output="playhead-clock 1700000000")
-    finding = diagnose(PROBE, tried(), sandboxed, CLOCKS, no_sandbox="user namespaces are off")
+    sandboxed = result(output="playhead-clock 1700000000")
+    finding = diagnose(PROBE, result(), sandboxed, CLOCKS, no_sandbox="user namespaces are off")
     assert finding.captured == Cell(Answer.UNKNOWN, "user namespaces are off")
     assert finding.clock == YES
 
@@ -220,7 +220,7 @@ def test_without_a_sandbox_nothing_is_said_of_it() -> None:
 def test_what_a_client_says_is_cut_and_made_safe() -> None:
     """Terminal sequences come from outside; the telling line stands before frames and versions."""
     output = "Picked up JAVA_TOOL_OPTIONS: -Dx\n\x1b[31mboom " + "x" * 999 + "\n    at f (a.js:1)\n"
-    detail = found(tried(1, Seen(), output)).detail
+    detail = found(result(1, Seen(), output)).detail
     assert detail.startswith("?[31mboom x")
     assert len(detail) == 200
 
@@ -273,7 +273,7 @@ REAL = ("curl", "wget", "git", "python urllib", "python http.client", "perl LWP"
 
 def examined(folder: Path, *names: str) -> dict[str, Finding]:
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        findings = runner.run(checkup.examine(folder, time.time_ns() / 1e9, names))
+        findings = runner.run(doctor_run.examine(folder, time.time_ns() / 1e9, names))
     return {finding.client: finding for finding in findings}
 
 

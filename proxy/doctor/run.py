@@ -40,7 +40,7 @@ from ..trust.environment import environment, proxy_url
 from . import diagnose as doctor
 from .loopback_origins import Origins
 from .probes import Probe, probes
-from .run_probe import Outcome, Try, count_ended, load_outcomes, save_tries, try_all
+from .run_probe import Outcome, ProbeRun, count_ended, load_outcomes, run_probes, save_probe_runs
 
 _TAPE = "doctor"
 _BACK_S = 3600
@@ -55,7 +55,7 @@ _DRIVE = (
 """Run with the folder that the package stands in, then what `trying.main` takes."""
 
 
-def check_up(as_json: bool) -> int:
+def run_doctor(as_json: bool) -> int:
     """Try the clients and print what was found; 1 where one is proxied and does not work."""
     with (
         tempfile.TemporaryDirectory(prefix="playhead-doctor-") as folder,
@@ -162,9 +162,9 @@ def _preload_bundle(clocks: doctor.Clocks) -> PreloadBundle:
     return PreloadBundle(basis, recorded=True)
 
 
-def _try(probe: Probe, variables: Mapping[str, str], number: int) -> Try:
+def _probe_run(probe: Probe, variables: Mapping[str, str], number: int) -> ProbeRun:
     environ = {**variables, "TZ": "UTC", "PLAYHEAD_LANE": str(number), **probe.variables}
-    return Try(probe.command, environ, dict(probe.files), probe.left, probe.timeout_s)
+    return ProbeRun(probe.command, environ, dict(probe.files), probe.left, probe.timeout_s)
 
 
 def _make_tape(
@@ -215,11 +215,11 @@ class _Trial:
 
     async def unsandboxed(
         self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
-    ) -> dict[int, doctor.Tried]:
+    ) -> dict[int, doctor.ProbeResult]:
         """Run probes with these variables."""
-        tries = [_try(probe, variables, number) for number, probe in chosen.items()]
-        outcomes = await try_all(tries, parallel=self._parallel, done=self._count)
-        return self._told(chosen, outcomes)
+        probe_runs = [_probe_run(probe, variables, number) for number, probe in chosen.items()]
+        outcomes = await run_probes(probe_runs, parallel=self._parallel, done=self._count)
+        return self._results(chosen, outcomes)
 
     def _count(self) -> None:
         self._ended += 1
@@ -227,7 +227,7 @@ class _Trial:
 
     async def sandboxed(
         self, chosen: Mapping[int, Probe], preload_bundle: PreloadBundle
-    ) -> dict[int, doctor.Tried]:
+    ) -> dict[int, doctor.ProbeResult]:
         """Run probes in a sandbox, with nothing that tells of a proxy.
 
         Raises: EngineError, where there can be none.
@@ -238,7 +238,9 @@ class _Trial:
         variables = environment(os.environ, proxy_url=None, public_dir=config.public_ca_dir)
         given = preload_bundle.variables(variables)
         source, target = self._folder / "tries.json", self._folder / "outcomes.json"
-        save_tries([_try(probe, given, number) for number, probe in chosen.items()], source)
+        save_probe_runs(
+            [_probe_run(probe, given, number) for number, probe in chosen.items()], source
+        )
         words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
         command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
         place = OwnNamespaces(self._runtime, config, command, variables, strict=False)
@@ -253,7 +255,7 @@ class _Trial:
                 finally:
                     looking.cancel()
                     await asyncio.wait([looking])
-            return self._told(chosen, load_outcomes(target))
+            return self._results(chosen, load_outcomes(target))
         except (OSError, ValueError) as error:
             raise EngineError(f"the sandbox came to no end: {error}") from error
 
@@ -262,11 +264,11 @@ class _Trial:
             self._show(self._ended + await asyncio.to_thread(count_ended, target))
             await asyncio.sleep(_LOOK_S)
 
-    def _told(
+    def _results(
         self, chosen: Mapping[int, Probe], outcomes: Sequence[Outcome]
-    ) -> dict[int, doctor.Tried]:
+    ) -> dict[int, doctor.ProbeResult]:
         return {
-            number: doctor.Tried(outcome, self._seen(probe))
+            number: doctor.ProbeResult(outcome, self._seen(probe))
             for (number, probe), outcome in zip(chosen.items(), outcomes, strict=True)
         }
 
