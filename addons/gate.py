@@ -11,9 +11,9 @@ from dataclasses import replace
 from mitmproxy import http
 
 from ..tape.policy.decide import Action, Decision
-from ..tape.policy.gates import Ruled, Ruling
+from ..tape.policy.gates import ApprovalDecision, Ruling
 from ..tape.records.events import EventKind
-from .run.approvals import MOST_HELD, Gates
+from .run.approvals import MOST_HELD, PendingApprovals
 from .run.events import repeat_row
 from .run.pending import PendingExchange, find_pending
 from .run.registry import RunRegistry
@@ -26,7 +26,7 @@ class Gate:
 
     def __init__(self, registry: RunRegistry) -> None:
         """Hold the requests of the open runs of `registry`."""
-        self._gates: Gates = registry.gates
+        self._approvals: PendingApprovals = registry.approvals
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Hold a request that the policy has decided to hold."""
@@ -38,7 +38,7 @@ class Gate:
         if pending.open_run.info is None:
             _refuse(pending, "its run could not be begun, so nobody could be asked")
             return None
-        if len(self._gates) >= MOST_HELD:
+        if len(self._approvals) >= MOST_HELD:
             _refuse(pending, f"{MOST_HELD} requests are held already; approve or deny some")
             return None
         return self._hold(pending, pending.decision)
@@ -49,7 +49,7 @@ class Gate:
         assert request is not None
         assert decision.gate is not None
         assert decision.then is not None
-        held = self._gates.hold(
+        approval = self._approvals.hold(
             open_run.info.id,
             pending.seq,
             request,
@@ -65,35 +65,37 @@ class Gate:
             seq=pending.seq,
             method=request.method,
             url=request.url,
-            digest=held.digest,
-            rule=held.rule,
-            reason=held.reason,
-            deadline_s=held.deadline_s,
+            digest=approval.digest,
+            rule=approval.rule,
+            reason=approval.reason,
+            deadline_s=approval.deadline_s,
             **more,
         )
-        logger.warning("%s: %s %s is %s", held.name, request.method, request.url, held.reason)
-        pending.held = held
-        ruled = Ruled(Ruling.ENDED)
+        logger.warning(
+            "%s: %s %s is %s", approval.name, request.method, request.url, approval.reason
+        )
+        pending.approval = approval
+        decided = ApprovalDecision(Ruling.ENDED)
         try:
-            ruled = await held.wait()
-            if ruled.ruling is Ruling.APPROVED and pending.left:
-                ruled = replace(ruled, ruling=Ruling.LEFT)
-            elif ruled.ruling is Ruling.APPROVED and open_run.stopped is not None:
-                ruled = Ruled(Ruling.ENDED, reason=str(open_run.stopped))
+            decided = await approval.wait()
+            if decided.ruling is Ruling.APPROVED and pending.left:
+                decided = replace(decided, ruling=Ruling.LEFT)
+            elif decided.ruling is Ruling.APPROVED and open_run.stopped is not None:
+                decided = ApprovalDecision(Ruling.ENDED, reason=str(open_run.stopped))
         finally:
-            self._gates.let_go(held, ruled)
-            open_run.counters.rulings[ruled.ruling.value] += 1
+            self._approvals.let_go(approval, decided)
+            open_run.counters.rulings[decided.ruling.value] += 1
         open_run.note(
             EventKind.RULED,
             seq=pending.seq,
-            digest=held.digest,
-            ruling=ruled.ruling.value,
-            by=ruled.by,
-            via=ruled.via,
-            reason=ruled.reason,
+            digest=approval.digest,
+            ruling=decided.ruling.value,
+            by=decided.by,
+            via=decided.via,
+            reason=decided.reason,
         )
-        reason = f"{decision.reason}; {ruled.text}"
-        if ruled.ruling is Ruling.APPROVED:
+        reason = f"{decision.reason}; {decided.text}"
+        if decided.ruling is Ruling.APPROVED:
             pending.decision = Decision(decision.then, reason, decision.rule)
         else:
             _refuse(pending, reason)

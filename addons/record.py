@@ -384,7 +384,7 @@ def _intent(pending: PendingExchange) -> Event:
     data["rule"] = pending.decision.rule
     if pending.facts.by_body:
         data["by_body"] = True
-    if pending.open_run.mode is Mode.PLAYBACK or pending.held is not None:
+    if pending.open_run.mode is Mode.PLAYBACK or pending.approval is not None:
         data["reason"] = pending.decision.reason
     pending.logged = data
     return Event(EventKind.INTENT, pending.started_ns, data)

@@ -21,7 +21,7 @@ from mitmproxy import flow as mflow
 from ..store import StoreError
 from ..tape.exchange import VerdictKind
 from ..tape.policy import decide as policy
-from ..tape.policy.gates import Ruled, Ruling
+from ..tape.policy.gates import ApprovalDecision, Ruling
 from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
@@ -82,8 +82,8 @@ def _break_off(registry: RunRegistry, open_run: OpenRun, text: str) -> list[Awai
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
     for pending in list(open_run.pending_exchanges):
-        if pending.held is not None:
-            pending.held.rule_on(Ruled(Ruling.ENDED, reason=text))
+        if pending.approval is not None:
+            pending.approval.decide(ApprovalDecision(Ruling.ENDED, reason=text))
         if pending.recording:
             if pending.saved or pending.gone is not None:
                 continue  # it is over, or only its late answer is waited for

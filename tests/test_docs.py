@@ -19,7 +19,7 @@ import yaml
 import playhead
 from playhead import PlayheadError
 from playhead.addons.run import counters
-from playhead.addons.run.approvals import CannotRule
+from playhead.addons.run.approvals import ApprovalError
 from playhead.config import Config, loads
 from playhead.proxy import cli, errors
 from playhead.proxy.commands import common
@@ -366,7 +366,7 @@ def _classes(base: type[PlayheadError]) -> Iterator[type[PlayheadError]]:
 
 def test_every_error_class_is_documented() -> None:
     """Each has a row that says when and what to do."""
-    assert {errors.EngineError, CannotRule} <= set(_classes(PlayheadError))
+    assert {errors.EngineError, ApprovalError} <= set(_classes(PlayheadError))
     # Others' tests may have made classes of their own.
     ours = {
         kind.__name__ for kind in _classes(PlayheadError) if ".tests." not in f".{kind.__module__}."

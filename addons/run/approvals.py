@@ -1,4 +1,4 @@
-"""What is held, over all runs of a process, and who may let it go.
+"""Pending approvals of all runs of a process.
 
 A request is held between its decision and its being sent. Whoever rules names it and its digest; the first ruling
 stands. Belongs to the event loop.
@@ -14,7 +14,7 @@ from itertools import islice
 from ... import PlayheadError
 from ...config import Gate
 from ...tape.exchange import Repeat, Request, Seq
-from ...tape.policy.gates import Ruled, Ruling, gate_name, request_digest
+from ...tape.policy.gates import ApprovalDecision, Ruling, gate_name, request_digest
 
 MOST_HELD = 10_000
 """Most requests that are held at a time; the next are refused at once."""
@@ -22,12 +22,12 @@ _REMEMBERED = 1000
 """Gates of which is remembered how they were ruled on."""
 
 
-class CannotRule(PlayheadError):
+class ApprovalError(PlayheadError):
     """The request is not held, or is another than the one that was looked at."""
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class PendingApproval:
     """A request that waits for a ruling."""
 
     name: str
@@ -43,45 +43,45 @@ class Held:
     deadline_s: float
     redact_text: Callable[[str], str]
     """Takes the secrets of its run out of what people say."""
-    ruled: "asyncio.Future[Ruled]"
+    decided: "asyncio.Future[ApprovalDecision]"
 
-    def rule_on(self, ruled: Ruled) -> bool:
+    def decide(self, decided: ApprovalDecision) -> bool:
         """Take a ruling; False where there is one already."""
-        if self.ruled.done():
+        if self.decided.done():
             return False
-        self.ruled.set_result(replace(ruled, reason=self.redact_text(ruled.reason)))
+        self.decided.set_result(replace(decided, reason=self.redact_text(decided.reason)))
         return True
 
-    async def wait(self) -> Ruled:
+    async def wait(self) -> ApprovalDecision:
         """Wait for the ruling; the deadline is one."""
         timer = asyncio.get_running_loop().call_later(
-            self.deadline_s, self.rule_on, Ruled(Ruling.EXPIRED)
+            self.deadline_s, self.decide, ApprovalDecision(Ruling.EXPIRED)
         )
         try:
-            return await self.ruled
+            return await self.decided
         finally:
             timer.cancel()
 
 
-class Gates:
+class PendingApprovals:
     """The requests that are held now."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._held: dict[str, Held] = {}
-        self._past: OrderedDict[str, Ruled] = OrderedDict()
+        self._pending: dict[str, PendingApproval] = {}
+        self._past: OrderedDict[str, ApprovalDecision] = OrderedDict()
 
     def __len__(self) -> int:
         """Count what is held."""
-        return len(self._held)
+        return len(self._pending)
 
-    def listed(self, most: int | None = None) -> list[Held]:
+    def listed(self, most: int | None = None) -> list[PendingApproval]:
         """Give what is held, oldest first."""
-        return list(islice(self._held.values(), most))
+        return list(islice(self._pending.values(), most))
 
-    def find(self, name: str) -> Held | None:
+    def find(self, name: str) -> PendingApproval | None:
         """Find what is held by its name."""
-        return self._held.get(name)
+        return self._pending.get(name)
 
     def hold(
         self,
@@ -94,10 +94,10 @@ class Gates:
         rule: str,
         repeat: Repeat | None,
         redact_text: Callable[[str], str] = str,
-    ) -> Held:
+    ) -> PendingApproval:
         """Begin to hold a request."""
         name = gate_name(run, seq)
-        held = self._held[name] = Held(
+        approval = self._pending[name] = PendingApproval(
             name=name,
             run=run,
             seq=seq,
@@ -109,40 +109,40 @@ class Gates:
             since_ns=time.time_ns(),
             deadline_s=gate.deadline_s,
             redact_text=redact_text,
-            ruled=asyncio.get_running_loop().create_future(),
+            decided=asyncio.get_running_loop().create_future(),
         )
-        return held
+        return approval
 
-    def let_go(self, held: Held, ruled: Ruled) -> None:
+    def let_go(self, approval: PendingApproval, decided: ApprovalDecision) -> None:
         """Forget a request that is held no more, but for how it was ruled on."""
-        self._held.pop(held.name, None)
-        self._past[held.name] = ruled
+        self._pending.pop(approval.name, None)
+        self._past[approval.name] = decided
         while len(self._past) > _REMEMBERED:
             self._past.popitem(last=False)
 
-    def rule_on(self, name: str, digest: str | None, ruled: Ruled) -> Held:
+    def decide(self, name: str, digest: str | None, decided: ApprovalDecision) -> PendingApproval:
         """Approve or deny a held request.
 
         digest: of the request that was looked at; None only to deny.
-        Raises: CannotRule, when it is not held, not held any more, or another request.
+        Raises: ApprovalError, when it is not held, not held any more, or another request.
         """
-        held = self._held.get(name)
-        if held is None or held.ruled.done():
+        approval = self._pending.get(name)
+        if approval is None or approval.decided.done():
             past = self._past.get(name)
-            if held is not None:
-                past = held.ruled.result()
+            if approval is not None:
+                past = approval.decided.result()
             known = f"{name} is held no more: {past.text}" if past else f"nothing is held as {name}"
-            raise CannotRule(known, "`playhead gates` lists what is held")
-        if digest is None and ruled.ruling is Ruling.APPROVED:
-            raise CannotRule(
-                f"{name}: an approval names the request it is for; its digest is {held.digest}",
+            raise ApprovalError(known, "`playhead gates` lists what is held")
+        if digest is None and decided.ruling is Ruling.APPROVED:
+            raise ApprovalError(
+                f"{name}: an approval names the request it is for; its digest is {approval.digest}",
                 "look at the request, then approve it with its digest",
             )
-        if digest is not None and digest != held.digest:
-            raise CannotRule(
-                f"{name} is another request than the one approved: its digest is {held.digest},"
+        if digest is not None and digest != approval.digest:
+            raise ApprovalError(
+                f"{name} is another request than the one approved: its digest is {approval.digest},"
                 f" not {digest}",
                 "look at it again: `playhead gates`",
             )
-        held.rule_on(ruled)
-        return held
+        approval.decide(decided)
+        return approval

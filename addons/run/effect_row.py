@@ -49,14 +49,14 @@ def effect_line(pending: "PendingExchange") -> bytes:
     complete(effect, asked, pending.answered)
     if pending.divergence is not None:
         effect.divergence = pending.divergence.to_json()
-    held = pending.held
-    if held is not None and held.ruled.done():
-        ruled = held.ruled.result()
+    approval = pending.approval
+    if approval is not None and approval.decided.done():
+        decided = approval.decided.result()
         effect.gate = {
-            "ruling": ruled.ruling.value,
-            "by": ruled.by,
-            "via": ruled.via,
-            "reason": ruled.reason,
+            "ruling": decided.ruling.value,
+            "by": decided.by,
+            "via": decided.via,
+            "reason": decided.reason,
         }
     tape = open_run.tape.id if open_run.tape is not None else None
     row = {"run": open_run.info.id, "tape": tape, **effect.to_json()}

@@ -38,7 +38,7 @@ from ...tape.exchange import (
 from ...tape.playback.script import Steps
 from ...tape.policy.decide import Decision, Facts, Found
 from ...tape.policy.faults import Injection
-from ...tape.policy.gates import Ruled, Ruling
+from ...tape.policy.gates import ApprovalDecision, Ruling
 from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import EventKind
 from ...tape.redaction.markers import TARGET
@@ -46,7 +46,7 @@ from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
 from ...tape.stubs.synthesize import Made
 from ..wire.upstream_failure import find_fault
-from .approvals import Held
+from .approvals import PendingApproval
 from .events import idempotency_key, repeat_row
 from .open_run import OpenRun
 from .repeats import Effect
@@ -125,8 +125,8 @@ class PendingExchange:
         self.answered: Exchange | None = None
         """What answered it; kept where effects are told to a sink."""
         self.divergence: Divergence | None = None
-        self.held: Held | None = None
-        """The gate that holds it, or held it."""
+        self.approval: PendingApproval | None = None
+        """The pending approval that a gate created for it."""
         self.left = False
         """Whether its client left while it was held."""
         self.injection: Injection | None = None
@@ -193,8 +193,8 @@ class PendingExchange:
         """End the pending exchange: nothing more comes of it. Twice is once."""
         if not self._done.is_set():
             self._done.set()
-            if self.held is not None:
-                self.held.rule_on(Ruled(Ruling.ENDED))
+            if self.approval is not None:
+                self.approval.decide(ApprovalDecision(Ruling.ENDED))
             if self.delayed is not None:
                 self.delayed.set()
             for spool in (self.upload, self.download):
@@ -341,8 +341,8 @@ class PendingExchange:
     def client_left(self) -> None:
         """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
         self.left = True
-        if self.held is not None:
-            self.held.rule_on(Ruled(Ruling.LEFT))
+        if self.approval is not None:
+            self.approval.decide(ApprovalDecision(Ruling.LEFT))
         if self.delayed is not None:
             self.delayed.set()
         if self.gone is None and not self.saved:

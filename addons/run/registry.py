@@ -37,10 +37,10 @@ from ...tape.canonical.form import CANONICAL_VERSION, compile_rules
 from ...tape.canonical.masks import slow
 from ...tape.exchange import RequestClass
 from ...tape.matching.index import index_digest
-from ...tape.policy.gates import Ruled, Ruling
+from ...tape.policy.gates import ApprovalDecision, Ruling
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
-from .approvals import Gates
+from .approvals import PendingApprovals
 from .counters import Counters
 from .gaps import Gap
 from .open_run import OpenRun
@@ -126,7 +126,7 @@ class RunRegistry:
         restore: puts a tape that was archived into the store again; blocking.
         """
         self.config = config
-        self.gates = Gates()
+        self.approvals = PendingApprovals()
         """What is held, over all runs."""
         self.sole_run: OpenRun | None = None
         self.counters = Counters()
@@ -629,11 +629,11 @@ class RunRegistry:
 
 async def _refuse_held(open_run: OpenRun) -> None:
     """Refuse what gates still hold, and wait until that is kept: nothing but words follows the end of a run."""
-    ended = Ruled(Ruling.ENDED)
+    ended = ApprovalDecision(Ruling.ENDED)
     held = [
         one
         for one in open_run.pending_exchanges
-        if one.held is not None and one.held.rule_on(ended)
+        if one.approval is not None and one.approval.decide(ended)
     ]
     await asyncio.gather(*(pending.ended(_REFUSED_S) for pending in held))
 

@@ -37,6 +37,6 @@ def gates(
         return 0
     if gate is None:
         raise click.UsageError(f"{action} needs the ID of a gate; `playhead gates` lists them")
-    ruled = gate_commands.rule_on(config, action, gate, digest, reason)
-    print_json(ruled) if as_json else click.echo(gate_commands.render_ruled(ruled))
+    decided = gate_commands.decide(config, action, gate, digest, reason)
+    print_json(decided) if as_json else click.echo(gate_commands.render_decided(decided))
     return 0

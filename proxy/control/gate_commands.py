@@ -39,7 +39,7 @@ def find_pages(config: Config) -> str:
     return "\n".join(pages) or "no proxy is running on this store"
 
 
-def rule_on(
+def decide(
     config: Config, action: str, name: str, digest: str | None, reason: str
 ) -> dict[str, Any]:
     """Approve or deny a held request.
@@ -58,13 +58,13 @@ def rule_on(
         if looked_at:
             body["digest"] = looked_at
         try:
-            ruled: dict[str, Any] = ask(config, address, "POST", f"{path}/{action}", body)
+            decided: dict[str, Any] = ask(config, address, "POST", f"{path}/{action}", body)
         except NotAnswered as error:
             # Another process may hold it; whoever ruled on it last knows best why it is held no more.
             if refused is None or "held no more" in str(error) or shown is not None:
                 refused = error
         else:
-            return ruled
+            return decided
     raise refused or NotAnswered(
         f"no process of {config.store} holds anything", "`playhead runs` lists what is open"
     )
@@ -78,10 +78,10 @@ def render(held: list[dict[str, Any]], more: int = 0) -> str:
     return "\n\n".join(told)
 
 
-def render_ruled(ruled: dict[str, Any]) -> str:
+def render_decided(decided: dict[str, Any]) -> str:
     """Say what was ruled."""
     return plain(
-        f"{ruled['id']}: {ruled['ruling']} by {ruled['by']}: {ruled['method']} {ruled['url']}"
+        f"{decided['id']}: {decided['ruling']} by {decided['by']}: {decided['method']} {decided['url']}"
     )
 
 

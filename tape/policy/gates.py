@@ -29,7 +29,7 @@ class Ruling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class ApprovalDecision:
     """How the waiting ended, on whose word."""
 
     ruling: Ruling

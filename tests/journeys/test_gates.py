@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from playhead.addons.run.approvals import CannotRule, Held
+from playhead.addons.run.approvals import ApprovalError, PendingApproval
 from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.exchange import FaultKind, VerdictKind
-from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
@@ -31,8 +31,8 @@ from playhead.timeline import build
 from playhead.timeline.checks.integrity import verify_run
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
-YES = Ruled(Ruling.APPROVED, "ann", "command")
-NO = Ruled(Ruling.DENIED, "ann", "command", "that is twice")
+YES = ApprovalDecision(Ruling.APPROVED, "ann", "command")
+NO = ApprovalDecision(Ruling.DENIED, "ann", "command", "that is twice")
 _LONG_S = 20.0
 EFFECTS = 10_000 if os.environ.get("PLAYHEAD_FULL") else 60
 RACES = 1000 if os.environ.get("PLAYHEAD_FULL") else 100
@@ -64,13 +64,13 @@ async def gated(
             yield running, origin, said
 
 
-async def held(running: Running, count: int = 1) -> list[Held]:
+async def held(running: Running, count: int = 1) -> list[PendingApproval]:
     """Wait until so many requests are held."""
     deadline = time.monotonic() + _LONG_S
-    while len(running.registry.gates) != count:
-        assert time.monotonic() < deadline, f"{len(running.registry.gates)} are held"
+    while len(running.registry.approvals) != count:
+        assert time.monotonic() < deadline, f"{len(running.registry.approvals)} are held"
         await asyncio.sleep(0.001)
-    return running.registry.gates.listed()
+    return running.registry.approvals.listed()
 
 
 async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> httpx.Response:
@@ -102,7 +102,7 @@ async def test_a_request_is_sent_once_it_is_approved(tmp_path: Path) -> None:
         (waiting,) = await held(running)
         assert (await ask(running, f"{origin.url}/else")).text == "done"
         assert said.counts == {"/else": 1}
-        running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
+        running.registry.approvals.decide(waiting.name, waiting.digest, YES)
         assert (await asking).text == "done"
         assert said.counts["/wires"] == 1
         await running.end("tape")
@@ -128,7 +128,7 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         if denied:
             (waiting,) = await held(running)
-            running.registry.gates.rule_on(waiting.name, None, NO)
+            running.registry.approvals.decide(waiting.name, None, NO)
         refused = await asking
         assert refused.status_code == 424
         assert refused.headers["x-should-retry"] == "false"
@@ -152,24 +152,24 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
 async def test_an_approval_is_of_exactly_one_request(tmp_path: Path) -> None:
     """Another digest, none, or a gate that is not held is refused, and says why."""
     async with gated(tmp_path, Gate()) as (running, origin, said):
-        gates = running.registry.gates
+        gates = running.registry.approvals
         first = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         (one,) = await held(running)
         second = asyncio.create_task(ask(running, f"{origin.url}/wires", 2))
         _, two = await held(running, 2)
         assert one.digest != two.digest
-        with pytest.raises(CannotRule, match="is another request than the one approved"):
-            gates.rule_on(one.name, two.digest, YES)
-        with pytest.raises(CannotRule, match="an approval names the request"):
-            gates.rule_on(one.name, None, YES)
-        with pytest.raises(CannotRule, match="nothing is held as tape:99"):
-            gates.rule_on("tape:99", one.digest, YES)
+        with pytest.raises(ApprovalError, match="is another request than the one approved"):
+            gates.decide(one.name, two.digest, YES)
+        with pytest.raises(ApprovalError, match="an approval names the request"):
+            gates.decide(one.name, None, YES)
+        with pytest.raises(ApprovalError, match="nothing is held as tape:99"):
+            gates.decide("tape:99", one.digest, YES)
         assert not said.counts
-        gates.rule_on(one.name, one.digest, YES)
-        with pytest.raises(CannotRule, match="tape:1 is held no more: approved by ann"):
-            gates.rule_on(one.name, one.digest, NO)
+        gates.decide(one.name, one.digest, YES)
+        with pytest.raises(ApprovalError, match="tape:1 is held no more: approved by ann"):
+            gates.decide(one.name, one.digest, NO)
         assert (await first).status_code == 200
-        gates.rule_on(two.name, None, NO)
+        gates.decide(two.name, None, NO)
         assert (await second).status_code == 424
         assert said.counts == {"/wires": 1}
 
@@ -183,7 +183,7 @@ async def test_many_held_requests_disturb_nobody(tmp_path: Path) -> None:
             assert (await ask(running, f"{origin.url}/else")).text == "done"
         assert said.counts == {"/else": 20}
         for one in waiting:
-            running.registry.gates.rule_on(one.name, one.digest, YES)
+            running.registry.approvals.decide(one.name, one.digest, YES)
         for sock in asking:
             with sock, sock.makefile("rb") as told:
                 assert await asyncio.to_thread(told.read, len(OK)) == OK
@@ -202,7 +202,7 @@ async def test_what_there_is_no_room_to_hold_was_never_done(
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         (waiting,) = await held(running)
         assert waiting.repeat is None
-        running.registry.gates.rule_on(waiting.name, None, NO)
+        running.registry.approvals.decide(waiting.name, None, NO)
         assert (await asking).status_code == 424
         assert not said.counts
 
@@ -235,8 +235,8 @@ async def test_a_client_that_leaves_takes_its_request_with_it(tmp_path: Path, ho
         await held(running)
         _leave(sock, how)
         await held(running, 0)
-        with pytest.raises(CannotRule, match="its client had left"):
-            running.registry.gates.rule_on("tape:1", None, NO)
+        with pytest.raises(ApprovalError, match="its client had left"):
+            running.registry.approvals.decide("tape:1", None, NO)
         await running.end("tape")
         (rule,) = events(running, "tape", EventKind.RULED)
         assert rule["ruling"] == "left"
@@ -251,15 +251,15 @@ async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:
         for number in range(RACES):
             sock = _ask(running, origin, number)
             (waiting,) = await held(running)
-            path, ruled = f"/wires/{number}", waiting.ruled
+            path, decided = f"/wires/{number}", waiting.decided
             left_first = chance.random() < 0.6
             if left_first:
                 _leave(sock, chance.choice(["fin", "rst", "pipelined"]))
                 gone_first += 1
             for _ in range(chance.randrange(4)):
                 await asyncio.sleep(0)
-            if not ruled.done():
-                running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
+            if not decided.done():
+                running.registry.approvals.decide(waiting.name, waiting.digest, YES)
             if left_first:
                 await running.open_run("tape").settled(_LONG_S)
                 assert said.counts[path] == 0
@@ -315,8 +315,8 @@ async def test_a_stream_that_is_reset_takes_its_request_with_it(
                         client.cancel(stream)
                     for _ in range(chance.randrange(3)):
                         await asyncio.sleep(0)
-                    if not waiting.ruled.done():
-                        running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
+                    if not waiting.decided.done():
+                        running.registry.approvals.decide(waiting.name, waiting.digest, YES)
                     if not leaves:
                         got = client.got[stream]
                         await asyncio.to_thread(client.read_until, lambda: got[-1:] == ["end"])  # noqa: B023
@@ -338,7 +338,7 @@ async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
         assert [event.kind for event in running.store.events(run)][-1] is EventKind.SEALED
         assert run.exchanges == 1
         assert _is_sound(running, "tape")
-        assert not running.registry.gates.listed()
+        assert not running.registry.approvals.listed()
 
 
 async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ async def test_a_run_that_is_stopped_lets_go_of_what_it_holds(tmp_path: Path) ->
             (waiting,) = await held(running)
             open_run = running.open_run(run)
             if approved:
-                running.registry.gates.rule_on(waiting.name, waiting.digest, YES)
+                running.registry.approvals.decide(waiting.name, waiting.digest, YES)
             await stop_run(running.registry, open_run, by="ann", pid=1, reason="enough")
             refused = await asking
             assert refused.status_code == 424
@@ -421,13 +421,13 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
         config = Config(store=tmp_path / "store", effects=(rule,))
         async with running_engine(config) as running:
             await _refund(running, url, keys[0], 0.3 if way == "late" else _LONG_S)
-            assert not running.registry.gates.listed()
+            assert not running.registry.approvals.listed()
             asking = asyncio.create_task(_refund(running, url, keys[1], _LONG_S))
             if second == "held":
                 (waiting,) = await held(running)
                 assert "it may repeat the effect of exchange 1" in waiting.reason
                 assert waiting.repeat is not None
-                running.registry.gates.rule_on(waiting.name, None, NO)
+                running.registry.approvals.decide(waiting.name, None, NO)
                 assert await asking == 424
                 assert said.counts[f"/refunds/{way}"] == 1
                 # What was denied did not happen: another amount is another effect, the same is asked for again.
@@ -435,7 +435,7 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
                 assert await asyncio.wait_for(other, _LONG_S) == 200
             else:
                 await asking
-                assert not running.registry.gates.listed()
+                assert not running.registry.approvals.listed()
             origin.stop()
 
 

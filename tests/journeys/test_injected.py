@@ -30,7 +30,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.tape.exchange import Exchange, FaultKind, RequestClass, VerdictKind
-from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
@@ -440,11 +440,11 @@ async def test_a_refund_that_times_out_after_success_happens_once(tmp_path: Path
 
 async def _deny(running: Running) -> None:
     """Deny whatever is held."""
-    no = Ruled(Ruling.DENIED, "ann", "command", "that is twice")
+    no = ApprovalDecision(Ruling.DENIED, "ann", "command", "that is twice")
     while True:
-        for held in running.registry.gates.listed():
+        for held in running.registry.approvals.listed():
             assert "may repeat the effect" in held.reason
-            running.registry.gates.rule_on(held.name, held.digest, no)
+            running.registry.approvals.decide(held.name, held.digest, no)
         await asyncio.sleep(0.001)
 
 

@@ -24,7 +24,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.tape.exchange import VerdictKind
-from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
@@ -411,11 +411,13 @@ async def test_what_a_gate_did_not_let_go_is_not_counted(store_dir: Path) -> Non
     ):
         asking = asyncio.create_task(agent.post("/x", {}))
         async with asyncio.timeout(_LONG_S):
-            while not running.registry.gates.listed():  # noqa: ASYNC110  # nobody tells
+            while not running.registry.approvals.listed():  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
-        (held,) = running.registry.gates.listed()
+        (held,) = running.registry.approvals.listed()
         assert (await agent.get("/y")).status_code == 424, "what is held counts meanwhile"
-        running.registry.gates.rule_on(held.name, None, Ruled(Ruling.DENIED, "ann", "api"))
+        running.registry.approvals.decide(
+            held.name, None, ApprovalDecision(Ruling.DENIED, "ann", "api")
+        )
         assert (await asking).status_code == 424
         assert [(await agent.get("/y")).status_code for _ in range(2)] == [200, 424]
 

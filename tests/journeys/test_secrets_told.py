@@ -241,7 +241,7 @@ async def _held(api: Controlled, told: Told, url: str, amount: int) -> None:
             )
         )
         async with asyncio.timeout(WAIT_S):
-            while not api.running.registry.gates.listed():  # noqa: ASYNC110  # nobody tells
+            while not api.running.registry.approvals.listed():  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
         await _look(api, told)
         (row,) = (await api.ask("GET", "/v1/gates")).json["gates"]
@@ -250,7 +250,7 @@ async def _held(api: Controlled, told: Told, url: str, amount: int) -> None:
         path = f"/v1/gates/{quote(row['id'], safe='')}/{action}"
         ruled = await api.ask("POST", path, json.dumps(why).encode())
         told.add(f"POST {action}", ruled.text)
-        told.add(f"playhead gates {action}", gate_commands.render_ruled(ruled.json))
+        told.add(f"playhead gates {action}", gate_commands.render_decided(ruled.json))
         answer = await asking
         assert answer.startswith(b"HTTP/1.1 424" if action == "deny" else b"HTTP/1.1 200")
 

@@ -3,10 +3,10 @@
 import time
 from typing import Any
 
-from ....addons.run.approvals import CannotRule, Held
+from ....addons.run.approvals import ApprovalError, PendingApproval
 from ....tape.diff.divergence import one_line
 from ....tape.policy.decide import is_duplicate
-from ....tape.policy.gates import Ruled, Ruling
+from ....tape.policy.gates import ApprovalDecision, Ruling
 from ....timeline.receipts.render import MAX_SHOWN_BYTES, show_text
 from ..http.problem import ControlError
 from ..http.route import Answer, Call, Text
@@ -27,18 +27,18 @@ VIA = Text(20, "How the ruling was made; api where nothing is said.", ("api", "c
 
 async def list_gates(call: Call) -> Answer:
     """List what is held, oldest first; where much is held, with less of each body."""
-    gates = call.house.registry.gates
+    gates = call.house.registry.approvals
     listed = gates.listed(LISTED)
     share = max(_LEAST_BYTES, _BODIES_BYTES // max(1, len(listed)))
-    rows = [_shown(held, min(share, MAX_SHOWN_BYTES)) for held in listed]
+    rows = [_shown(approval, min(share, MAX_SHOWN_BYTES)) for approval in listed]
     return Answer({"gates": rows, "held": len(gates)})
 
 
 async def get_gate(call: Call) -> Answer:
     """Give one that is held, with as much of its body as is ever shown."""
     name = call.parameters["id"]
-    held = call.house.registry.gates.find(name)
-    if held is None:
+    approval = call.house.registry.approvals.find(name)
+    if approval is None:
         raise ControlError(
             404,
             "nothing is held by this name",
@@ -46,26 +46,28 @@ async def get_gate(call: Call) -> Answer:
             found=name[:_SHOWN],
             hint="GET /v1/gates lists them",
         )
-    return Answer(_shown(held))
+    return Answer(_shown(approval))
 
 
 async def approve(call: Call) -> Answer:
     """Let a held request go; it has to be the one whose digest is given."""
-    return await _rule(call, Ruling.APPROVED)
+    return await _decide(call, Ruling.APPROVED)
 
 
 async def deny(call: Call) -> Answer:
     """Refuse a held request."""
-    return await _rule(call, Ruling.DENIED)
+    return await _decide(call, Ruling.DENIED)
 
 
-async def _rule(call: Call, ruling: Ruling) -> Answer:
+async def _decide(call: Call, ruling: Ruling) -> Answer:
     caller = await call.find_caller()
-    ruled = Ruled(ruling, str(caller), call.body.get("via", "api"), call.body.get("reason", ""))
+    decided = ApprovalDecision(
+        ruling, str(caller), call.body.get("via", "api"), call.body.get("reason", "")
+    )
     name = call.parameters["id"]
     try:
-        held = call.house.registry.gates.rule_on(name, call.body.get("digest"), ruled)
-    except CannotRule as error:
+        approval = call.house.registry.approvals.decide(name, call.body.get("digest"), decided)
+    except ApprovalError as error:
         raise ControlError(
             409,
             str(error),
@@ -73,21 +75,21 @@ async def _rule(call: Call, ruling: Ruling) -> Answer:
             found=name,
             hint=error.hint,
         ) from None
-    return Answer({**_shown(held), "ruling": ruling.value, "by": ruled.by})
+    return Answer({**_shown(approval), "ruling": ruling.value, "by": decided.by})
 
 
-def _shown(held: Held, most: int = MAX_SHOWN_BYTES) -> dict[str, Any]:
-    request = held.request
-    repeat = held.repeat
+def _shown(approval: PendingApproval, most: int = MAX_SHOWN_BYTES) -> dict[str, Any]:
+    request = approval.request
+    repeat = approval.repeat
     return {
-        "id": held.name,
-        "run": held.run,
-        "seq": held.seq,
+        "id": approval.name,
+        "run": approval.run,
+        "seq": approval.seq,
         "method": request.method,
         "url": one_line(request.url, _URL),
-        "digest": held.digest,
-        "reason": held.reason,
-        "rule": held.rule,
+        "digest": approval.digest,
+        "reason": approval.reason,
+        "rule": approval.rule,
         "repeats": repeat.of if repeat is not None and is_duplicate(repeat) else None,
         "headers": [
             [name[:_SHOWN].decode("latin-1"), value[:_VALUE].decode("latin-1")]
@@ -96,7 +98,7 @@ def _shown(held: Held, most: int = MAX_SHOWN_BYTES) -> dict[str, Any]:
         "body": show_text(request.body[:most]),
         "body_bytes": request.body_bytes,
         "whole": request.spilled is None and len(request.body) <= most,
-        "since_ns": held.since_ns,
-        "deadline_ns": held.since_ns + int(held.deadline_s * 1e9),
+        "since_ns": approval.since_ns,
+        "deadline_ns": approval.since_ns + int(approval.deadline_s * 1e9),
         "now_ns": time.time_ns(),
     }

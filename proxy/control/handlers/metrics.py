@@ -76,8 +76,8 @@ def _denied(house: House) -> Samples:
     yield (), house.engine.denied.total()
 
 
-def _held(house: House) -> Samples:
-    yield (), len(house.registry.gates)
+def _pending(house: House) -> Samples:
+    yield (), len(house.registry.approvals)
 
 
 def _rulings(house: House) -> Samples:
@@ -134,7 +134,7 @@ METRICS = (
     Metric(
         "playhead_egress_denied_total", "counter", "Connections that were not allowed.", (), _denied
     ),
-    Metric("playhead_gates_held", "gauge", "Requests that gates hold.", (), _held),
+    Metric("playhead_gates_held", "gauge", "Requests that gates hold.", (), _pending),
     Metric(
         "playhead_gates_total",
         "counter",

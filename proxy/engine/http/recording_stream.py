@@ -54,14 +54,16 @@ class RecordingStream(UploadingStream):
     def hear_leaving(self) -> None:
         """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
         pending = self._pending if self._paused is not None and hasattr(self, "flow") else None
-        waits = pending is not None and (pending.held is not None or pending.delayed is not None)
+        waits = pending is not None and (
+            pending.approval is not None or pending.delayed is not None
+        )
         if pending is not None and waits and not pending.forwarded:
             pending.client_left()
 
     def make_server_connection(self) -> Commands:
         """Get a connection to the upstream."""
         pending = self._pending
-        if pending is None or pending.held is None:
+        if pending is None or pending.approval is None:
             return super().make_server_connection()
         return self._connect_held(pending)
 

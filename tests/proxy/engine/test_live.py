@@ -142,7 +142,7 @@ def test_no_address_is_no_destination() -> None:
 # ---- in a running engine -------------------------------------------------------------------------
 
 
-class Held:
+class PendingApproval:
     """A handler of an origin that answers when it is let."""
 
     def __init__(self) -> None:
@@ -173,7 +173,9 @@ async def _ok(_: web.Request) -> web.Response:
 def origin(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Origin]:
     """An origin, plain or over TLS."""
     own = certificates if request.param == "https" else None
-    with Origin({"/once": _ok, "/live": _ok, "/other": _ok, "/held": Held()}, own) as running:
+    with Origin(
+        {"/once": _ok, "/live": _ok, "/other": _ok, "/held": PendingApproval()}, own
+    ) as running:
         yield running
 
 
@@ -281,7 +283,7 @@ async def test_a_permit_lasts_as_long_as_the_live_request(
 ) -> None:
     """While it is answered its client may connect there; afterwards nobody may."""
     held = origin.routes["/held"]
-    assert isinstance(held, Held)
+    assert isinstance(held, PendingApproval)
     async with _playing(origin, store_dir, certificates, "/held") as (running, _):
         asking = asyncio.to_thread(_ask, running, "tape", f"{origin.url}/held")
         answer = asyncio.get_running_loop().create_task(asking)
@@ -306,7 +308,7 @@ async def test_a_permit_ends_when_the_client_leaves(
 ) -> None:
     """Nobody waits for the answer any more: what the request was allowed ends with it."""
     held = origin.routes["/held"]
-    assert isinstance(held, Held)
+    assert isinstance(held, PendingApproval)
 
     def leave(running: Running) -> None:
         with _using(running, "tape") as client:

@@ -76,7 +76,7 @@ def test_a_rule_makes_the_two_match(recorded: Request, asked: Request, key: str,
     assert is_matched(rule, recorded, asked)
 
 
-UNRULED = [
+UNDECIDED = [
     # Places that only one of them has count by being there
     (ask({"a": 1}), ask({"a": 1, "b": 2})),
     (ask({"a": [1]}), ask({"a": [1, 2]})),
@@ -95,7 +95,7 @@ UNRULED = [
 ]
 
 
-@pytest.mark.parametrize(("recorded", "asked"), UNRULED)
+@pytest.mark.parametrize(("recorded", "asked"), UNDECIDED)
 def test_no_rule_is_proposed_where_none_would_do(recorded: Request, asked: Request) -> None:
     """Rather none than one that does not help."""
     assert proposed(recorded, asked) == ""

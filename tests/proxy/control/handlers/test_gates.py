@@ -15,7 +15,7 @@ import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.proxy.control.handlers import gates
-from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser, find_browser
@@ -117,7 +117,7 @@ async def test_many_held_requests_are_looked_at_at_once(tmp_path: Path) -> None:
 
         asking = [await asyncio.to_thread(post, number) for number in range(300)]
         async with asyncio.timeout(_LONG_S):
-            while len(api.running.registry.gates) < 300:  # noqa: ASYNC110  # nobody tells
+            while len(api.running.registry.approvals) < 300:  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
         said = await api.ask("GET", "/v1/gates")
         rows = said.json["gates"]
@@ -145,14 +145,14 @@ async def test_more_than_are_listed_are_counted(
     async with holding(tmp_path) as (api, url):
         asking = [_post(api, url, {"amount": number}) for number in range(3)]
         async with asyncio.timeout(_LONG_S):
-            while len(api.running.registry.gates) < 3:  # noqa: ASYNC110  # nobody tells
+            while len(api.running.registry.approvals) < 3:  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.005)
         told = (await api.ask("GET", "/v1/gates")).json
         assert (len(told["gates"]), told["held"]) == (1, 3)
         listed = await asyncio.to_thread(_command, api)
         assert listed.stdout.endswith("… and 2 more\n")
-        for held in api.running.registry.gates.listed():
-            api.running.registry.gates.rule_on(held.name, None, Ruled(Ruling.DENIED))
+        for held in api.running.registry.approvals.listed():
+            api.running.registry.approvals.decide(held.name, None, ApprovalDecision(Ruling.DENIED))
         assert {(await one).status_code for one in asking} == {424}
 
 

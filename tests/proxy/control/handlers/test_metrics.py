@@ -10,7 +10,7 @@ import pytest
 
 from playhead.config import loads
 from playhead.proxy.control.handlers.metrics import METRICS
-from playhead.tape.policy.gates import Ruled, Ruling
+from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
 
@@ -98,7 +98,7 @@ def _by_label(samples: Samples, name: str) -> dict[str, float]:
 async def test_what_rules_did_is_counted(api: tuple[Controlled, str]) -> None:
     """Held, approved, denied, expired; limited; injected; live, stubbed, refused; what a sink lacks."""
     proxy, url = api
-    gates = proxy.running.registry.gates
+    gates = proxy.running.registry.approvals
     for ruling, status in ((Ruling.APPROVED, 200), (Ruling.DENIED, 424)):
         asking = asyncio.create_task(_ask(proxy, "POST", f"{url}/held/{ruling.value}"))
         async with asyncio.timeout(_LONG_S):
@@ -106,7 +106,7 @@ async def test_what_rules_did_is_counted(api: tuple[Controlled, str]) -> None:
                 await asyncio.sleep(0.001)
         (held,) = gates.listed()
         assert (await _measured(proxy))["playhead_gates_held"] == {(): 1}
-        gates.rule_on(held.name, held.digest, Ruled(ruling, "ann", "api"))
+        gates.decide(held.name, held.digest, ApprovalDecision(ruling, "ann", "api"))
         assert await asking == status
     assert await _ask(proxy, "POST", f"{url}/late") == 424
     assert [await _ask(proxy, "GET", f"{url}/again") for _ in range(3)] == [200, 200, 424]
