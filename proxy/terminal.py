@@ -9,7 +9,7 @@ import os
 import sys
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     """Print a line on stderr, where there is one."""
     # A ValueError is what a closed file gives; with no stderr at all `print` would take stdout.
     if sys.stderr is not None:

@@ -9,7 +9,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
-from ..terminal import say
+from ..terminal import print_status
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -105,6 +105,6 @@ def print_list(rows: Iterable[Any]) -> None:
 
 def complain(error: PlayheadError) -> None:
     """Say on stderr what went wrong, and what to do."""
-    say(f"playhead: {error}")
+    print_status(f"playhead: {error}")
     if error.hint:
-        say(f"  hint: {error.hint}")
+        print_status(f"  hint: {error.hint}")

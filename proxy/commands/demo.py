@@ -73,21 +73,21 @@ def run_demo(
             file=sys.stderr,
         )
         return 2
-    tell = _Teller(out or sys.stdout)
+    printer = _Printer(out or sys.stdout)
     work = Path(tempfile.mkdtemp(prefix="playhead-demo-"))
-    demo = _Demo(tell, work, (store or work / "store").absolute(), tuple(playhead))
+    demo = _Demo(printer, work, (store or work / "store").absolute(), tuple(playhead))
     try:
         with _terminable(), contextlib.closing(demo):
             demo.play(kept=keep or store is not None)
     except _Unmet as unmet:
-        tell.failure(demo.step, unmet)
+        printer.failure(demo.step, unmet)
         return 1
     except KeyboardInterrupt:
-        tell.line("interrupted")
+        printer.line("interrupted")
         return 130
     finally:
         if keep and store is None:
-            tell.line(f"kept: {work / 'store'}")
+            printer.line(f"kept: {work / 'store'}")
         else:
             shutil.rmtree(work, ignore_errors=True)
     return 0
@@ -104,7 +104,7 @@ class _Unmet(Exception):
         self.log = log
 
 
-class _Teller:
+class _Printer:
     """Write the story, plainly or with a little weight and colour."""
 
     def __init__(self, out: TextIO) -> None:
@@ -149,9 +149,11 @@ class _Teller:
 class _Demo:
     """The six steps, and the processes that they start."""
 
-    def __init__(self, tell: _Teller, work: Path, store: Path, playhead: tuple[str, ...]) -> None:
+    def __init__(
+        self, printer: _Printer, work: Path, store: Path, playhead: tuple[str, ...]
+    ) -> None:
         self.step = 0
-        self._tell = tell
+        self._printer = printer
         self._work = work
         """The commands run here, so that no `playhead.yaml` of the reader's changes the story."""
         self._store = store
@@ -169,7 +171,7 @@ class _Demo:
     def play(self, *, kept: bool) -> None:
         """Go through all steps; raises `_Unmet` at the first that is not as told."""
         started = time.monotonic()
-        self._tell.line("A support agent, a late payment API and a refund that was paid twice.")
+        self._printer.line("A support agent, a late payment API and a refund that was paid twice.")
         self._begin("Start a model provider and a payment API, both on loopback")
         provider, payments = self._start_fakes()
         self._begin("Record the agent, unmodified")
@@ -192,7 +194,7 @@ class _Demo:
 
     def _begin(self, title: str) -> None:
         self.step += 1
-        self._tell.heading(self.step, title)
+        self._printer.heading(self.step, title)
 
     def _start_fakes(self) -> tuple["_Fake", "_Fake"]:
         names = {"fake_provider": (), "fake_payments": ("--delay", str(_LATE_S))}
@@ -206,8 +208,8 @@ class _Demo:
             "PAYMENTS_URL": payments.url,
             "PYTHONUNBUFFERED": "1",
         }
-        self._tell.line(f"provider  {provider.url}  the OpenAI chat API, streaming, scripted")
-        self._tell.line(f"payments  {payments.url}  pays at once, answers {_LATE_S} s later")
+        self._printer.line(f"provider  {provider.url}  the OpenAI chat API, streaming, scripted")
+        self._printer.line(f"payments  {payments.url}  pays at once, answers {_LATE_S} s later")
         return provider, payments
 
     def _start_fake(self, name: str, *flags: str) -> "_Fake":
@@ -223,8 +225,10 @@ class _Demo:
         _expect("refunds in the payment API's ledger", ["re_1", "re_2"], names)
         for refund in ledger:
             paid = f"{refund['amount'] / 100:.2f} {refund['currency']}"
-            self._tell.line(f"ledger: {refund['id']}  {refund['charge']}  {paid}")
-        self._tell.notable("One complaint, one timeout, two refunds: the customer was paid twice.")
+            self._printer.line(f"ledger: {refund['id']}  {refund['charge']}  {paid}")
+        self._printer.notable(
+            "One complaint, one timeout, two refunds: the customer was paid twice."
+        )
         return said
 
     def _stop_fakes(self, *fakes: "_Fake") -> None:
@@ -232,21 +236,21 @@ class _Demo:
             _stop(fake.process)
         for fake in fakes:
             _expect(f"{fake.name} at {fake.url}", "connection refused", _knock(fake.url))
-            self._tell.good(f"{fake.url} is closed: connection refused")
+            self._printer.good(f"{fake.url} is closed: connection refused")
 
     def _replay_same(self, recorded: list[str]) -> None:
         ended, said = self._agent("agent", "replay", self._run, *self._where)
         ended.expect(0)
         _expect("the agent's output", recorded, said, ended.log)
-        self._tell.good("exit code 0, and the agent said the same, line by line")
+        self._printer.good("exit code 0, and the agent said the same, line by line")
         receipt = self._receipt(1)
         _expect("receipt: parent", self._run, receipt.get("parent"))
         _expect("receipt: faithful", True, receipt.get("faithful"))
         counts = receipt.get("counts") or {}
         strays = {key: counts.get(key) for key in ("live", "refused", "unused")}
         _expect("receipt: counts", {"live": 0, "refused": 0, "unused": 0}, strays)
-        self._tell.line(f"receipt of {receipt.get('run')}: {_counted(counts)}")
-        self._tell.line("what the agent did to the world, had it not been for the tape:")
+        self._printer.line(f"receipt of {receipt.get('run')}: {_counted(counts)}")
+        self._printer.line("what the agent did to the world, had it not been for the tape:")
         refunds = [effect for effect in receipt["effects"] if _is_refund("POST", effect)]
         for effect in refunds:
             self._show_effect(effect)
@@ -258,16 +262,16 @@ class _Demo:
     def _replay_fixed(self) -> None:
         ended, _ = self._agent("agent_fixed", "replay", self._run, *self._where)
         ended.expect(DIVERGED)
-        self._tell.good(f"exit code {DIVERGED}: this agent does not do what the tape holds")
+        self._printer.good(f"exit code {DIVERGED}: this agent does not do what the tape holds")
         receipt = self._receipt(2)
         _expect("receipt: faithful", False, receipt.get("faithful"))
         divergences = receipt["divergences"]
-        self._tell.line("what differed:")
+        self._printer.line("what differed:")
         for divergence in divergences:
             self._show_divergence(divergence)
         unused = receipt["unused"]
         for exchange in unused:
-            self._tell.line(f"  unused: {exchange.get('seq')}  {_request(exchange)}")
+            self._printer.line(f"  unused: {exchange.get('seq')}  {_request(exchange)}")
         asked = [f"{each.get('method')} {each.get('url')}" for each in divergences]
         if not any(_is_refund("GET", divergence) for divergence in divergences):
             raise _Unmet("receipt: divergences", "GET /v1/refunds?charge=ch_1007", asked)
@@ -275,34 +279,38 @@ class _Demo:
         _expect("receipt: refunds left unused on the tape", 1, left)
         paid = sum(_is_refund("POST", effect) for effect in receipt["effects"])
         _expect("receipt: refunds among the effects", 1, paid)
-        self._tell.notable("It looked before paying again. The second refund was never asked for.")
+        self._printer.notable(
+            "It looked before paying again. The second refund was never asked for."
+        )
 
     def _close_story(self, took_s: float, kept: bool) -> None:
-        self._tell.line(
+        self._printer.line(
             "The incident is on tape: it happens again at will, costs nothing, pays nobody,"
         )
-        self._tell.line("and says of a changed agent exactly where it begins to do something else.")
-        self._tell.line(f"Every step went as told, in {took_s:.1f} s.")
-        self._tell.line()
-        self._tell.line("next:")
+        self._printer.line(
+            "and says of a changed agent exactly where it begins to do something else."
+        )
+        self._printer.line(f"Every step went as told, in {took_s:.1f} s.")
+        self._printer.line()
+        self._printer.line("next:")
         if kept:
             for words in (("runs",), ("show", self._run), ("receipt", f"{self._run}@2")):
-                self._tell.command(["playhead", *words, "--store", str(self._store)])
+                self._printer.command(["playhead", *words, "--store", str(self._store)])
         else:
-            self._tell.command(["playhead", "demo", "--keep", "   # keeps the tape to look at"])
-        self._tell.command(["playhead", "record", "--run", "mine", "--", "YOUR COMMAND"])
-        self._tell.command(["playhead", "replay", "mine", "--", "YOUR COMMAND"])
+            self._printer.command(["playhead", "demo", "--keep", "   # keeps the tape to look at"])
+        self._printer.command(["playhead", "record", "--run", "mine", "--", "YOUR COMMAND"])
+        self._printer.command(["playhead", "replay", "mine", "--", "YOUR COMMAND"])
 
     def _agent(self, module: str, verb: str, *words: str) -> tuple["_Ended", list[str]]:
         """Run an agent under `playhead`; returns how it ended and its lines of output."""
         flags = [verb, *words, "--store", str(self._store), "--"]
-        self._tell.command(["playhead", *flags, "python", "-m", f"{_STORY}.{module}"])
+        self._printer.command(["playhead", *flags, "python", "-m", f"{_STORY}.{module}"])
         said = []
         with self._playing(*flags, sys.executable, "-m", f"{_STORY}.{module}") as child:
             assert child.process.stdout is not None
             for text in child.process.stdout:
                 said.append(text.rstrip("\n"))
-                self._tell.quote(said[-1])
+                self._printer.quote(said[-1])
         return child, said
 
     def _receipt(self, replay: int) -> Receipt:
@@ -354,22 +362,22 @@ class _Demo:
         return child
 
     def _show_effect(self, effect: Mapping[str, Any]) -> None:
-        self._tell.line(f"  {_plain(effect.get('seq')):>3}  {_request(effect)}")
+        self._printer.line(f"  {_plain(effect.get('seq')):>3}  {_request(effect)}")
         for key in ("summary", "answered_by", "outcome"):
             if effect.get(key):
-                self._tell.line(f"       {key.replace('_', ' ')}: {_plain(effect[key])}")
+                self._printer.line(f"       {key.replace('_', ' ')}: {_plain(effect[key])}")
         if effect.get("note"):
-            self._tell.notable(f"       {_plain(effect['note'])}")
+            self._printer.notable(f"       {_plain(effect['note'])}")
 
     def _show_divergence(self, divergence: Mapping[str, Any]) -> None:
         kind, text = _plain(divergence.get("kind")), _plain(divergence.get("text") or "")
-        self._tell.notable(f"  {kind}: {_request(divergence)}")
+        self._printer.notable(f"  {kind}: {_request(divergence)}")
         if text:
-            self._tell.line(f"    {text}")
+            self._printer.line(f"    {text}")
         for difference in divergence.get("differences") or ():
             recorded, asked = difference.get("recorded"), difference.get("asked")
             place = _plain(difference.get("place"))
-            self._tell.line(f"    {place}: recorded {_plain(recorded)}, asked {_plain(asked)}")
+            self._printer.line(f"    {place}: recorded {_plain(recorded)}, asked {_plain(asked)}")
 
 
 class _Ended:

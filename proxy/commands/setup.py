@@ -60,7 +60,7 @@ def env(
 ) -> int:
     """Print the variables that lead an agent to `serve` and make it trust that."""
     from ..trust.ca import open_ca
-    from ..trust.env_files import Form, export
+    from ..trust.env_files import Form, render_env_file
     from ..trust.environment import removed, variables
 
     known = [known.value for known in Form]
@@ -76,7 +76,7 @@ def env(
     # What this machine's person has set is nothing to a container.
     base = os.environ if seen_at is None else {}
     made = variables(base, proxy_url=url, public_dir=config.public_ca_dir, seen_at=seen_at)
-    text = export(made, removed(base), Form(form))
+    text = render_env_file(made, removed(base), Form(form))
     # As the names of files are, which need not be UTF-8.
     sys.stdout.buffer.write(os.fsencode(text))
     sys.stdout.buffer.flush()

@@ -24,11 +24,15 @@ def export(
     from ..operations.tape_files import export_run
 
     runs = export_run(reading(config_file, store), run, target)
-    told = {"file": str(target), "bytes": target.stat().st_size, "runs": [one.id for one in runs]}
+    summary = {
+        "file": str(target),
+        "bytes": target.stat().st_size,
+        "runs": [one.id for one in runs],
+    }
     if as_json:
-        print_json(told)
+        print_json(summary)
     else:
-        click.echo(f"{', '.join(one.id for one in runs)}: {told['bytes']} bytes in {target}")
+        click.echo(f"{', '.join(one.id for one in runs)}: {summary['bytes']} bytes in {target}")
     return 0
 
 

@@ -101,14 +101,14 @@ def publish(store: Path, address: Address) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     find_addresses(store, forget=True)
     path = folder / f"{address.pid}.json"
-    told = {"pid": address.pid, "started": address.started, "url": address.url}
+    document = {"pid": address.pid, "started": address.started, "url": address.url}
     if address.cert:
-        told["cert"] = address.cert
+        document["cert"] = address.cert
     temporary = temporary_sibling(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     # Not flushed to the disk: after a power cut the process is gone as well.
     with open(descriptor, "w") as file:
-        json.dump(told, file)
+        json.dump(document, file)
     os.replace(temporary, path)
     return path
 
@@ -136,9 +136,12 @@ def _folder(store: Path) -> Path:
 
 def _read(path: Path) -> Address | None:
     try:
-        told = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
         return Address(
-            int(told["pid"]), float(told["started"]), str(told["url"]), str(told.get("cert", ""))
+            int(document["pid"]),
+            float(document["started"]),
+            str(document["url"]),
+            str(document.get("cert", "")),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

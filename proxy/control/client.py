@@ -29,14 +29,16 @@ def stop_run(config: Config, name: str, reason: str) -> str:
     Raises: UnknownRun; StoreError, where the run has ended or its process cannot be asked; NotAnswered.
     """
     address = find_owner(config, name)
-    told = ask(config, address, "POST", f"/v1/runs/{quote(name, safe='')}/stop", {"reason": reason})
-    stopped = told["stopped"]
+    document = ask(
+        config, address, "POST", f"/v1/runs/{quote(name, safe='')}/stop", {"reason": reason}
+    )
+    stopped = document["stopped"]
     who = stopped["by"] + (f" (pid {stopped['pid']})" if stopped["pid"] else "")
     # Somebody else's words, where it was stopped before.
     why = f": {one_line(stopped['reason'])}" if stopped["reason"] else ""
     return (
-        f"run {told['id']}: stopped by {who}{why}\n"
-        f"Whatever it asks is refused until it is sealed; playhead seal {told['id']} ends it."
+        f"run {document['id']}: stopped by {who}{why}\n"
+        f"Whatever it asks is refused until it is sealed; playhead seal {document['id']} ends it."
     )
 
 
@@ -82,7 +84,7 @@ def ask(
         connection.request(method, path, data, headers)
         answer = connection.getresponse()
         text = answer.read(_MOST)
-        told = json.loads(text)
+        document = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise NotAnswered(
             f"process {address.pid} did not answer at {address.url}: {error}",
@@ -92,15 +94,15 @@ def ask(
         connection.close()
     if answer.status >= 400:
         raise NotAnswered(
-            f"process {address.pid} answered {answer.status}: {told.get('error', '')}"
+            f"process {address.pid} answered {answer.status}: {document.get('error', '')}"
             + (
-                f" (expected {told['expected']}, found {told['found']})"
-                if told.get("found")
+                f" (expected {document['expected']}, found {document['found']})"
+                if document.get("found")
                 else ""
             ),
-            str(told.get("hint", "")),
+            str(document.get("hint", "")),
         )
-    return told
+    return document
 
 
 def _connect(address: Address) -> http.client.HTTPConnection:

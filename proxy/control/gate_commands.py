@@ -22,9 +22,9 @@ def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
     listed: list[dict[str, Any]] = []
     held = 0
     for address in _addresses(config):
-        told = ask(config, address, "GET", "/v1/gates")
-        listed += told["gates"]
-        held += told["held"]
+        document = ask(config, address, "GET", "/v1/gates")
+        listed += document["gates"]
+        held += document["held"]
     return sorted(listed, key=lambda row: int(row["since_ns"])), held - len(listed)
 
 
@@ -74,8 +74,8 @@ def render(held: list[dict[str, Any]], more: int = 0) -> str:
     """List what is held, for a terminal; `more` of it is not in the list."""
     if not held:
         return "nothing is held"
-    told = [*map(_render_one, held), *([f"… and {more} more"] if more else [])]
-    return "\n\n".join(told)
+    document = [*map(_render_one, held), *([f"… and {more} more"] if more else [])]
+    return "\n\n".join(document)
 
 
 def render_decided(decided: dict[str, Any]) -> str:

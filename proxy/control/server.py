@@ -19,7 +19,7 @@ import psutil
 from ...config import Config, Control, Listen
 from ...config.values import is_loopback
 from ..errors import EngineError
-from ..terminal import say
+from ..terminal import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard
 from .http.route import House
@@ -64,7 +64,7 @@ class ControlServer:
             self._abandon()
             if control != Control():
                 raise
-            say(f"playhead: no control API: {error}")
+            print_status(f"playhead: no control API: {error}")
 
     async def close(self) -> None:
         """End what is being asked, and close the port. Twice is once."""

@@ -22,6 +22,6 @@ def leading_out() -> list[str]:
 
 def _is_up(asking: socket.socket, name: str) -> bool:
     with contextlib.suppress(OSError):  # gone meanwhile
-        told = fcntl.ioctl(asking, _SIOCGIFFLAGS, _REQUEST.pack(name.encode(), 0))
-        return bool(_REQUEST.unpack(told)[1] & _IFF_UP)
+        flags = fcntl.ioctl(asking, _SIOCGIFFLAGS, _REQUEST.pack(name.encode(), 0))
+        return bool(_REQUEST.unpack(flags)[1] & _IFF_UP)
     return False

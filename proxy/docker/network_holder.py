@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import EngineError
 from ..sandbox.channel import Channel
-from ..sandbox.kernel import syscalls as kernel
+from ..sandbox.kernel import syscalls
 from ..sandbox.network import listeners, netlink
 from ..sandbox.network.packet_counters import PLACE, read_counters
 from .devices import leading_out
@@ -78,9 +78,9 @@ def _hand_over(channel: Channel, services: list[listeners.Service]) -> None:
         raise OSError(errno.EINVAL, f"it has other devices than loopback: {', '.join(others)}")
     families = netlink.make_all_local()
     made = listeners.listen(families, services)
-    kernel.forbid_new_privileges()
-    kernel.drop_capabilities_in_force()  # it executes nothing, and has no right to lower its bounds
-    kernel.close_to_others()
+    syscalls.forbid_new_privileges()
+    syscalls.drop_capabilities_in_force()  # it executes nothing, and has no right to lower its bounds
+    syscalls.close_to_others()
     channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
     for _, sock in made:
         sock.close()

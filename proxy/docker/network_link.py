@@ -118,8 +118,8 @@ class Link:
         return message
 
 
-def _refused(told: dict[str, Any]) -> EngineError:
+def _refused(failure: dict[str, Any]) -> EngineError:
     return EngineError(
-        f"the agent's network cannot be made: {told['text']}",
+        f"the agent's network cannot be made: {failure['text']}",
         "the container has to have network `none`, NET_ADMIN and NET_RAW, and nothing else in it that listens",
     )

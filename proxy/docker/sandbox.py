@@ -88,11 +88,11 @@ class _Containers:
     ) -> None:
         self._make = make
         self._mounted = [os.path.realpath(path) for path in map(_mounted_from, volumes) if path]
-        self.told: dict[str, Any] = {"strict": False, "files": None, "image": ""}
+        self.summary: dict[str, Any] = {"strict": False, "files": None, "image": ""}
 
     def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
         sandbox = self._make(services)
-        self.told["image"] = sandbox.image
+        self.summary["image"] = sandbox.image
         return sandbox
 
     def reachable_sockets(self) -> list[str]:

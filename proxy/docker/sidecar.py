@@ -27,7 +27,7 @@ from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.network.listeners import Service
 from ..sandbox.sandbox import SandboxListeners
-from ..trust.env_files import Form, export
+from ..trust.env_files import Form, render_env_file
 from ..trust.environment import removed
 from .container_spec import PRELOADS, agent_variables, share_certificates
 from .devices import leading_out
@@ -86,7 +86,11 @@ class _SidecarPlace:
     def __init__(
         self, link: Path, agent: Path, public: Path, preload_bundle: PreloadBundle | None, url: str
     ) -> None:
-        self.told: dict[str, Any] = {"strict": False, "files": None, "image": "another container"}
+        self.summary: dict[str, Any] = {
+            "strict": False,
+            "files": None,
+            "image": "another container",
+        }
         self._given = (link, agent, public, preload_bundle, url)
 
     def make_sandbox(self, services: Sequence[Service]) -> "SidecarSandbox":
@@ -119,7 +123,7 @@ class SidecarSandbox:
         self._url = url
         self._alive = -1
         self._ended_by = 0
-        self._told = threading.Event()
+        self._asked_to_end = threading.Event()
 
     async def open(self) -> SandboxListeners:
         """Wait for the network. Raises: EngineError."""
@@ -161,7 +165,7 @@ class SidecarSandbox:
         )
         preloads = self._agent / "preloads"
         shutil.copytree(PRELOADS, preloads, ignore=shutil.ignore_patterns("__pycache__"))
-        text = export({}, removed({}), Form.SH)
+        text = render_env_file({}, removed({}), Form.SH)
         text += "".join(_export(name, value) for name, value in variables.items())
         (self._agent / "environment").write_text(text.replace(str(PRELOADS), str(preloads)))
         os.mkfifo(self._agent / "alive")
@@ -186,13 +190,13 @@ class SidecarSandbox:
         Raises: EngineError, where no shell comes.
         """
         deadline = time.monotonic() + _AGENT_S
-        while not self._shell_has_come() and not self._told.wait(_LOOK_S):
+        while not self._shell_has_come() and not self._asked_to_end.wait(_LOOK_S):
             if time.monotonic() > deadline:
                 raise EngineError(
                     f"no agent came within {_AGENT_S:.0f} s: no shell opened {str(self._agent / 'alive')!r}",
                     "its image needs /bin/sh; without one use `--sandbox docker`, outside of compose.yaml",
                 )
-        while not self._shell_is_gone() and not self._told.wait(_LOOK_S):
+        while not self._shell_is_gone() and not self._asked_to_end.wait(_LOOK_S):
             pass
         # Whoever tells us to end has ended the agent before.
         return self._read_code()
@@ -222,7 +226,7 @@ class SidecarSandbox:
     def signal(self, number: int) -> None:
         """End; the agent is for others to signal."""
         self._ended_by = number
-        self._told.set()
+        self._asked_to_end.set()
 
     def close(self) -> None:
         """Let the network go. Whatever we are told from now on: we end, and with our own code."""

@@ -297,11 +297,11 @@ def render(findings: Sequence[Finding]) -> str:
         )
     for finding in result:
         if finding.advice or finding.detail:
-            told = (finding.status.value, finding.advice, finding.detail)
+            row = (finding.status.value, finding.advice, finding.detail)
             lines += [
                 "",
-                f"{finding.client}: {told[0]}",
-                *(f"  {text}" for text in told[1:] if text),
+                f"{finding.client}: {row[0]}",
+                *(f"  {text}" for text in row[1:] if text),
             ]
     lines += ["", *_reasons(result)]
     if absent:

@@ -6,7 +6,7 @@ its test. Checked against mitmproxy 12.2.3, which is pinned exactly for that rea
     dispatch.py   hooks by table; an exception in a hook refuses instead of forwarding
     guard.py      the two places that all egress passes, and the resolver; default deny
     handler.py    a connection handler that spends a task only where something is waited for
-    lean.py       cheaper twins of what mitmproxy does for every request
+    fast/       fast paths for what mitmproxy does for every request
     streams.py    streams that record, hold back the last byte, play a tape, read on
     websocket*.py WebSockets passed on and kept, and WebSockets from the tape
     frames.py     their frames

@@ -30,8 +30,7 @@ from . import connection_handler as handler
 from . import guard, selftest, tunnels
 from . import tls_closing as closing
 from .event_loop import eager_task
-from .fast import encrypting, routing
-from .fast import http_events as lean
+from .fast import encrypting, http_events, routing
 from .hooks.dispatch import TableAddonManager
 from .http import http1_messages as messages
 from .http import http2, streams
@@ -105,7 +104,7 @@ class Engine:
         routing.install()
         websocket.install()
         handler.install()
-        lean.install()
+        http_events.install()
         guard.GUARD.policy = self.may_leave
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()

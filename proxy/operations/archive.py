@@ -10,7 +10,7 @@ from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.policy.retention import Listed, Sentence, judge_hot
 from ..progress import ProgressBar
-from ..terminal import say
+from ..terminal import print_status
 from .open_store import open_store
 from .restore import moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed
@@ -71,7 +71,9 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         try:
             remove_unneeded(store, open_place)
         except StoreError as error:  # of a place that runs went to before, perhaps
-            say(f"playhead: files of an earlier, failed batch are not removed yet: {error}")
+            print_status(
+                f"playhead: files of an earlier, failed batch are not removed yet: {error}"
+            )
         runs = [run for run in map(store.reload, chosen) if run.archived is None]
         moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
         store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)

@@ -42,7 +42,7 @@ from ...tape.exchange import (
 from ...tape.matching.index import index_digest
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor, redactions_of
-from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, Told, read_line
+from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
 
 _RULE = "import"
 _PIECE_BYTES = 1 << 20
@@ -103,9 +103,9 @@ class LineImport:
 
         Raises: BadLine; StoreError.
         """
-        told = read_line(line)
-        run = self._find(told.run or self._default)
-        seq = Seq(told.seq or run.last + 1)
+        parsed = read_line(line)
+        run = self._find(parsed.run or self._default)
+        seq = Seq(parsed.seq or run.last + 1)
         if seq > _MOST:
             raise BadLine(f"expected no exchange after seq {_MOST} of run {run.name!r}")
         if seq in run.seqs:
@@ -114,7 +114,7 @@ class LineImport:
             )
         run.seqs.add(seq)
         run.last = max(run.last, seq)
-        self._save(run, seq, told)
+        self._save(run, seq, parsed)
 
     def publish(self) -> list[Imported]:
         """End the runs, and put all of them onto the store's list."""
@@ -153,33 +153,33 @@ class LineImport:
             self._store.append(number, Event(EventKind.OPENED, self._now_ns, opening))
         return run
 
-    def _save(self, run: _Run, seq: Seq, told: Told) -> None:
-        kind = told.request_class or class_now(told.request, self._config.classes)
-        request, response, redactions, warnings = self._without_secrets(run, told)
+    def _save(self, run: _Run, seq: Seq, parsed: ParsedLine) -> None:
+        kind = parsed.request_class or class_now(parsed.request, self._config.classes)
+        request, response, redactions, warnings = self._without_secrets(run, parsed)
         form = canonical(request, kind, self._rules, run.redactor.redacted_query(request))
         repeat = None
         if kind is RequestClass.EFFECT:
             effect = Effect(seq, idempotency_key(request))
             repeat = run.effects.note(effect_key(form), effect)
-            whole = told.response is not None and told.response.complete
-            effect.seen = whole and told.gone is None and not told.withheld
+            whole = parsed.response is not None and parsed.response.complete
+            effect.seen = whole and parsed.gone is None and not parsed.withheld
         exchange = Exchange(
             seq=seq,
             request_class=kind,
             verdict=VerdictKind.RECORDED,
             reason="imported",
             request=request,
-            started_ns=told.started_ns or self._now_ns,
-            end_us=told.end_us,
+            started_ns=parsed.started_ns or self._now_ns,
+            end_us=parsed.end_us,
             fingerprint=fingerprint(form),
             response=response,
-            fault=told.fault,
-            gone=told.gone,
+            fault=parsed.fault,
+            gone=parsed.gone,
             redactions=redactions,
             warnings=warnings,
-            websocket=told.websocket,
+            websocket=parsed.websocket,
             repeat=repeat,
-            withheld=run.redactor.redact_text(told.withheld),
+            withheld=run.redactor.redact_text(parsed.withheld),
         )
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000
@@ -193,19 +193,19 @@ class LineImport:
         row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)
         intent = Event(EventKind.INTENT, exchange.started_ns, {**row, "rule": _RULE})
         self._store.append(run.number, intent)
-        for number, message in enumerate(told.messages):
+        for number, message in enumerate(parsed.messages):
             kept = run.redactor.message(message)
             self._ingest.append_message(run.number, seq, number, kept)
         record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
         self._ingest.save(run.number, record)
 
     def _without_secrets(
-        self, run: _Run, told: Told
+        self, run: _Run, parsed: ParsedLine
     ) -> tuple[Request, Response | None, tuple[Redaction, ...], tuple[str, ...]]:
-        redactor, warnings = run.redactor, told.warnings
-        request, redactions = redactor.head(told.request)
+        redactor, warnings = run.redactor, parsed.warnings
+        request, redactions = redactor.head(parsed.request)
         if len(request.body) > HELD_BYTES:
-            spilled, secrets = self._spill(request.body, (), redactor, told.request, None)
+            spilled, secrets = self._spill(request.body, (), redactor, parsed.request, None)
             places = (*request.secrets, *secrets)
             request = replace(request, body=b"", spilled=spilled, secrets=places)
             redactions = (
@@ -215,7 +215,7 @@ class LineImport:
         else:
             request, more = redactor.request_body(request)
             redactions = (*redactions, *more)
-        response = told.response
+        response = parsed.response
         if response is not None:
             body, chunks = response.body, response.chunks
             large = len(body) > HELD_BYTES
@@ -225,7 +225,7 @@ class LineImport:
             response, more, changed = redactor.response(response)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if large:
-                spilled, secrets = self._spill(body, chunks, redactor, told.request, answered)
+                spilled, secrets = self._spill(body, chunks, redactor, parsed.request, answered)
                 response = replace(response, spilled=spilled, secrets=secrets)
                 redactions = (
                     *redactions,

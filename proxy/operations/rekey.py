@@ -31,7 +31,7 @@ def rekey_store(config: Config, to_key_file: Path | None, *, decrypt: bool) -> s
     now = f"encrypted under key {after.id.hex()}" if after is not None else "not encrypted"
     if done.already:
         return f"the store at {config.store} is {now}; nothing was left to do"
-    told = f"the store at {config.store} is now {now}: {done.rows} rows, {done.files} files"
+    summary = f"the store at {config.store} is now {now}: {done.rows} rows, {done.files} files"
     if after is None:
-        return f"{told}\nFrom now on leave encrypt.key_file and {VARIABLE} out."
-    return f"{told}\nFrom now on its key is needed: {after.where}"
+        return f"{summary}\nFrom now on leave encrypt.key_file and {VARIABLE} out."
+    return f"{summary}\nFrom now on its key is needed: {after.where}"

@@ -83,12 +83,12 @@ def _collect(config: Config, size: int) -> Collected:
         for at in range(0, len(here), _BATCH_RUNS):
             store.delete_runs(here[at : at + _BATCH_RUNS])
             progress(at + _BATCH_RUNS, len(here))
-        unreached: StoreError | None = None
+        archive_error: StoreError | None = None
         try:
             away = [run for run in gone if run.archived is not None]
             _tidy_archive(config, store, away, progress)
         except StoreError as error:  # what was deleted here gives its space back all the same
-            unreached = error
+            archive_error = error
         sentences = _carried_out(store, sentences)
         freed = store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
         erasing = store.erasing
@@ -103,8 +103,8 @@ def _collect(config: Config, size: int) -> Collected:
                 size, after = compact(config.store, progress)
     except StoreError as error:
         waiting = str(error)
-    if unreached is not None:
-        raise unreached
+    if archive_error is not None:
+        raise archive_error
     return Collected(sentences, True, freed, size, after, waiting)
 
 
@@ -235,8 +235,8 @@ def mark(
         pinned = now.pinned if pin is None else pin
         if (labels, pinned) == (now.labels, now.pinned):
             return None
-        told = {"labels": labels, "pinned": pinned, "by": user_name()}
-        return Event(EventKind.MARKED, time.time_ns(), told)
+        data = {"labels": labels, "pinned": pinned, "by": user_name()}
+        return Event(EventKind.MARKED, time.time_ns(), data)
 
     if make(run) is None:
         return run

@@ -11,7 +11,7 @@ from ...tape.matching.index import Entry, index_digest, index_entry, reclassify
 from ...timeline.checks.integrity import Find, Verified, verify_run
 from ...timeline.checks.secrets import Finding, find_secrets, open_detectors
 from ..progress import ProgressBar
-from ..terminal import say
+from ..terminal import print_status
 from .find_tape import redactor_of
 from .open_store import open_store
 from .restore import restore_runs
@@ -23,7 +23,7 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
     Raises: StoreError for a damaged file; UnknownRun, LogCorrupt for the list of runs itself.
     """
     if unread := check_pages(config.store):
-        say(f"playhead: the file's pages are not looked at: {unread}")
+        print_status(f"playhead: the file's pages are not looked at: {unread}")
     if run is not None:
         restore_runs(config, run)
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
@@ -66,5 +66,5 @@ def _chosen(store: Store, name: str | None) -> list[RunInfo]:
     here = [run for run in runs if not run.is_only_in_archive]
     if len(here) < len(runs):
         away = len(runs) - len(here)
-        say(f"playhead: {away} archived runs are not looked at; name one to restore it")
+        print_status(f"playhead: {away} archived runs are not looked at; name one to restore it")
     return here

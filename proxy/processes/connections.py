@@ -306,5 +306,5 @@ def _find_owner_psutil(peer: Address, local: Address, hint: tuple[int, ...]) -> 
 def _candidates(hint: tuple[int, ...]) -> Iterator[int]:
     """Yield process ids in the order in which they are worth a look: the hint, then the newest first."""
     yield from hint
-    told = set(hint)
-    yield from (pid for pid in sorted(list_pids(), reverse=True) if pid not in told)
+    hinted = set(hint)
+    yield from (pid for pid in sorted(list_pids(), reverse=True) if pid not in hinted)

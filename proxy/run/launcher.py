@@ -27,7 +27,7 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..processes.connections import SocketWatch
-from ..terminal import say
+from ..terminal import print_status
 from ..trust.environment import environment, proxy_url
 from .runtime import Runtime
 
@@ -156,7 +156,7 @@ async def _run(
             await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
         else:
             if open_run.pending_exchanges:
-                say("playhead: waiting for late answers")
+                print_status("playhead: waiting for late answers")
             runtime.registry.end(open_run, reason)
         await runtime.registry.close(reason)
         ended = runtime.store.reload(info)
@@ -290,8 +290,8 @@ async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> Non
 async def _note_sandbox(
     runtime: Runtime, info: RunInfo, sandboxed: "SandboxedRun", redactor: Redactor
 ) -> None:
-    told, attempts = await sandboxed.evidence(redactor.redact_text)
-    await _note(runtime, info, {"sandbox": told})
+    summary, attempts = await sandboxed.evidence(redactor.redact_text)
+    await _note(runtime, info, {"sandbox": summary})
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
         await runtime.store.append_durably(info.number, event, vital=True)
@@ -341,9 +341,9 @@ def show(receipt: Receipt, output: Output) -> None:
         try:
             output.file.write_text(document + "\n")
         except OSError as error:
-            say(f"playhead: cannot write the receipt to {output.file}: {error}")
+            print_status(f"playhead: cannot write the receipt to {output.file}: {error}")
     if not output.quiet:
-        say(document if output.as_json else render_receipt(receipt))
+        print_status(document if output.as_json else render_receipt(receipt))
 
 
 class _Job(Protocol):

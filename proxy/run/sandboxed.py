@@ -49,7 +49,7 @@ class AnySandbox(Protocol):
 class Place(Protocol):
     """Where a sandbox is."""
 
-    told: dict[str, Any]
+    summary: dict[str, Any]
     """What is said of it beside what was seen."""
 
     def make_sandbox(self, services: Sequence[Service]) -> AnySandbox:
@@ -91,7 +91,7 @@ class OwnNamespaces:
         if config.sandbox.files:
             public = config.public_ca_dir
             self._files = make_files(environ, command, public=public, shared=shared)
-        self.told: dict[str, Any] = {
+        self.summary: dict[str, Any] = {
             "strict": strict,
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
@@ -193,8 +193,8 @@ class SandboxedRun:
         if leaving is not None:
             leaving.close()
         refused = _refused(self._refused)
-        told = {
-            **self._place.told,
+        summary = {
+            **self._place.summary,
             "counters": self.sandbox.counters,
             "tapped": leaving is not None,
             "attempts_omitted": leaving.omitted if leaving is not None else 0,
@@ -218,7 +218,7 @@ class SandboxedRun:
             "sockets": sorted(self._reachable)[:_MOST_SOCKETS],
         }
         left = [*self._denied(leaving, resolver), *self._silent()]
-        return told, [{**row, "target": redact(row["target"])} for row in left]
+        return summary, [{**row, "target": redact(row["target"])} for row in left]
 
     def _denied(
         self, leaving: PacketCapture | None, resolver: Resolver

@@ -6,7 +6,7 @@ import signal
 
 from ...config import Config, ConfigError, Watcher
 from ..engine.event_loop import new_event_loop
-from ..terminal import say
+from ..terminal import print_status
 from ..trust.environment import publish
 from .runtime import Runtime
 
@@ -28,7 +28,7 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     runtime = Runtime(config, watcher=watcher)
-    runtime.on_config = _tell
+    runtime.on_config = _print_config
     async with runtime:
         publish(config.public_ca_dir)
         address = await runtime.listen(config.listen)
@@ -42,8 +42,8 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
     return 0
 
 
-def _tell(found: Config | ConfigError) -> None:
+def _print_config(found: Config | ConfigError) -> None:
     if isinstance(found, ConfigError):
-        say(f"playhead: the file is broken, the old settings stay:\n{found}")
+        print_status(f"playhead: the file is broken, the old settings stay:\n{found}")
     else:
-        say(f"playhead: new settings, mode {found.mode.value}")
+        print_status(f"playhead: new settings, mode {found.mode.value}")

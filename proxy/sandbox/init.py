@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .channel import Channel, read_variables
 from .filesystem import mounts
-from .kernel import namespaces, seccomp
-from .kernel import syscalls as kernel
+from .kernel import namespaces, seccomp, syscalls
 from .network import listeners, netlink
 from .network.packet_counters import PLACE, read_counters
 
@@ -76,7 +75,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _die_with(launcher: int) -> None:
-    kernel.die_with_parent(signal.SIGKILL)
+    syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != launcher:
         sys.exit(_SETUP_FAILED)
 
@@ -104,7 +103,7 @@ def _run(channel: Channel, plan: dict[str, Any], command: Command) -> int:
 def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: int) -> NoReturn:
     """Be the first process: set up, start the command, reap, end with its code."""
     try:
-        kernel.die_with_parent(signal.SIGKILL)
+        syscalls.die_with_parent(signal.SIGKILL)
         os.set_blocking(alive, False)
         try:
             os.read(alive, 1)
@@ -152,9 +151,9 @@ def _give_up_rights(*, strict: bool) -> None:
     # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)
-    kernel.forbid_new_privileges()
-    kernel.drop_capabilities()
-    kernel.close_to_others()
+    syscalls.forbid_new_privileges()
+    syscalls.drop_capabilities()
+    syscalls.close_to_others()
     seccomp.install(strict=strict)
 
 

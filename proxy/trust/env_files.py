@@ -28,7 +28,7 @@ _LONGEST_LINE = 60_000
 """Bytes; Docker's reader gives up at 64 KiB (`bufio.Scanner`)."""
 
 
-def export(variables: Mapping[str, str], removed: Iterable[str], form: Form) -> str:
+def render_env_file(variables: Mapping[str, str], removed: Iterable[str], form: Form) -> str:
     """Write variables, one after the other.
 
     removed: names to take out; only shells can.

@@ -43,7 +43,7 @@ class BadLine(Exception):
     """A line is no exchange; the text says where in it, what was expected and what was found."""
 
 
-class Told(NamedTuple):
+class ParsedLine(NamedTuple):
     """What a line tells of one exchange; what the rules say of it comes later."""
 
     run: str
@@ -163,7 +163,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 _DECODER = msgspec.json.Decoder(_Line)
 
 
-def read_line(data: bytes) -> Told:
+def read_line(data: bytes) -> ParsedLine:
     """Read a line.
 
     Raises: BadLine.
@@ -188,7 +188,7 @@ def read_line(data: bytes) -> Told:
         ("end_us", line.end_us),
     ):
         _check_number(number, f"$.{name}")
-    return Told(
+    return ParsedLine(
         run=line.run,
         seq=line.seq,
         request=request,

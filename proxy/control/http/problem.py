@@ -19,8 +19,8 @@ class ControlError(Exception):
         super().__init__(error)
         self.status = status
         self.headers = headers
-        self._told = {"error": error, "expected": expected, "found": found, "hint": hint}
+        self._document = {"error": error, "expected": expected, "found": found, "hint": hint}
 
     def to_json(self) -> dict[str, Any]:
         """Give the body of the answer."""
-        return dict(self._told)
+        return dict(self._document)

@@ -1,4 +1,4 @@
-"""Cheaper twins of what mitmproxy does many times for every request, with the same results.
+"""Cheaper fast paths of what mitmproxy does many times for every request, with the same results.
 
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
    or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours.
@@ -14,7 +14,7 @@
 9. A flow has an id from the system's randomness, by which nobody here looks for it; ours are counted.
 
 Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/fast/test_http_events.py, which compares
-each with its twin.
+each with its fast path.
 """
 
 import copy
@@ -202,8 +202,8 @@ class Numbers:
 
 
 def install() -> None:
-    """Put the twins in place, for the whole process."""
-    twins: tuple[tuple[type, str, object], ...] = (
+    """Put the fast paths in place, for the whole process."""
+    fast_paths: tuple[tuple[type, str, object], ...] = (
         (http.MessageData, "__post_init__", skip_type_checks),
         (context.Context, "fork", fork),
         (http.Headers, "__init__", init_headers),
@@ -219,5 +219,5 @@ def install() -> None:
     )
     http1.expected_http_body_size = body_size
     flow.uuid = Numbers  # type: ignore[assignment]
-    for owner, name, twin in twins:
-        setattr(owner, name, twin)
+    for owner, name, fast_path in fast_paths:
+        setattr(owner, name, fast_path)

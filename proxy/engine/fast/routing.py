@@ -55,14 +55,14 @@ def event_to_child(self: HttpLayer, child: layer.Layer, event: events.Event) -> 
             side = self.connections[command.connection]
             yield from self.event_to_child(side, command.event)
         elif kind is ReceiveHttp:
-            told = command.event
-            if isinstance(told, RequestHeaders):
-                yield from self.make_stream(told.stream_id)
-            stream = self.streams.get(told.stream_id)
-            if type(told) is RequestProtocolError and isinstance(stream, RecordingStream):
+            inner = command.event
+            if isinstance(inner, RequestHeaders):
+                yield from self.make_stream(inner.stream_id)
+            stream = self.streams.get(inner.stream_id)
+            if type(inner) is RequestProtocolError and isinstance(stream, RecordingStream):
                 stream.hear_leaving()
             if stream is not None:  # else it is done with: what still comes is for nobody
-                yield from self.event_to_child(stream, told)
+                yield from self.event_to_child(stream, inner)
         elif kind is DropStream:
             self.streams.pop(command.stream_id, None)
         elif kind is RegisterHttpConnection:

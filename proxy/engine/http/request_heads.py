@@ -71,14 +71,14 @@ class PlayheadServer(MessagesMixin, Http1Server):
         if not _TOKEN.match(start):
             # SOCKS or noise: no answer of ours would be understood.
             self.log(f"no request of HTTP, but {_named(start)}")
-            yield from self._tell(start)
+            yield from self._report(start)
             yield commands.CloseConnection(self.conn)
             self.state = self.done
         elif b"\n" in start and not _REQUEST_LINE.match(start):
-            yield from self._tell(start)
+            yield from self._report(start)
             yield from self._end(400, f"no request of HTTP, but {_named(start)}")
 
-    def _tell(self, start: bytes) -> Any:
+    def _report(self, start: bytes) -> Any:
         if self._mode is HTTPMode.transparent:
             context = self.context
             yield PlayheadStrayHook(Stray(context.client, context.server, _named(start)))

@@ -45,7 +45,7 @@ _OF_THE_KERNEL = frozenset(
     )
 )
 """Kinds of file systems that hold settings of the kernel's."""
-_KEPT = (
+_PRESERVED = (
     # of statvfs, of mount: what a mount from outside has, it cannot lose in here
     (os.ST_NOSUID, MS_NOSUID),
     (os.ST_NODEV, MS_NODEV),
@@ -123,7 +123,7 @@ def _write_files(files: dict[str, str]) -> None:
 def _lock(target: str) -> None:
     """Have nothing be written through a mount."""
     has = os.statvfs(target).f_flag
-    kept = sum(flag for told, flag in _KEPT if has & told)
+    kept = sum(flag for seen, flag in _PRESERVED if has & seen)
     mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
 
 

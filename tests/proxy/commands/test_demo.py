@@ -192,7 +192,7 @@ def test_bytecode_is_used_where_it_is_and_kept_nowhere(
         py_compile.compile(str(tmp_path / "of_a_demo.py"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(demo, "_LARGEST", ["of_a_demo"])
-    made = demo._Demo(demo._Teller(io.StringIO()), tmp_path, tmp_path / "store", ())._environment
+    made = demo._Demo(demo._Printer(io.StringIO()), tmp_path, tmp_path / "store", ())._environment
     prefix = None if there else str(tmp_path / "bytecode")
     assert made.get("PYTHONPYCACHEPREFIX") == prefix
     assert ("PYTHONDONTWRITEBYTECODE" in made) is there

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.proxy.errors import EngineError
-from playhead.proxy.trust.env_files import Form, export
+from playhead.proxy.trust.env_files import Form, render_env_file
 
 FULL = "PLAYHEAD_FULL" in os.environ
 COUNT = 300 if FULL else 12
@@ -42,7 +42,7 @@ variables = st.dictionaries(st.from_regex(r"V_[A-Z]{1,5}", fullmatch=True), valu
 
 
 def written(variables: Mapping[str, str], form: Form) -> str:
-    return export(variables, [], form)
+    return render_env_file(variables, [], form)
 
 
 def variables_of(command: list[str], script: str) -> dict[str, str]:
@@ -94,7 +94,7 @@ def test_what_would_lead_past_the_proxy_is_taken_out_of_a_shell(shell: str) -> N
     if shutil.which(shell) is None:
         pytest.skip("not installed here")
     form = Form(shell)
-    script = export({"A": "1"}, ["PIP_PROXY", "pip_proxy"], form)
+    script = render_env_file({"A": "1"}, ["PIP_PROXY", "pip_proxy"], form)
     options = ["--no-config"] if shell == "fish" else []
     found = variables_of(
         [shell, *options, "-c", "PIP_PROXY=x; " * (shell == "sh") + script + "env -0"], ""

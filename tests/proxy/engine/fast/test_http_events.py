@@ -1,4 +1,4 @@
-"""The cheaper twins give what mitmproxy's own give: whatever the names, values, case and number."""
+"""The cheaper fast paths give what mitmproxy's own give: whatever the names, values, case and number."""
 
 import importlib.util
 import subprocess
@@ -19,7 +19,7 @@ from mitmproxy.net.http import http1
 from mitmproxy.net.http.http1 import read
 from mitmproxy.proxy import commands, context, events, layer
 
-from playhead.proxy.engine.fast import http_events as lean
+from playhead.proxy.engine.fast import http_events
 
 _PLACES: tuple[tuple[type, str], ...] = (
     (http.MessageData, "__post_init__"),
@@ -57,7 +57,7 @@ assert "__post_init__" in http.MessageData.__dict__ and "fork" in context.Contex
 
 @pytest.fixture(autouse=True)
 def _put_back() -> Iterator[None]:
-    """Leave mitmproxy as it was found, with the twins or without."""
+    """Leave mitmproxy as it was found, with the fast paths or without."""
     before = [(owner, name, owner.__dict__.get(name)) for owner, name in _PLACES]
     size, ids = http1.expected_http_body_size, flow.uuid
     yield
@@ -71,7 +71,7 @@ def _put_back() -> Iterator[None]:
 
 
 class Original(http.Headers):
-    """mitmproxy's look-ups, written out from its own parts, whether or not the twins are in place."""
+    """mitmproxy's look-ups, written out from its own parts, whether or not the fast paths are in place."""
 
     def get_all(self, name: str | bytes) -> list[str]:
         wanted = http._always_bytes(name)
@@ -110,16 +110,16 @@ def test_a_field_is_found_as_mitmproxy_finds_it(
 ) -> None:
     """All values in order, folded into one, or none; in any case, and beyond ASCII."""
     original, ours = Original(fields), http.Headers(fields)
-    assert lean.get_all(ours, name) == original.get_all(name)
-    assert lean.get(ours, name, default) == original.get(name, default)
-    assert lean.contains(ours, name) is (name in original)
+    assert http_events.get_all(ours, name) == original.get_all(name)
+    assert http_events.get(ours, name, default) == original.get(name, default)
+    assert http_events.contains(ours, name) is (name in original)
 
 
 @given(_FIELDS, _ASKED, st.binary(max_size=3))
 def test_headers_are_changed_as_ever(
     fields: list[tuple[bytes, bytes]], name: str | bytes, value: bytes
 ) -> None:
-    """What mitmproxy builds on look-ups, sets, adds, deletes and pops the same with the twins."""
+    """What mitmproxy builds on look-ups, sets, adds, deletes and pops the same with the fast paths."""
 
     def play(headers: http.Headers) -> list[Any]:
         told: list[Any] = [list(headers.items()), list(headers.keys()), len(headers)]
@@ -135,14 +135,14 @@ def test_headers_are_changed_as_ever(
         return told
 
     original = play(Original(fields))
-    lean.install()
+    http_events.install()
     assert play(http.Headers(fields)) == original
 
 
 @pytest.mark.parametrize("name", [None, 1, ("accept",)])
 def test_what_is_no_name_is_not_found(name: object) -> None:
     """Without an error."""
-    assert not lean.contains(http.Headers([(b"accept", b"1")]), name)
+    assert not http_events.contains(http.Headers([(b"accept", b"1")]), name)
 
 
 def _context() -> context.Context:
@@ -161,7 +161,7 @@ def _stock_fork(of: context.Context) -> context.Context:
     return copy
 
 
-@pytest.mark.parametrize("fork", [_stock_fork, lean.fork])
+@pytest.mark.parametrize("fork", [_stock_fork, http_events.fork])
 def test_a_fork_shares_all_but_the_list_of_layers(
     fork: Callable[[context.Context], context.Context],
 ) -> None:
@@ -179,11 +179,11 @@ def test_a_fork_shares_all_but_the_list_of_layers(
     assert of.server.address == ("api.test", 443)
 
 
-@pytest.mark.parametrize("twins", [False, True])
-def test_messages_are_made_the_same(twins: bool) -> None:
+@pytest.mark.parametrize("fast_paths", [False, True])
+def test_messages_are_made_the_same(fast_paths: bool) -> None:
     """From parsed bytes, by mitmproxy's own makers, copied, and with fields that follow from others."""
-    if twins:
-        lean.install()
+    if fast_paths:
+        http_events.install()
     fields = http.Headers([(b"Host", b"api.test")])
     request = http.Request(
         "api.test", 80, b"GET", b"http", b"", b"/x", b"HTTP/1.1", fields, b"", None, 1.0, None
@@ -234,14 +234,14 @@ def test_bodies_are_as_long_as_mitmproxy_says(
         except ValueError as error:
             return str(error)
 
-    assert size(lean.body_size) == size(read.expected_http_body_size)
+    assert size(http_events.body_size) == size(read.expected_http_body_size)
 
 
 def test_options_are_as_they_were_set() -> None:
     """Those set and those left alone; a list is the caller's own."""
     stock = options.Options()
     before = {name: getattr(stock, name) for name in [*stock._options]}
-    lean.install()
+    http_events.install()
     after = options.Options()
     assert {name: getattr(after, name) for name in before} == before
     after.update(tcp_timeout=7, ignore_hosts=["a"], upstream_cert=False)
@@ -255,11 +255,11 @@ def test_a_connection_is_itself_and_its_copies() -> None:
     one = connection.Server(address=("api.test", 443))
     other = connection.Server(address=("api.test", 443))
     copy = connection.Server.from_state(one.get_state())
-    assert lean.is_same(one, one)
-    assert lean.is_same(one, copy)
-    assert not lean.is_same(one, other)
-    assert not lean.is_same(one, None)
-    assert not lean.is_same(one, SimpleNamespace(id=one.id))
+    assert http_events.is_same(one, one)
+    assert http_events.is_same(one, copy)
+    assert not http_events.is_same(one, other)
+    assert not http_events.is_same(one, None)
+    assert not http_events.is_same(one, SimpleNamespace(id=one.id))
 
 
 class Asking(layer.Layer):
@@ -301,12 +301,12 @@ def _reply(command: commands.Command) -> events.CommandCompleted:
 @given(st.lists(st.lists(st.booleans(), max_size=4), max_size=6))
 def test_a_layer_waits_as_ever(plan: list[list[bool]]) -> None:
     """What a layer asks for, what it waits for, and what is kept for it meanwhile, are mitmproxy's."""
-    assert _play(lean.handle_event, plan) == _play(_stock_layer().handle_event, plan)
+    assert _play(http_events.handle_event, plan) == _play(_stock_layer().handle_event, plan)
 
 
 @cache
 def _stock_layer() -> type[layer.Layer]:
-    """Give mitmproxy's layer as its file has it, whether or not its twin is in place."""
+    """Give mitmproxy's layer as its file has it, whether or not its fast path is in place."""
     spec = importlib.util.spec_from_file_location("stock_layer", layer.__file__)
     assert spec is not None
     assert spec.loader is not None
@@ -338,8 +338,10 @@ def _stock_layer() -> type[layer.Layer]:
 def test_fields_are_taken_as_mitmproxy_takes_them(fields: Any) -> None:
     """What becomes of them, or why they are none, whatever they are."""
     ours, theirs = tee(fields) if hasattr(fields, "__next__") else (fields, fields)
-    assert _taken(lean.init_headers, ours) == _taken(lean._stock_headers, theirs)
-    assert _taken(lean.init_headers, (), a_b="1") == _taken(lean._stock_headers, (), a_b="1")
+    assert _taken(http_events.init_headers, ours) == _taken(http_events._stock_headers, theirs)
+    assert _taken(http_events.init_headers, (), a_b="1") == _taken(
+        http_events._stock_headers, (), a_b="1"
+    )
 
 
 def _taken(init: Callable[..., None], fields: Any, **named: str) -> Any:
@@ -353,7 +355,7 @@ def _taken(init: Callable[..., None], fields: Any, **named: str) -> Any:
 
 def test_a_flow_is_told_from_every_other() -> None:
     """Its id is its own, whether it is new or a copy."""
-    lean.install()
+    http_events.install()
     client = connection.Client(peername=("", 1), sockname=("", 2), timestamp_start=0.0)
     one = http.HTTPFlow(client, connection.Server(address=None))
     other = http.HTTPFlow(client, connection.Server(address=None))
@@ -361,26 +363,26 @@ def test_a_flow_is_told_from_every_other() -> None:
     assert len({one.id, other.id, one.copy().id}) == 3
 
 
-def test_the_twins_take_the_places_they_name() -> None:
+def test_the_fast_paths_replace_what_they_name() -> None:
     """All of them; twice is once."""
     for _ in range(2):
-        lean.install()
+        http_events.install()
         assert [getattr(owner, name) for owner, name in _PLACES] == [
-            lean.skip_type_checks,
-            lean.fork,
-            lean.init_headers,
-            lean.get_all,
-            lean.get,
-            lean.contains,
-            lean.is_same,
-            lean.current,
-            lean.handle_event,
-            lean.make,
-            lean.make,
-            lean.make,
+            http_events.skip_type_checks,
+            http_events.fork,
+            http_events.init_headers,
+            http_events.get_all,
+            http_events.get,
+            http_events.contains,
+            http_events.is_same,
+            http_events.current,
+            http_events.handle_event,
+            http_events.make,
+            http_events.make,
+            http_events.make,
         ]
-        assert http1.expected_http_body_size is lean.body_size
-        assert flow.uuid is lean.Numbers  # type: ignore[comparison-overlap]
+        assert http1.expected_http_body_size is http_events.body_size
+        assert flow.uuid is http_events.Numbers  # type: ignore[comparison-overlap]
 
 
 def test_mitmproxy_still_has_what_is_replaced_where_it_was() -> None:
