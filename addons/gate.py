@@ -1,6 +1,6 @@
-"""Hold what a gate names until somebody rules on it.
+"""Hold what a gate names until a person or a rule decides.
 
-Nothing is sent before the ruling, nothing after its client has left, and the other requests go on meanwhile. What
+Nothing is sent before the decision, nothing after its client has left, and the other requests go on meanwhile. What
 is not approved is answered as a refusal, so that the agent can go on.
 """
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Gate:
-    """Wait for rulings."""
+    """Hold requests until they are approved or denied."""
 
     def __init__(self, registry: RunRegistry) -> None:
         """Hold the requests of the open runs of `registry`."""
@@ -84,7 +84,7 @@ class Gate:
                 decided = ApprovalDecision(Ruling.ENDED, reason=str(open_run.stopped))
         finally:
             self._approvals.let_go(approval, decided)
-            open_run.counters.rulings[decided.ruling.value] += 1
+            open_run.counters.approval_decisions[decided.ruling.value] += 1
         open_run.note(
             EventKind.RULED,
             seq=pending.seq,

@@ -1,6 +1,6 @@
 """Pending approvals of all runs of a process.
 
-A request is held between its decision and its being sent. Whoever rules names it and its digest; the first ruling
+A request is held between its decision and its being sent. Whoever decides names it and its digest; the first decision
 stands. Belongs to the event loop.
 """
 
@@ -19,7 +19,7 @@ from ...tape.policy.gates import ApprovalDecision, Ruling, gate_name, request_di
 MOST_HELD = 10_000
 """Most requests that are held at a time; the next are refused at once."""
 _REMEMBERED = 1000
-"""Gates of which is remembered how they were ruled on."""
+"""Gates of which is remembered how they were decided on."""
 
 
 class ApprovalError(PlayheadError):
@@ -28,7 +28,7 @@ class ApprovalError(PlayheadError):
 
 @dataclass(slots=True, eq=False)
 class PendingApproval:
-    """A request that waits for a ruling."""
+    """A request that waits for a decision."""
 
     name: str
     run: str
@@ -46,14 +46,14 @@ class PendingApproval:
     decided: "asyncio.Future[ApprovalDecision]"
 
     def decide(self, decided: ApprovalDecision) -> bool:
-        """Take a ruling; False where there is one already."""
+        """Take a decision; False where there is one already."""
         if self.decided.done():
             return False
         self.decided.set_result(replace(decided, reason=self.redact_text(decided.reason)))
         return True
 
     async def wait(self) -> ApprovalDecision:
-        """Wait for the ruling; the deadline is one."""
+        """Wait for the decision; the deadline is one."""
         timer = asyncio.get_running_loop().call_later(
             self.deadline_s, self.decide, ApprovalDecision(Ruling.EXPIRED)
         )
@@ -114,7 +114,7 @@ class PendingApprovals:
         return approval
 
     def let_go(self, approval: PendingApproval, decided: ApprovalDecision) -> None:
-        """Forget a request that is held no more, but for how it was ruled on."""
+        """Forget a request that is held no more, but for how it was decided on."""
         self._pending.pop(approval.name, None)
         self._past[approval.name] = decided
         while len(self._past) > _REMEMBERED:

@@ -39,8 +39,8 @@ class Counters:
         """Runs that were opened, by mode."""
         self.stopped = 0
         """Runs that somebody stopped."""
-        self.rulings: Counter[str] = Counter()
-        """What became of requests that a gate held, by ruling."""
+        self.approval_decisions: Counter[str] = Counter()
+        """What became of requests that a gate held, by decision."""
         self.limited: Counter[str] = Counter()
         """Requests that were refused because a limit was exhausted, by limit."""
         self.injected: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Rule on what waits for a person."""
+"""Decide on what waits for a person."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`playhead gates`: what is held in every process of a store, and rulings on it."""
+"""`playhead gates`: what is held in every process of a store, and decisions on it."""
 
 import contextlib
 from typing import Any
@@ -51,7 +51,7 @@ def decide(
     for address in _addresses(config):
         path = f"/v1/gates/{quote(name, safe='')}"
         shown: dict[str, Any] | None = None
-        with contextlib.suppress(NotAnswered):  # the ruling says why
+        with contextlib.suppress(NotAnswered):  # the decision says why
             shown = ask(config, address, "GET", path)
         body = {"reason": reason, "via": "command"}
         looked_at = digest or (shown["digest"] if shown is not None else "")
@@ -60,7 +60,7 @@ def decide(
         try:
             decided: dict[str, Any] = ask(config, address, "POST", f"{path}/{action}", body)
         except NotAnswered as error:
-            # Another process may hold it; whoever ruled on it last knows best why it is held no more.
+            # Another process may hold it; whoever decided on it last knows best why it is held no more.
             if refused is None or "held no more" in str(error) or shown is not None:
                 refused = error
         else:

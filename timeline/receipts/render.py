@@ -515,7 +515,7 @@ def _injected(row: InjectedRow) -> str:
 
 
 def _gate(row: GateRow) -> str:
-    what = row.ruling or "no ruling in the log"
+    what = row.ruling or "no decision in the log"
     who = f" by {row.by}" if row.by else ""
     why = f" ({row.why})" if row.why else ""
     return (

@@ -1,4 +1,4 @@
-"""What is held, and rulings on it."""
+"""What is held, and decisions on it."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ from ..http.problem import ControlError
 from ..http.route import Answer, Call, Text
 
 LISTED = 500
-"""Most that are listed; there is no limit to how many can be ruled on by their names."""
+"""Most that are listed; there is no limit to how many can be decided on by their names."""
 _BODIES_BYTES = 256 * 1024
 """Of bodies in one list, together: what is listed is written on the loop, while agents wait."""
 _LEAST_BYTES = 200
@@ -22,7 +22,7 @@ _SHOWN = 100
 
 REASON = Text(500, "Why, for the log and for the agent.")
 DIGEST = Text(64, "Digest of the request that was looked at.")
-VIA = Text(20, "How the ruling was made; api where nothing is said.", ("api", "command", "page"))
+VIA = Text(20, "How the decision was made; the default is api.", ("api", "command", "page"))
 
 
 async def list_gates(call: Call) -> Answer:

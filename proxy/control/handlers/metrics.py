@@ -80,8 +80,8 @@ def _pending(house: House) -> Samples:
     yield (), len(house.registry.approvals)
 
 
-def _rulings(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.rulings)
+def _approval_decisions(house: House) -> Samples:
+    yield from _by_one(house.registry.counters.approval_decisions)
 
 
 def _limited(house: House) -> Samples:
@@ -140,7 +140,7 @@ METRICS = (
         "counter",
         "Requests that gates held, by what became of them.",
         ("ruling",),
-        _rulings,
+        _approval_decisions,
     ),
     Metric(
         "playhead_limited_total",

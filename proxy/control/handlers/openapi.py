@@ -96,7 +96,7 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
         "info": {
             "title": "Playhead control API",
             "version": __version__,
-            "description": "Look at the runs of a proxy, stop them, rule on what its gates hold, and ask how it is.",
+            "description": "Look at the runs of a proxy, stop them, approve or deny what its gates hold, and check its health.",
         },
         "paths": paths,
         "security": [{"token": []}],

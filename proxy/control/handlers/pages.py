@@ -5,6 +5,6 @@ from ..http.route import HTML, Answer, Call
 
 
 async def gates(_: Call) -> Answer:
-    """Give the page on which held requests are ruled on."""
+    """Give the page on which held requests are decided on."""
     page = load_page("gates")
     return Answer(page.text, kind=HTML, headers={"content-security-policy": page.policy})
