@@ -219,7 +219,7 @@ class Receipt:
 
     @property
     def level(self) -> str:
-        """Which rung of the fidelity ladder was reached."""
+        """The fidelity level that was reached."""
         if self.mode == "record":
             return "0: log only"
         live = {row["request_class"] for row in self.live}

@@ -331,7 +331,9 @@ async def test_notes_of_the_launcher_are_taken_up(store: Store) -> None:
     ],
     ids=str,
 )
-async def test_the_level_that_was_reached(store: Store, told: tuple[str, ...], level: str) -> None:
+async def test_the_fidelity_level_that_was_reached(
+    store: Store, told: tuple[str, ...], level: str
+) -> None:
     """By what went live."""
     assert build(store, await play(store, await record(store, *TAPE), *told)).level == level
 
@@ -344,7 +346,7 @@ async def test_the_level_that_was_reached(store: Store, told: tuple[str, ...], l
     ],
     ids=["all", "not all"],
 )
-async def test_what_is_missing_of_the_clock_is_no_rung_4(
+async def test_a_missing_clock_prevents_fidelity_level_4(
     store: Store, changed: dict[str, str], level: str
 ) -> None:
     """Also where every process had a preload: a library that was recorded with may not be there now."""
