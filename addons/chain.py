@@ -12,7 +12,7 @@ from .identify import Identify, Leave
 from .playback import Playback
 from .protocol import Protocol
 from .record import Record
-from .run.effect_row import Ledger
+from .report_effect import ReportEffect
 from .run.registry import RunRegistry
 from .tunnels import Tunnels
 from .websocket import Websocket
@@ -31,7 +31,7 @@ def chain(registry: RunRegistry) -> list[object]:
         Control(),
         Gate(registry),
         Fault(),
-        Ledger(),
+        ReportEffect(),
         Refuse(),
         Playback(),
         Bidirectional(),

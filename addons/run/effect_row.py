@@ -1,33 +1,16 @@
 """What is told of an effect while its run goes on: the row of the ledger, as one line of JSON.
 
-An effect waits here, before it is sent or answered, while a sink has no room for it (`sink.py`).
+`addons/report_effect.py` holds effects back while a sink is full; `sink.py` delivers the rows.
 """
 
 import json
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from mitmproxy import http
-
 from ...config import Mode
-from ...tape.exchange import RequestClass
 from ...timeline.receipts.effects import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
     from .pending import PendingExchange
-
-
-class Ledger:
-    """Hold effects back while a sink is full."""
-
-    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Wait until there is room, as long as the sink's patience lasts."""
-        pending: PendingExchange | None = flow.metadata.get("playhead")
-        if pending is None or pending.open_run.sink_queue is None or pending.finished:
-            return None
-        if pending.request_class is RequestClass.EFFECT and pending.open_run.sink_queue.full:
-            return pending.open_run.sink_queue.room()
-        return None
 
 
 def effect_line(pending: "PendingExchange") -> bytes:
