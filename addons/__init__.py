@@ -1,4 +1,4 @@
-"""Thin mitmproxy hooks, one file a behaviour: they ask `tape` what to do and act on the flow.
+"""Thin mitmproxy hooks, one file per behaviour: each asks `tape` for a decision and applies it to the flow.
 
 The order in `chain` is the life of a request: who is asking, what is decided, then one of record,
 playback, refusal. `PendingExchange` is what one request carries from hook to hook.

@@ -1,4 +1,4 @@
-"""Requests whose answer may begin before they have ended: gRPC and its like.
+"""Bidirectional streaming: requests whose answer may begin before they have ended, such as gRPC.
 
 They cannot be read to their end first: a client that waits for an answer before it says more would wait for
 ever. While recording they are decided by their head and sent on as they come. In playback the bytes that have

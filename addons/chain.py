@@ -1,4 +1,4 @@
-"""The order of the hooks: who is asking, what is decided, then what is done about it."""
+"""The addon chain: the order in which hooks run."""
 
 from .answer.refuse import Refuse
 from .bidirectional import Bidirectional

@@ -1,4 +1,4 @@
-"""Acting on client connections: resets, waiting for them to take what was sent, closing a run's."""
+"""Act on client connections: reset them, wait until sent data is taken, close those of a run."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The control host: what an agent or its operator may ask Playhead through the proxy itself."""
+"""The control host: the queries that an agent or its operator can send to Playhead through the proxy."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is to be done: begin the pending exchange, ask the policy, remember the decision.
+"""Decide on every request once: create the pending exchange, ask the policy, store the decision.
 
 Deny first, then fill in: in playback a refusal is preset before anything is looked up, so that whatever
 goes wrong afterwards, the client gets that and nothing leaves.
@@ -198,7 +198,7 @@ class Decide:
         self._settle(pending, open_run, found)
 
     async def _look_for_drift(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        """Look for a recorded model call that differs in what may drift alone."""
+        """Find a recorded model call that differs only in fields that may drift."""
         if open_run.drifts is None:
             made = await asyncio.to_thread(_make_drifts, open_run)
             open_run.drifts = open_run.drifts or made

@@ -1,4 +1,4 @@
-"""Hold what a gate names until a person or a rule decides.
+"""Hold the requests that a gate matches until a person or a rule approves or denies them.
 
 Nothing is sent before the decision, nothing after its client has left, and the other requests go on meanwhile. What
 is not approved is answered as a refusal, so that the agent can go on.

@@ -1,4 +1,4 @@
-"""Who is asking: bind every client connection to its run before anything else looks at it."""
+"""Bind every client connection to its run before any other hook sees it."""
 
 import base64
 import binascii

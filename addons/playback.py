@@ -1,4 +1,4 @@
-"""Answer from the tape; go no further than the tape."""
+"""Serve answers from the tape, and nothing else."""
 
 import asyncio
 from collections.abc import Awaitable

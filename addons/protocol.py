@@ -1,4 +1,4 @@
-"""Which protocol a client gets: while recording the upstream's own, in playback the recorded one.
+"""Choose the protocol offered to a client: the upstream's while recording, the recorded one in playback.
 
 While recording the upstream is connected first, so that what it negotiates and the names on its
 certificate can be mirrored. In playback nothing is connected: what was negotiated with this origin by a

@@ -1,4 +1,4 @@
-"""Keep what passes: the intent before it is forwarded, the outcome before its last byte is released.
+"""Record traffic: the intent before a request is forwarded, the outcome before the last byte is released.
 
 Only an effect's intent is waited for; every outcome is. Everything that costs time, redaction of the
 answer, canonical form, packing, happens on the store's writer thread.

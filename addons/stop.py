@@ -1,4 +1,4 @@
-"""The kill switch: from one moment on a run asks nothing of anybody any more.
+"""The kill switch: stop a run, so that none of its requests is forwarded any more.
 
 1. Every further request of the run is refused (`tape/policy/decide.py`), in record and playback alike, until the run is
    sealed; the name is free again after that.

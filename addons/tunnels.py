@@ -1,4 +1,4 @@
-"""Tunnels that failed, as exchanges of their own.
+"""Record and replay failed tunnels as exchanges.
 
 Where the upstream of a tunnel cannot be connected, its TLS fails or the client gives up over it, no request
 has been seen. What is kept is an exchange with the method CONNECT and without a target. While playing it

@@ -1,4 +1,4 @@
-"""WebSockets: kept message by message while they pass, and played from the tape.
+"""Record and play WebSockets, message by message.
 
 A pending exchange that has become a WebSocket has a WebSocket: `WebSocketRecorder` while it is recorded, `WebSocketPlayer` while it comes
 from the tape. The layers in `proxy/engine/websocket.py` read and write frames; what a message means is said here.

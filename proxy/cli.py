@@ -1,4 +1,4 @@
-"""The command line: which command is meant, and how to say what went wrong."""
+"""The command line: find the command, and report errors."""
 
 import difflib
 import logging

@@ -1,4 +1,4 @@
-"""What can keep the engine from starting.
+"""Errors that keep the engine from starting.
 
     PlayheadError
       EngineError    the person, at start: port in use, CA unusable, self-test failed

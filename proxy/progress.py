@@ -1,4 +1,4 @@
-"""How far long work has come: one line on stderr at a terminal, nothing elsewhere."""
+"""A progress bar: one line on stderr at a terminal, nothing elsewhere."""
 
 import sys
 import time

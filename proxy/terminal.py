@@ -1,4 +1,4 @@
-"""Words for a person, on stderr: said if somebody can hear them, and never the reason that something fails.
+"""Print messages for a person on stderr; a closed stderr never causes a failure.
 
 A reader of stderr that goes away, or a process started without one, is no reason to lose a run, a mode that
 was switched, or an exit code.

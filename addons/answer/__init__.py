@@ -1,1 +1,1 @@
-"""Answers of our own: refusals with their explanation, and stubs."""
+"""Responses that Playhead creates itself: refusals with their explanation, and stubs."""

@@ -1,4 +1,4 @@
-"""How a request diverged: the nearest recorded one, what differs, where the values came from, what would ignore it.
+"""Explain a divergence: the nearest recorded request, the differences, the origin of values, the rule that would ignore them.
 
 Blocking, for a thread, and bounded: at most `_CANDIDATES` exchanges are read for the nearest one, and for
 `_LIMIT_S` others are looked through for where a value came from.

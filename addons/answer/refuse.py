@@ -1,4 +1,4 @@
-"""What an agent sees when the tape has no answer: a refusal that says why, or a configured stub.
+"""Refuse a request that the tape does not answer, with the reason; or answer it with a configured stub.
 
 A refusal is HTTP 424 with headers that keep SDKs from trying again; it names the nearest recorded
 exchange and the first difference. Both are noted as divergences: the agent can go on, but the replay is

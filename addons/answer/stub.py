@@ -1,4 +1,4 @@
-"""An effect that is not on the tape, answered all the same: from its rule, or after the pattern of the tape.
+"""Stub an effect that is not on the tape: from its rule, or modelled on recorded answers.
 
 Whatever it is, it says so in `x-playhead`, in the log and in the receipt.
 """

@@ -1,1 +1,1 @@
-"""Faults on purpose: one file a way to fail."""
+"""Injected faults: one file per kind."""

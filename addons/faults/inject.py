@@ -1,4 +1,4 @@
-"""Faults on purpose: say which request is hit, and begin what is done to it.
+"""Inject faults: choose the requests that a rule hits, and start the fault.
 
 Chosen as requests arrive, in that order; noted and begun once it is decided that a request is sent on or answered from
 the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours.

@@ -1,4 +1,4 @@
-"""Faults of requests that are never sent: a status of ours, a reset, or nothing at all.
+"""Faults that short-circuit a request: a status of ours, a reset, or no answer; the request is never sent.
 
 Comes after the recorder, which has logged the intent and keeps the outcome: what is on the tape is what the client saw.
 """

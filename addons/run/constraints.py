@@ -1,4 +1,4 @@
-"""How a run stands for one request: what its limits leave, and what a gate on duplicates has to know.
+"""The constraints on one request: limits, contract state, and repeats of an effect.
 
 An effect is noted as soon as it is decided on, before it is sent, so that two at the same time see each other. One
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.

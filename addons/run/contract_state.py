@@ -1,4 +1,4 @@
-"""What came of checking one request and its answer against the contracts that hold for them."""
+"""The contract state of one request: the applicable contracts and the violations found."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple

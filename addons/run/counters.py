@@ -1,4 +1,4 @@
-"""How many requests went which way since the process began, for who measures; nothing is decided by it.
+"""Process-wide counters of requests and outcomes, for metrics only; no decision reads them.
 
 The counts stand beside the log, not in it: they cost a microsecond a request, and are gone with the process.
 """

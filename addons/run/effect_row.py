@@ -1,4 +1,4 @@
-"""What is told of an effect while its run goes on: the row of the ledger, as one line of JSON.
+"""The row that is reported to sinks for one effect: the row of the effect ledger, as one line of JSON.
 
 `addons/report_effect.py` holds effects back while a sink is full; `sink.py` delivers the rows.
 """

@@ -1,4 +1,4 @@
-"""The events that tell of an exchange: its intent, and its outcome."""
+"""Build the intent and outcome events of an exchange."""
 
 from hashlib import blake2b
 from typing import Any
@@ -47,7 +47,7 @@ def outcome_event(
     """Give the event that closes an exchange.
 
     live: it left in a playback; the event says why it might.
-    charge: what it used, where that was read.
+    usage: the usage counted for the exchange, if it was counted.
     """
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
     data: dict[str, object] = {

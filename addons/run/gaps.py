@@ -1,4 +1,4 @@
-"""What of a run could not be written, because the disk is full or will not be written to.
+"""The part of a run that could not be written, because the disk is full or not writable.
 
 A gap is told in the run's log: once when it begins, if that much can still be written, and once when it is over, with
 what is missing.

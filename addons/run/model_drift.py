@@ -1,4 +1,4 @@
-"""Model calls that are on the tape but for what may drift: looked for after a miss, on a thread, one at a time.
+"""Find recorded model calls that differ from a request only in fields that may drift; searched after a miss, off the loop.
 
 Only recorded model calls of the same endpoint that have not been served are looked at, in tape order, and
 at most some hundred of them, and so many bytes. What was taken apart once is kept, so that a run which drifts all along pays

@@ -1,4 +1,4 @@
-"""One run while it is open: its tape, its rules, what is on its way, and what it has asked for so far.
+"""An open run: its tape, its rules, its pending exchanges and its requests so far.
 
 Belongs to the event loop, except where a method says otherwise.
 """

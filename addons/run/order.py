@@ -1,4 +1,4 @@
-"""Whether a request comes before one that it depends on: a playback asked in an order that cannot be.
+"""Detect requests that arrive before a request on which they depend.
 
 Order between different requests is free, so almost every request is let through by one comparison: nothing
 with a smaller seq is unserved. Only else is looked at what stands in the request and in those answers, on a

@@ -1,4 +1,4 @@
-"""What one request carries from hook to hook, and to the streams that play or record it.
+"""A pending exchange: the state of one request, shared by the hooks and the streams that record or play it.
 
 A pending exchange belongs to the event loop. It lives in `flow.metadata` and ends with its flow.
 """

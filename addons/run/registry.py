@@ -1,4 +1,4 @@
-"""Which run a client connection belongs to, and when that run begins and ends.
+"""The registry of open runs: it assigns client connections to runs, and opens and ends runs.
 
 Rules, in the order they are applied (design, section 4):
 

@@ -1,4 +1,4 @@
-"""Effects that a run asks for again: possible duplicates and safe retries.
+"""Repeated effects of a run: possible duplicates and safe retries.
 
 A second effect with the same effect key is a possible duplicate when it carries another idempotency key or
 none; with the same idempotency key it is a safe retry. Most of all when the client saw no completed answer

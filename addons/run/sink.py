@@ -1,4 +1,4 @@
-"""The effect sinks: each effect of a run is reported as it happens, to a file or a receiver that a test listens on.
+"""Effect sinks: report each effect of a run as it happens, to a file or an HTTP receiver.
 
 Rules:
 

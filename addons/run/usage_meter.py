@@ -1,4 +1,4 @@
-"""What a run has exhausted, where it has limits: counted at each decision, and read from each answer of a model.
+"""The usage of a run with limits: calls are counted at each decision, tokens and cost from each model answer.
 
 The loop counts calls, so that many at the same time cannot pass a limit together. The store's writer, which is one
 thread, reads tokens and money before the last byte of an answer is released, so that the request after it knows.

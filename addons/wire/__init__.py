@@ -1,1 +1,1 @@
-"""Between mitmproxy's objects and ours: messages, handshakes, failures and peers."""
+"""Conversion between mitmproxy's objects and ours: messages, handshakes, failures and peers."""

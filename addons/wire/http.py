@@ -1,4 +1,4 @@
-"""Between mitmproxy's messages and ours: bytes and order stay as they stand on the wire."""
+"""Convert between mitmproxy's HTTP messages and ours, preserving bytes and order."""
 
 from mitmproxy import http
 from mitmproxy.net.http import status_codes

@@ -1,4 +1,4 @@
-"""Whether a client is still there, as the kernel knows before anything has been read.
+"""Ask the kernel whether a client is still connected, before anything is read.
 
 What a client did last may lie unread in its socket: its leaving over HTTP/1.1 (FIN or RST) is told by poll whatever
 lies before it; a RST_STREAM of HTTP/2 has to be read.

@@ -1,4 +1,4 @@
-"""What a failed upstream means: the engine's words as a fault, and what the client is to see of it."""
+"""Translate an upstream failure reported by the engine into a fault and into the client's response."""
 
 import re
 

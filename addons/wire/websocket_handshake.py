@@ -1,4 +1,4 @@
-"""The handshake of a WebSocket, as far as somebody between the two has to understand it.
+"""The WebSocket handshake, as far as a proxy must understand it.
 
 What both sides agree on in header fields stays as it was said, but for two: extensions that nobody here can
 read are not offered to the upstream, and `Sec-WebSocket-Accept` depends on a key that is new every time.

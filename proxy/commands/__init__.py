@@ -1,4 +1,4 @@
-"""The commands, one file for each sort of thing a person wants.
+"""The commands, grouped by purpose, one file per group.
 
 Heavy parts are imported inside the commands that need them, once it is clear that they are needed: so `runs`
 and `show` are quick, and so is being told of a mistake.
@@ -7,45 +7,33 @@ and `show` are quick, and so is being told of a mistake.
 import click
 
 from . import (
-    approvals as rule,
-)
-from . import (
-    compose as docker,
-)
-from . import (
-    inspect as look,
-)
-from . import (
-    retention as retain,
-)
-from . import (
+    approvals,
+    compose,
+    inspect,
+    retention,
     run,
     setup,
-)
-from . import (
-    store_care as keep,
-)
-from . import (
-    tape_files as carry,
+    store_care,
+    tape_files,
 )
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
     *(
-        look.runs,
-        look.show,
-        look.receipt,
-        look.effects,
-        look.contracts,
-        look.policy,
-        look.learn,
-        look.reindex,
+        inspect.runs,
+        inspect.show,
+        inspect.receipt,
+        inspect.effects,
+        inspect.contracts,
+        inspect.policy,
+        inspect.learn,
+        inspect.reindex,
     ),
-    rule.gates,
-    *(keep.verify, keep.note, keep.rekey),
-    *(carry.export, carry.import_),
-    *(retain.label, retain.pin, retain.archive, retain.gc, retain.erase),
+    approvals.gates,
+    *(store_care.verify, store_care.note, store_care.rekey),
+    *(tape_files.export, tape_files.import_),
+    *(retention.label, retention.pin, retention.archive, retention.gc, retention.erase),
     *(setup.ca, setup.env, setup.doctor),
-    *(docker.inlets, docker.beside),
+    *(compose.inlets, compose.beside),
 )
 """In the order of a day's work."""

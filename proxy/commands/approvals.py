@@ -1,4 +1,4 @@
-"""Decide on what waits for a person."""
+"""List pending approvals; approve or deny them."""
 
 from pathlib import Path
 

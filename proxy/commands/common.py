@@ -1,4 +1,4 @@
-"""What commands share: the flags that override the file, the settings they give, and how results are printed."""
+"""Shared by the commands: flags that override the file, the resulting settings, and printing of results."""
 
 import json
 from collections.abc import Callable, Iterable

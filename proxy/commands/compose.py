@@ -1,4 +1,4 @@
-"""What containers of compose.yaml run beside an agent's: its network, and its proxy."""
+"""The commands that compose.yaml runs in its containers: the network holder and the sidecar."""
 
 from pathlib import Path
 

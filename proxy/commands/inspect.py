@@ -198,7 +198,7 @@ def contracts(
 def policy(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
 ) -> int:
-    """Judge runs again under the rules of another file, and list what would change."""
+    """Decide on recorded runs again under the rules of another file, and list the changes."""
     from ...timeline.rules.render_dry_run import render_dry_run
     from ..operations.policy import dry_run_runs
 

@@ -1,4 +1,4 @@
-"""How long runs stay: labels, pins, and what is deleted."""
+"""Commands about retention: labels, pins and deletion of runs."""
 
 from pathlib import Path
 

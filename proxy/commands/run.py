@@ -1,4 +1,4 @@
-"""Start something: the long-running proxy, a recording, a replay, the demo; end a run."""
+"""Commands that start or end a run: serve, record, replay, demo, seal."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an agent and its machine need."""
+"""Commands that prepare an agent and its machine."""
 
 import os
 import sys

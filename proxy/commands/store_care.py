@@ -1,4 +1,4 @@
-"""Look after the store."""
+"""Commands that maintain the store."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from .common import options, print_json, reading
 
 @click.command()
 @options("config", "store", "json")
-@click.option("--secrets", is_flag=True, help="Look for what reads like a secret instead.")
+@click.option("--secrets", is_flag=True, help="Search for values that look like secrets instead.")
 @click.argument("run", required=False)
 def verify(
     config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None

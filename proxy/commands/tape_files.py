@@ -1,4 +1,4 @@
-"""Runs as files: out of one store, into another."""
+"""Commands that export runs to files and import them."""
 
 from pathlib import Path
 

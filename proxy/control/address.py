@@ -1,4 +1,4 @@
-"""Where a process can be asked, and the token with which: files in `<store>/private`.
+"""The address and token of a process's control API: files in `<store>/private`.
 
 `control/<pid>.json` says where a process listens; it never holds the token. `control-token` is the token of the
 store, made once, so that whoever may read the folder may ask every proxy of the store. Both are 0600.

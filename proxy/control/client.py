@@ -1,4 +1,4 @@
-"""How our own commands ask the process that owns a run: found by its file in the store, asked over HTTP.
+"""The client of the control API: finds the process that owns a run by its file in the store, and asks it over HTTP.
 
 The standard library alone: a command that asks one thing is not to read a server for it.
 """

@@ -1,4 +1,4 @@
-"""`playhead gates`: what is held in every process of a store, and decisions on it."""
+"""`playhead gates`: pending approvals of every process of a store, and decisions on them."""
 
 import contextlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where the control API listens, when it begins and how it ends.
+"""Start, configure and stop the control API's server.
 
 It is opened with the proxy's own port, and costs nothing until somebody connects: the port is a bare socket, and the
 HTTP server behind it is read and started when the first connection waits there.

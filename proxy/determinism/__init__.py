@@ -1,4 +1,4 @@
-"""A clock and randomness that a replay repeats, for unchanged programs: see `docs/determinism.md`.
+"""Record and replay the clock and randomness of unchanged programs: see `docs/determinism.md`.
 
 `python/` and `node/` run in the program, under its own interpreter; the rest runs here.
 """

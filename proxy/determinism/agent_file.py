@@ -1,4 +1,4 @@
-"""Read what a command was to write down: it may have put anything in the place."""
+"""Read a file that the agent could have changed: bounded, and only if it is a regular file."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""The journal of clock reads: as preloads write it, as the store keeps it, as preloads read it.
+"""The journal of clock reads: the format that preloads write, the store keeps, and preloads read.
 
 Written: a file of records for each process, in the order of its clock reads; what its contexts are called is among its notes.
 Kept: for each process its clock reads context by context, in one or more parts that are compressed each for itself.

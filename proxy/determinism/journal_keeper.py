@@ -1,4 +1,4 @@
-"""The journal of a recording goes into the log while its command runs, so that it outlives us."""
+"""Append the journal of a recording to the log while its command runs, so that it survives a crash of the proxy."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The library for programs that are neither Python nor Node: compiled on first use, kept in the user's cache.
+"""The preload library for dynamically linked programs: compiled on first use, cached for the user.
 
 Its name has the hash of what it was made from, so another version of ours makes another one. Only its owner may
 be able to write it: it is loaded into every program of a command.

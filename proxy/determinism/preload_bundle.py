@@ -1,4 +1,4 @@
-"""What a command is given so that a replay repeats its clock and its randomness, and what is kept of it.
+"""The preload bundle: the preloads, seed and journal given to a command, and the events stored about them.
 
 The command writes into a folder of ours while it runs. When it has ended the journal goes into the log of its run,
 and the folder away. Some of it goes there before (`keeper.py`): a recording that never came to its end has that much.

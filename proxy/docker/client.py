@@ -1,4 +1,4 @@
-"""Docker's command line: asked for things one after the other, and what is wrong where it does not do them."""
+"""Run Docker's command line, one command at a time, and translate its errors."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What an agent is given in its container: variables, files of ours, and what Docker is told of it."""
+"""The specification of an agent's container: variables, mounted files and flags."""
 
 import os
 import shutil

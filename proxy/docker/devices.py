@@ -1,4 +1,4 @@
-"""Network devices of a container: which of them lead anywhere.
+"""Find the network devices of a container that lead out of it.
 
 Kernels with tunnels built in put one of each kind into every network (`tunl0`, `sit0`); they are down, and stay so for
 want of rights.

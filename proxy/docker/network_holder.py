@@ -1,4 +1,4 @@
-"""Runs in a container of its own, on network `none`: makes the network that the agent will be in.
+"""The network holder: a container on network `none` that creates the network the agent joins.
 
 It needs NET_ADMIN (routes) and NET_RAW (packets of what was refused), gives both up before anybody else is there, and
 keeps the network until the proxy hangs up. Only modules that are quick to import are used here.

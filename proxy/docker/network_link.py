@@ -1,4 +1,4 @@
-"""What the proxy has of a network that a container made: its listeners, and what the kernel has counted there."""
+"""The proxy's end of a container's network: its listeners, and the kernel's counters."""
 
 import asyncio
 import fcntl
@@ -19,7 +19,7 @@ _NO_ANSWER = "the container that holds the agent's network ended"
 
 
 class Link:
-    """One network. Open it, take its inlets, read its counters, close it: then the container ends."""
+    """One network. Open it, take its listeners, read its counters, close it: then the container ends."""
 
     def __init__(self, folder: Path, services: Sequence[Service]) -> None:
         """Prepare; nothing is opened yet.

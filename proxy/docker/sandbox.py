@@ -1,4 +1,4 @@
-"""The containers of one command: started, waited for and removed by `playhead`."""
+"""The containers of one command: `playhead` starts them, waits for them and removes them."""
 
 import asyncio
 import contextlib
@@ -104,7 +104,7 @@ class _Containers:
 
 
 class DockerSandbox:
-    """One container for the network and one for the command. Open it, take its inlets, start the command, wait."""
+    """One container for the network and one for the command. Open it, take its listeners, start the command, wait."""
 
     def __init__(
         self,

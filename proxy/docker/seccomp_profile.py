@@ -1,4 +1,4 @@
-"""The seccomp profile of an agent's container, for Docker to install: what a sandbox of ours refuses, in its words.
+"""The seccomp profile of an agent's container: the rules of our sandbox in Docker's format.
 
     python -m playhead.proxy.docker.seccomp_profile > proxy/docker/seccomp.json
 

@@ -202,14 +202,14 @@ class SidecarSandbox:
         return self._read_code()
 
     def _shell_has_come(self) -> bool:
-        """Look whether somebody holds the pipe, or did."""
+        """Say whether a process holds the pipe, or did."""
         try:
             return bool(os.read(self._alive, 1)) or self._shell_is_gone()
         except BlockingIOError:
             return True
 
     def _shell_is_gone(self) -> bool:
-        """Look whether somebody held the pipe, and nobody does now."""
+        """Say whether a process held the pipe and none does now."""
         looking = select.poll()
         looking.register(self._alive, 0)
         return bool(looking.poll(0))

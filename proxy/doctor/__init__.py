@@ -1,1 +1,1 @@
-"""`playhead doctor`: every installed client is tried through a throwaway proxy."""
+"""`playhead doctor`: test every installed client through a temporary proxy."""

@@ -1,7 +1,7 @@
-"""What was seen of a client, judged: is it proxied, does it trust us, is it captured, is its clock virtual.
+"""Diagnose a client from its probes: is it proxied, does it trust the CA, does transparent mode see it, is its clock virtual.
 
 Each cell of the table is something that was seen, or *unknown* with the reason. Pure: what the clients are stands in
-`probes`, running them in `trying` and `doctor_run`. A request that the proxy has *read* proves both that the client
+`probes`, running them in `run_probe` and `run`. A request that the proxy has *read* proves both that the client
 follows it and that it trusts its certificate.
 """
 

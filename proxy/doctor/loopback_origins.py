@@ -1,4 +1,4 @@
-"""Origins on loopback that notice who comes, for the doctor."""
+"""Loopback origins that note their clients, for the doctor."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The clients that the doctor tries: one small program each, that tells the time and makes one request.
+"""The doctor's probes: one small program per client, which prints the time and makes one request.
 
 A probe asks for an address of its own, so that it can be told who came. Programs get the address as a literal; nothing
 of the request comes from outside. Each is tried with a folder of its own as its working folder.

@@ -1,4 +1,4 @@
-"""`playhead doctor`: every installed client through a throwaway proxy, outside the sandbox and in it.
+"""`playhead doctor`: run every installed client through a temporary proxy, outside and inside the sandbox.
 
 The proxy plays a tape on which each client's request stands, so that nothing leaves. Each client is run twice:
 
@@ -52,7 +52,7 @@ _DRIVE = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     "from playhead.proxy.doctor.run_probe import main; sys.exit(main(sys.argv[2:]))"
 )
-"""Run with the folder that the package stands in, then what `trying.main` takes."""
+"""Run with the folder that the package stands in, then the arguments of `run_probe.main`."""
 
 
 def run_doctor(as_json: bool) -> int:

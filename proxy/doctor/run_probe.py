@@ -1,4 +1,4 @@
-"""Programs that are run to see what they do: side by side, each in a folder of its own, none for longer than it may.
+"""Run probe programs in parallel, each in its own folder and with a time limit.
 
 `run_probes` runs them here. In a sandbox the same is done by `main`, which is told by a file and tells by another.
 """

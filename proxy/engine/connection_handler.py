@@ -1,4 +1,4 @@
-"""A connection handler that spends a task only where something is waited for.
+"""A connection handler that creates a task only where it must wait.
 
 Why: mitmproxy starts a task for every hook and makes a system call for every piece of output; at six hooks and
 four pieces a request that is a third of the cost of proxying it. Here
@@ -46,7 +46,7 @@ _READ_BYTES = 65535
 MOST_WAITING_BYTES = 4 * 1024 * 1024
 """What may wait for a peer's window, for an upstream, and for the disk, before no more is read."""
 _LOOK_S = 0.002
-"""Time between two looks whether a peer has taken what it was sent: nobody tells."""
+"""Time between two checks whether a peer has taken the data sent to it; no event reports that."""
 _BOTH_FULL_S = 0.25
 """Longest wait where both sides wait for each other's windows: reading on is what opens them."""
 

@@ -1,4 +1,4 @@
-"""Which hosts clients were seen to ask for at the proxy, and how far each of them came.
+"""Observe the hosts that clients ask for, and how far each connection gets.
 
 Replaces nothing: an addon that looks on. Test: tests/proxy/doctor/test_diagnose.py.
 """

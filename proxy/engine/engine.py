@@ -1,4 +1,4 @@
-"""The running proxy: a lean master, our addons, one listening socket, a guard that has been tried.
+"""The running proxy: a lean mitmproxy master, our addons, one listening socket, and a tested guard.
 
 One engine per process: mitmproxy keeps its master in a global. It is started inside a running loop and
 stopped cleanly: the port is closed first, then what is in flight is given time, then the rest is cut.

@@ -1,4 +1,4 @@
-"""An event loop that mitmproxy runs well on.
+"""The event loop that suits mitmproxy.
 
 mitmproxy wants eager tasks: hooks without an await cost no trip through the loop then. uvloop 0.23 hands
 `eager_start` on to the task factory, which CPython 3.13.0's own does not take; this one does.

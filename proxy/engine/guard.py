@@ -1,4 +1,4 @@
-"""Nothing leaves unless the policy says literally True.
+"""The guard: nothing leaves unless the policy returns literally True.
 
 1. Every socket to an upstream, TCP or UDP, is opened in `ConnectionHandler.open_connection`; it is asked
    before the name is looked up. Patched on the base class, so that every handler is covered.

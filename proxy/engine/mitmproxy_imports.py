@@ -1,4 +1,4 @@
-"""What mitmproxy imports, without what is never used here.
+"""Import mitmproxy without the parts that are never used here.
 
 1. `import mitmproxy.addons.core` runs the package's `__init__`, which imports every addon there is and with them
    Flask, ldap3 and a few hundred modules. A package that is there already is not run: so it is put there, empty,

@@ -1,4 +1,4 @@
-"""One denied request a layer, before the first real one: the guard is tried, not believed.
+"""Test the guard before the first real request: one denied request per layer.
 
 Rules:
 

@@ -1,4 +1,4 @@
-"""Our CA in the place of a generated one.
+"""Use our CA in place of one that mitmproxy generates.
 
 Why: mitmproxy's `TlsConfig` makes or reads a CA in its own folder and layout when options change; ours
 lives in the store's private folder. Replaces: `TlsConfig.configure` (the part that opens the

@@ -1,4 +1,4 @@
-"""Connections with TLS end as they should.
+"""Close TLS connections properly.
 
 1. Those of clients are closed properly, unless the upstream's was not.
 2. One that cannot be read any more, because what came is no TLS, ends at once.

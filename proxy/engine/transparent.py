@@ -1,4 +1,4 @@
-"""Clients that know nothing of a proxy: their connections arrive here, and go the way of all others.
+"""Transparent mode: accept the connections of clients without proxy settings.
 
 In a sandbox every address is the machine's own, so a connection's own address is the one that its client asked for.
 That stands in the place of CONNECT: what follows, TLS or HTTP, are the layers that a tunnel has. The host is, in this

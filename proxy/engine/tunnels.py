@@ -1,4 +1,4 @@
-"""Tunnels whose upstream cannot be reached: told of before the client's TLS, not papered over.
+"""Report unreachable upstreams of a tunnel before the client's TLS begins.
 
 mitmproxy goes on with the client when the upstream refuses or its TLS fails, and shows a page to whatever
 request comes then. Here the attempt is noted and the client's connection reset while it waits for its

@@ -1,1 +1,1 @@
-"""What the commands do: each operation on a store, without the command line."""
+"""The operations behind the commands: each works on a store, without the command line."""

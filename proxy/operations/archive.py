@@ -1,4 +1,4 @@
-"""`playhead archive`: runs move to an archive."""
+"""`playhead archive`: move runs to an archive."""
 
 import platform
 import time

@@ -1,4 +1,4 @@
-"""Tapes that a command works on: found by name, ended, and no playbacks."""
+"""Find the tape that a command works on: by name, ended, and not a playback."""
 
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError

@@ -1,4 +1,4 @@
-"""`playhead learn`: what two recordings of the same task differ in."""
+"""`playhead learn`: compare two recordings of the same task."""
 
 from ...config import Config
 from ...store import StoreError

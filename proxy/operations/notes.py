@@ -1,4 +1,4 @@
-"""`playhead note`: words beside a run."""
+"""`playhead note`: write notes on a run."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""`playhead policy`: recorded runs judged again under other rules."""
+"""`playhead policy`: decide on recorded runs again under other rules."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from .restore import restore_runs
 
 
 def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:
-    """Judge runs again under the rules of a file; every run that the store holds where none is named.
+    """Decide on runs again under the rules of a file; on every run of the store if none is named.
 
     Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
     """
@@ -22,7 +22,7 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
         runs = [store.get_run(name) for name in names]
         runs = runs or _here(store)
         if not runs:
-            raise StoreError("there is no run to judge", "record one with: playhead record")
+            raise StoreError("there is no run to decide on", "record one with: playhead record")
         made = []
         with ProgressBar("judging") as progress:
             for number, run in enumerate(runs, 1):

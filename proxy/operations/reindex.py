@@ -1,4 +1,4 @@
-"""`playhead reindex`: the rules of now for a tape of before, made durable."""
+"""`playhead reindex`: index a tape again under the current rules."""
 
 from ...config import Config
 from ...store import Store

@@ -1,4 +1,4 @@
-"""`playhead rekey`: another key for a store, or none."""
+"""`playhead rekey`: change or remove the key of a store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`playhead gc`, `erase`, `label` and `pin`: how long runs stay."""
+"""`playhead gc`, `erase`, `label` and `pin`: retention of runs."""
 
 import contextlib
 import time

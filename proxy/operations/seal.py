@@ -1,4 +1,4 @@
-"""`playhead seal`: end a run, by its owner where that is alive."""
+"""`playhead seal`: end a run; a live owner does it itself."""
 
 import time
 

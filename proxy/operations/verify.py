@@ -1,4 +1,4 @@
-"""`playhead verify`: whether a store still holds what it held, and whether it holds what it must not."""
+"""`playhead verify`: check the integrity of a store, and search it for secrets."""
 
 import time
 

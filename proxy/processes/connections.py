@@ -1,4 +1,4 @@
-"""Who on this machine talks to whom: the client behind a connection, and what an agent opens past the proxy.
+"""Find the client process behind a connection, and the sockets that an agent opens past the proxy.
 
 `find_client` names the process at the other end of a connection that the proxy accepted; a run without
 credentials is one process group. `SocketWatch` samples the sockets of an agent's process tree and keeps those

@@ -1,4 +1,4 @@
-"""What the system knows about processes, as cheaply as it can be had.
+"""Read process information from the system, cheaply.
 
 On Linux `/proc` is read directly (15 us a process; psutil needs several times that), elsewhere psutil
 answers. A process that vanishes or may not be looked at is None, never an exception.

@@ -1,4 +1,4 @@
-"""Which processes belong to an agent, kept up with while they come and go.
+"""Track the processes that belong to an agent.
 
 A process belongs when its parent does, or when it shares a process group or session with one that does. That is
 decided when it is first seen, and holds while it lives, whoever becomes its parent. The watching process's own

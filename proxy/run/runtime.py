@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _READERS_EVERY = 240
-"""Ticks between two looks for readers that died: a minute."""
+"""Ticks between two checks for readers that died: a minute."""
 
 
 class _Group:
@@ -118,7 +118,7 @@ class Runtime:
         return opened
 
     def _poll(self) -> Config | None:
-        """Look whether the file has changed; give new settings."""
+        """Give new settings if the file has changed."""
         if self._watcher is None:
             return None
         found = self._watcher.poll()

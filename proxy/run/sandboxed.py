@@ -1,4 +1,4 @@
-"""A command in a sandbox, with the proxy around it: what its sockets lead to, and what is told of it afterwards."""
+"""Run a command in a sandbox: connect its sockets to the proxy, and collect evidence about it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -20,11 +20,11 @@ from .runtime import Runtime
 
 _MOST_SOCKETS = 1000
 PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
-"""What clients in a sandbox are told."""
+"""The proxy URL that clients in a sandbox are given."""
 
 
 class AnySandbox(Protocol):
-    """A sandbox for one command: open it, take its inlets, start the command, wait for it."""
+    """A sandbox for one command: open it, take its listeners, start the command, wait for it."""
 
     stopped_by: int
     sole_process: str
@@ -56,7 +56,7 @@ class Place(Protocol):
         """Prepare a sandbox that lets these in. Raises: EngineError."""
 
     def reachable_sockets(self) -> Iterable[str]:
-        """Look which path sockets of programs outside may be connected to now."""
+        """List the path sockets of programs outside that can be connected to now."""
 
 
 class OwnNamespaces:
@@ -110,7 +110,7 @@ class OwnNamespaces:
         )
 
     def reachable_sockets(self) -> Iterable[str]:
-        """Look which path sockets may be connected to now."""
+        """List the path sockets that can be connected to now."""
         if self._strict:
             return ()
         reachable_sockets = find_reachable(self._plan.hidden, self._plan.masked)
@@ -179,7 +179,7 @@ class SandboxedRun:
     async def evidence(
         self, redact: Callable[[str], str]
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Give what is told of the sandbox, and what tried to leave it. Once the command has ended.
+        """Give the summary of the sandbox, and the attempts to leave it. Once the command has ended.
 
         redact: takes secrets out of a text; a name that is asked of DNS may be one.
         """

@@ -1,4 +1,4 @@
-"""`playhead serve`: the long-running proxy, steered by its file."""
+"""`playhead serve`: the long-running proxy, controlled by its file."""
 
 import asyncio
 import logging

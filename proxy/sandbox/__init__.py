@@ -1,27 +1,27 @@
-"""A place from which the proxy is the only thing that can be reached: plain Linux, rootless, no binary of others.
+"""A sandbox in which only the proxy can be reached: plain Linux, rootless, without other programs.
 
-What runs outside, in the proxy's process, and what runs inside have little in common but the channel between them:
+The part in the proxy's process and the part in the sandbox share only the channel between them:
 
-    outside   sandbox.py         starts a sandbox, takes its listeners, runs the command in it
-              hiding.py      what of the file system is hidden from the command
-              files.py       what it sees of it at all, with bubblewrap
-              preflight.py   why a sandbox cannot be made here, in words
-              names.py       answers to DNS, and whose address is whose
-              packet_capture.py         what was tried and refused, read from packets
-              services.py    local services that a live rule lets in
-              socket_reachability.py       path sockets that stay within reach
-    inside    init.py      the steps, in order; the first process, which reaps
-              namespaces.py  user, network, mount, process, IPC and host name namespaces
-              netlink.py     every address is this machine's
-              listeners.py   sockets made inside, for the proxy outside
-              mountinfo.py   what is mounted where
-              mounts.py      hidden folders, resolver, hosts, roots, /proc
-              seccomp.py     which system calls are refused
-              kernel.py      system calls that Python does not have
-              counters.py    what the kernel has counted
-    both      channel.py     messages with descriptors
-              bpf.py         filters for seccomp and packets
+    proxy     sandbox.py                        starts a sandbox, takes its listeners, runs the command in it
+              preflight.py                      explains why a sandbox cannot be created here
+              filesystem/masking.py             plans the masked files and folders
+              filesystem/bubblewrap.py          the visible part of the file system, with bubblewrap
+              filesystem/socket_reachability.py path sockets that can still be reached
+              network/dns_answers.py            answers to DNS, and the name behind each address
+              network/packet_capture.py         attempts that were refused, read from packets
+              network/local_services.py         local services that a live rule allows
+    sandbox   init.py                           the setup steps, in order; the first process, which reaps
+              kernel/namespaces.py              user, network, mount, process, IPC and host name namespaces
+              kernel/seccomp.py                 the system calls that are refused
+              kernel/syscalls.py                system calls that Python lacks
+              network/netlink.py                makes every address local
+              network/listeners.py              sockets created in the sandbox, for the proxy
+              network/packet_counters.py        the kernel's packet counters
+              filesystem/mountinfo.py           the mount table
+              filesystem/mounts.py              masked folders, resolver, hosts, roots, /proc
+    both      channel.py                        messages with descriptors
+              kernel/bpf.py                     filters for seccomp and packets
 
-A socket belongs to the network namespace in which it was made. So the proxy accepts, outside, connections that are
-made inside, and no byte is copied on the way.
+A socket belongs to the network namespace in which it was created. So the proxy accepts, outside, connections that are
+made in the sandbox, and no byte is copied on the way.
 """

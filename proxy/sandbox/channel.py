@@ -1,4 +1,4 @@
-"""Messages between the proxy's process and a sandbox: small JSON objects, with descriptors where there are some.
+"""Messages between the proxy's process and a sandbox: small JSON objects, with optional file descriptors.
 
 The kernel says which process a message came from, in the numbers of whoever reads it: a process inside does not
 know its own number outside.

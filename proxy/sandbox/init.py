@@ -1,4 +1,4 @@
-"""What happens inside, in order: the launcher starts this file as a process of its own, which becomes a sandbox.
+"""The sandbox's init: the launcher starts this file as a process, which sets up the sandbox step by step.
 
     launcher ── the helper: leaves the machine's namespaces, opens listeners, hands them over, waits for "go"
                 └─ the first process (1 inside): mounts, drops rights, filters system calls, reaps

@@ -1,4 +1,4 @@
-"""Why a sandbox cannot be made on this machine, and what can be done about it."""
+"""Explain why a sandbox cannot be created on this machine, and the remedies."""
 
 import errno
 import platform

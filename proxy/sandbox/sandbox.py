@@ -1,4 +1,4 @@
-"""A sandbox from outside: start it, take what listens in it, run the command, hear how it ends."""
+"""A sandbox, seen from outside: start it, take its listeners, run the command, wait for its end."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ class SandboxListeners:
 
 
 class Sandbox:
-    """One sandbox, for one command. Open it, take its inlets, start the command, wait for it."""
+    """One sandbox, for one command. Open it, take its listeners, start the command, wait for it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Write files that other processes read at the same time: whole, or not at all."""
+"""Write files that other processes read at the same time, atomically."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The certificate authority that Playhead signs with.
+"""The certificate authority that signs Playhead's certificates.
 
 The rules it keeps:
 

@@ -1,4 +1,4 @@
-"""Variables written for what reads them: shells, `.env` files, `docker run --env-file`, GitHub Actions.
+"""Write variables as env files: for shells, `.env` files, `docker run --env-file` and GitHub Actions.
 
 A value comes out of each reader byte for byte as it went in, whatever it holds, or is refused: no format is written
 whose readers would take it for something else.

@@ -1,4 +1,4 @@
-"""The environment that makes a child use the proxy and trust its certificates.
+"""The environment that makes a child process use the proxy and trust its certificates.
 
 Which variables those are stands in `variables`; here they get their values, and the files that some of them name.
 """

@@ -1,4 +1,4 @@
-"""The roots a client trusted before Playhead, as PEM text.
+"""The roots that a client trusted before Playhead, as PEM text.
 
 Most trust variables replace a client's roots instead of adding to them. Whoever is handed our
 certificate alone can reach no other host any more, so the bundle begins with what was in force before:

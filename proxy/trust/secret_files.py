@@ -1,4 +1,4 @@
-"""Keys of the store that no agent may see: `<store>/private`, 0700, files 0600."""
+"""Keys of the store that agents must not read: `<store>/private`, 0700, files 0600."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The variables that lead clients to the proxy and make them trust it: one row each, and nothing else in the house.
+"""The variables that direct clients to the proxy and make them trust it, one row each.
 
 `trust` fills in the values, for `record`, `replay`, `doctor` and `env`; a test holds `compose.yaml` and
 `docs/clients.md` against these rows. Which variable reaches which client was measured with 57 clients (HTTP,

@@ -1,1 +1,1 @@
-"""Handlers of the control API, one file a subject, and the table of all routes."""
+"""Handlers of the control API, one file per subject, and the table of all routes."""

@@ -1,4 +1,4 @@
-"""What is held, and decisions on it."""
+"""List pending approvals; approve or deny them."""
 
 import time
 from typing import Any

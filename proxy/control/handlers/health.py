@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it does its work."""
+"""Liveness and readiness of the process."""
 
 from ..http.route import Answer, Call
 

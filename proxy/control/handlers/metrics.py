@@ -1,4 +1,4 @@
-"""Measures in Prometheus' text format.
+"""Metrics in Prometheus' text format.
 
 Labels come from closed sets alone (modes, classes, verdicts, kinds of faults), never from names of runs, hosts or
 people: a process may open any number of runs, and who scrapes keeps a series for each.

@@ -1,4 +1,4 @@
-"""The pages: without a token they say nothing, and ask for everything with it."""
+"""The web pages: they contain no data, and load everything with a token."""
 
 from ....web import load_page
 from ..http.route import HTML, Answer, Call

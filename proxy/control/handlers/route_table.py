@@ -1,4 +1,4 @@
-"""The table itself: what may be asked, and who answers."""
+"""The route table of the control API."""
 
 from dataclasses import replace
 

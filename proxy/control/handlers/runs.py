@@ -1,4 +1,4 @@
-"""Open runs: what they are, stopping them, ending them."""
+"""Open runs: list, show, stop and end them."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who may ask the control API.
+"""Access control of the control API.
 
 1. **The name it was asked by** is one of ours: a page of another site whose name was made to lead to this machine
    (DNS rebinding) still sends that name as its host.

@@ -1,4 +1,4 @@
-"""Who asked: seen from here, not said by who asks."""
+"""Identify the caller of the control API from its connection, not from its request."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is answered where something is wrong: always the same four words."""
+"""The JSON body of every error answer: error, expected, found, hint."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The table of all there is to ask: a row a route.
+"""A row of the route table: method, path, parameters, body and handler.
 
 The server looks requests up in it and `openapi.py` describes it, so neither can say what the other does not do. A
 new route is a row in `ROUTES`, a handler in a file of its own, and the schemas that it names.

@@ -1,4 +1,4 @@
-"""Starts the preload in a Python program that Playhead runs, then what this file stands in front of.
+"""Start the preload in a Python program that Playhead runs, then run the `sitecustomize` that this file shadows.
 
 Read by every Python that the program starts, also by ones too old for the preload: plain syntax only.
 Whatever goes wrong in here, the program goes on.

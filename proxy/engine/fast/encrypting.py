@@ -1,4 +1,4 @@
-"""What one event sends through TLS is encrypted in one go.
+"""Encrypt all data that one event sends through TLS in one call.
 
 Why: mitmproxy encrypts each piece by itself, a message's head and body apart, and asks OpenSSL after each
 whether there is more, until it is told so by an exception. That is a tenth of the cost of a small request.

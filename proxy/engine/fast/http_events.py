@@ -1,4 +1,4 @@
-"""Cheaper fast paths of what mitmproxy does many times for every request, with the same results.
+"""Fast paths for what mitmproxy does many times per request, with the same results.
 
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
    or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours.

@@ -1,4 +1,4 @@
-"""Commands of HTTP find their way with few looks at what they are.
+"""Route HTTP commands with few type checks.
 
 Why: mitmproxy compares each command with eight kinds in turn, at each of the three or four levels that it passes
 on its way out; what passes most came last.

@@ -1,1 +1,1 @@
-"""Hooks by table, fail closed, and hooks of our own between streams and addons."""
+"""Hooks by table, failing closed, and our own hooks between streams and addons."""

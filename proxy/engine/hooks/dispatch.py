@@ -1,4 +1,4 @@
-"""Hooks by table, and fail closed.
+"""Dispatch hooks by table, failing closed.
 
 Why: mitmproxy swallows an exception in a hook and goes on, which for a request means that it is sent.
 Here an exception while a request is being decided becomes a refusal, and one while an answer is being

@@ -1,4 +1,4 @@
-"""Hooks and errands of our own, between the streams and those who can wait.
+"""Our own hooks and errands between the streams and the addons.
 
 A hook is answered by the addons; while a stream waits for one, what happens to it meanwhile is queued. An
 errand is run by the connection's handler and ends with a wake-up: the stream goes on hearing meanwhile.

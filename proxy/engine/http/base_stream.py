@@ -1,4 +1,4 @@
-"""What all our streams have: their pending exchange, hooks that run where they stand, and endings as they were.
+"""Shared by all our streams: the pending exchange, inline hooks, and endings as recorded.
 
 A failure below HTTP is never turned into an error page of ours: the client's connection is reset, closed, or
 its stream is reset, as the upstream's was.

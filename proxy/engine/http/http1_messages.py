@@ -1,4 +1,4 @@
-"""HTTP/1 messages as they come, bounded, and what of them is not carried.
+"""HTTP/1 messages as received, bounded, and the parts that are not carried.
 
 mitmproxy crashes on trailers, takes an interim answer (RFC 9110 section 15.2) for the answer, ends a 304 in
 chunks with a chunk, and reads an answer's head for as long as it takes. Here

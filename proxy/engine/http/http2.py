@@ -1,4 +1,4 @@
-"""Connections of HTTP/2: what mitmproxy and its library end although HTTP goes on, and what is not carried.
+"""HTTP/2 connections: errors that must not end a stream, and the parts that are not carried.
 
 1. A GOAWAY without an error (RFC 9113 section 6.8) ends nothing that is on its way: servers send it after
    so many requests, before they restart, and clients when they have no more to ask. hyper-h2 takes it for

@@ -1,4 +1,4 @@
-"""Answers from the tape: steps with times, played by timers inside the stream. No sockets, no threads.
+"""Play answers from the tape: timed steps, driven by timers inside the stream. No sockets, no threads.
 
 Until the client leaves, HANG waits. What cannot be read any more is cut: the rest of a tape that does not fit
 its hash is never served.
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _DRAIN_BYTES = 256 * 1024
 """Played between two waits for the client to take what it was sent."""
 _CAUSE_S = 0.005
-"""Time between two looks for the request that caused a piece."""
+"""Time between two checks for the request that caused a piece."""
 _EARLY_S = 0.0005
 """A step due within this is played now: a timer would be late by more."""
 

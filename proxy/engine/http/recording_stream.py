@@ -1,4 +1,4 @@
-"""Answers on their way from the upstream to the client.
+"""Pass answers from the upstream to the client, and record them.
 
 1. Pieces of a body pass as they come. The last byte is released only after the outcome is durable: the piece
    that completes the announced length is held back, or else the end itself (the terminating chunk,

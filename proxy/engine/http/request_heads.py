@@ -1,4 +1,4 @@
-"""Request heads, and what is no request at all: answered or closed at once, logged once, bounded.
+"""Check request heads: malformed requests are answered or closed at once, logged once, and bounded.
 
 mitmproxy waits for an empty line for as long as it takes and keeps whatever comes before it. A client that
 speaks SOCKS or SSH to our port would hang, and one that never ends its head would fill the memory. It

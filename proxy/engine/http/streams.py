@@ -1,4 +1,4 @@
-"""Streams that record and streams that play: one class, since a run may do both.
+"""The stream class that records and plays: one class, since a run may do both.
 
     base.py       their pending exchange, hooks run where they stand, endings as they were
     uploading.py  requests of any size, and those that are answered before they have ended

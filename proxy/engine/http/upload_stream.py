@@ -1,4 +1,4 @@
-"""Requests that are too large to be held, and those whose answer begins before they have ended.
+"""Stream requests that are too large to be held, and those whose answer begins before they have ended.
 
 1. A request is read to its end before anything is decided; past a limit its body goes to a file, and is sent
    on from there as fast as the upstream takes it.

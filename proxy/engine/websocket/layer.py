@@ -1,4 +1,4 @@
-"""WebSockets: what follows a handshake is recorded, comes from the tape, or passes.
+"""Choose the layer after a WebSocket handshake: record, play or pass.
 
 aiohttp asks a proxy for `ws://` URLs as they are; to mitmproxy that is no scheme of HTTP.
 

@@ -1,4 +1,4 @@
-"""The two peers of a WebSocket: what both layers have to know of them, and how their connections end."""
+"""The two peers of a WebSocket: their state, and how their connections end."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A WebSocket that comes from the tape: there is no upstream, and nothing is sent to one.
+"""Play a WebSocket from the tape; no upstream is connected.
 
 What comes next is said by `addons.websocket.WebSocketPlayer`; a message of the client that is not the one on the tape
 ends the WebSocket with 1008.

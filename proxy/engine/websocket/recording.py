@@ -1,4 +1,4 @@
-"""A WebSocket that is recorded: frames pass as they came, and each message is kept.
+"""Record a WebSocket: frames pass unchanged, and each message is recorded.
 
 1. A message is noted before its last frame is passed on; pings of the server are messages, what else is
    between the two ends of a connection is not kept. Frames are passed whole, so that a closing frame of ours

@@ -1,4 +1,4 @@
-"""What of the file system a command sees and may write to, as bubblewrap makes it (`--sandbox-files`).
+"""The part of the file system that a command sees and may write to, built by bubblewrap (`--sandbox-files`).
 
 1. The whole system can be read only, and devices are those that any program needs.
 2. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.

@@ -1,4 +1,4 @@
-"""What of the file system is hidden from the command, and what stands in its place.
+"""Plan the masking of files and folders: what is hidden from the command, and its replacement.
 
 A network namespace does not cover sockets that are reached by a path: behind `/run/docker.sock` there is a program
 with a network. What is known to hold such sockets is hidden: `/run`, the user's runtime folder, the SSH and GPG

@@ -1,4 +1,4 @@
-"""What is mounted where, as the kernel tells it. Source: proc_pid_mountinfo(5)."""
+"""Read the kernel's mount table. Source: proc_pid_mountinfo(5)."""
 
 import re
 from typing import NamedTuple

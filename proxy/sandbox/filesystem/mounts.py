@@ -1,4 +1,4 @@
-"""The file system as a sandbox sees it: the machine's own, but for what leads out of it.
+"""Mount the file system of a sandbox: the machine's own, except for everything that leads out of it.
 
 1. What is mounted here stays here.
 2. Folders with sockets of programs outside are empty; single sockets are nothing.

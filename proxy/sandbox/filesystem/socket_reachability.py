@@ -1,4 +1,4 @@
-"""Path sockets that stay within reach of a sandbox: somebody outside listens at them, and they are not hidden.
+"""Find path sockets that a sandbox can still reach: a process outside listens on them, and they are not masked.
 
 A path socket is no business of a network namespace. `strict` lets no socket reach one. The kernel tells a path as it
 was bound: it may lead from the folder that a program was in, and the file may have another name by now, as those of

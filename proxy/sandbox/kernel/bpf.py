@@ -1,4 +1,4 @@
-"""Filters in the kernel's classic bytecode, written with names instead of distances.
+"""Assemble classic BPF programs, with names instead of jump distances.
 
 A program is a list of instructions and of labels; a jump names the label it goes to, None is the next instruction.
 Source: Linux, Documentation/networking/filter.rst.

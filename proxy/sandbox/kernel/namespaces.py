@@ -1,4 +1,4 @@
-"""Namespaces of one's own: users, network, mounts, processes, IPC and host name.
+"""Enter new namespaces: users, network, mounts, processes, IPC and host name.
 
 The user namespace is made for root too: without it root inside is root outside, and leaves through `/proc`.
 """

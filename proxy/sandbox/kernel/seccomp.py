@@ -1,4 +1,4 @@
-"""Which system calls are refused to what runs in a sandbox.
+"""The seccomp filter: the system calls that a sandbox refuses.
 
 1. Sockets of families that a network namespace does not cover (vsock) or that an agent has no use for: only IPv4,
    IPv6, netlink and Unix. `strict` refuses Unix sockets too, since their paths may lead to programs outside; pairs

@@ -1,4 +1,4 @@
-"""System calls that Python does not have. Each raises OSError, whose text names what was asked for.
+"""System calls that Python lacks. Each raises OSError with the name of the request.
 
 Source: mount(2), prctl(2), capset(2), seccomp(2).
 """

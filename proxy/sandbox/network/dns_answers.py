@@ -1,4 +1,4 @@
-"""Answers to DNS in a sandbox: each name has addresses of its own, by which it is known again when it is connected to.
+"""Answer DNS in a sandbox: each name gets its own addresses, which identify it when a client connects.
 
 No name is looked up: an answer says nothing of the world, and a question leaves for nobody. Names are given addresses
 in the order in which they are asked for. Source: RFC 1035; 198.18.0.0/15 is for benchmarks (RFC 2544), fd00::/8 is

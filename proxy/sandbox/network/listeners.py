@@ -1,4 +1,4 @@
-"""Sockets that are made inside, for the proxy outside: what listens in a sandbox, and what watches its packets."""
+"""Create the sockets of a sandbox for the proxy: listeners and packet captures."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""Local services that a live rule lets into a sandbox: what is connected to there is connected to here.
+"""Relay connections to the local services that a live rule allows in a sandbox.
 
 Bytes pass as they are and are not kept: what such a service says is not on any tape, so a run that used one is not
 replayed from the tape alone.

@@ -1,4 +1,4 @@
-"""A network in which every address is this machine's own: loopback, and a route that makes all the rest local.
+"""Create a network in which every address is local: loopback, and a route for all other addresses.
 
 Whoever connects to any address arrives at a socket of the same namespace, and that socket's own address is the
 one that was asked for. Source: rtnetlink(7); "AnyIP" in Linux, ip-route(8) `local`.

@@ -1,4 +1,4 @@
-"""What was tried in a sandbox, read from packets: what was to leave, and what was refused on loopback.
+"""Capture packets in a sandbox: attempts to leave, and attempts refused on loopback.
 
 Each has a socket of its own, so that much of one hides nothing of the other. Whose it was packets do not say, and a
 TCP socket that was refused is gone before anybody can ask.

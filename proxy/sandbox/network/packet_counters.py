@@ -1,4 +1,4 @@
-"""What the kernel has counted in a network namespace: of each device, and of each protocol."""
+"""Read the kernel's packet counters of a network namespace, per device and protocol."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The resolver's sockets: questions in, answers out, each from the address that was asked."""
+"""The resolver's sockets: read questions, and answer each from the address that was asked."""
 
 import asyncio
 import contextlib

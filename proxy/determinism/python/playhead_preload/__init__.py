@@ -1,4 +1,4 @@
-"""A clock and randomness that a replay repeats, for an unchanged Python program.
+"""Record and replay the clock and randomness of an unchanged Python program.
 
 Runs in the program, under whatever Python that is (3.8 and later), before its first line; standard library only.
 Imports nothing that a file beside the program could be meant to replace: extension modules where there are some.

@@ -1,4 +1,4 @@
-"""The wall clock: real and written down, or as it was written down. Monotonic clocks and sleeps stay real.
+"""The wall clock: real and recorded, or replayed. Monotonic clocks and sleeps stay real.
 
 A record of the journal: number of the context (4 bytes), nanoseconds since 1970 (8), little-endian. What contexts the
 numbers stand for is among the notes. It is written through a mapping of the file: quick, there after a kill, and

@@ -1,4 +1,4 @@
-"""Deadlines that a library tells its C core as wall time: they are told, and waited for, in the real one.
+"""Deadlines that a library passes to its C core as wall time: both ends use the real clock.
 
 By the clock of the tape they would be over before they began, or never.
 """

@@ -1,4 +1,4 @@
-"""Randomness by key: what each context asks for is a function of the seed, the context and how often it asked.
+"""Keyed randomness: a function of the seed, the execution context and the number of requests so far.
 
 What stands on OpenSSL is left alone: TLS needs real randomness. So do libraries that make keys and nonces themselves:
 a signature with the nonce of another one gives its key away.

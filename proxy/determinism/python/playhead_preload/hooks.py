@@ -1,4 +1,4 @@
-"""Changes to a module right after the program imports it; nothing is imported for that."""
+"""Patch a module right after the program imports it; the preload itself imports nothing for that."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Jobs that are handed to pools of threads: which thread takes one is luck, so a job is an execution context of its own.
+"""Jobs of thread pools: each job is an execution context, because the choice of the thread is random.
 
 It is named for who handed it over, and counted there. Threads that were given the same name are counted, too.
 """

@@ -1,4 +1,4 @@
-"""Notes of this process: a file of lines, `word TAB word`, which one process alone writes.
+"""Notes of this process: a file of lines, `word TAB word`, which only one process writes.
 
 No descriptor is held: a program that closes all of them, and opens others, must not find ours among its own.
 """
@@ -17,7 +17,7 @@ class _Mine:
 
 
 def claim(wanted, *words):
-    """Take an execution context that nobody else has, and tell `words` of the process that has it; give its name.
+    """Take an execution context that no other process has, note `words` about this process, and give the context's name.
 
     Processes are given the same context where what started them knows nothing of contexts: a shell. They count on.
     """

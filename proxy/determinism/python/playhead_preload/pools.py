@@ -1,4 +1,4 @@
-"""Jobs that are handed to pools of processes: an execution context of its own each, whichever process takes it.
+"""Jobs of process pools: each job is an execution context, whichever process runs it.
 
 Its name begins with `pool`, and stands for itself: no context of a process goes with it.
 """

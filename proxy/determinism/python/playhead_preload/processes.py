@@ -1,4 +1,4 @@
-"""The processes that this one starts: each gets an execution context, and the preload, also where it is given other variables."""
+"""Child processes: each gets an execution context and the preload, even if it is given another environment."""
 
 import os
 import sys

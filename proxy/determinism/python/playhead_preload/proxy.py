@@ -1,4 +1,4 @@
-"""Clients that follow proxy variables only when the program says so: they do, unless it says not to."""
+"""Make clients that ignore proxy variables by default follow them, unless the program disables that."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""Functions in the place of built-in ones."""
+"""Replacements for built-in functions."""
 
 
 class Replaced:

@@ -1,4 +1,4 @@
-"""Clients that bring roots of their own and ask no variable: they take those that the variables name."""
+"""Make clients with their own root certificates use the roots that the variables name."""
 
 import os
 

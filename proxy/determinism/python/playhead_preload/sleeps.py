@@ -1,4 +1,4 @@
-"""Sleeps kept short: a thousandth of what is asked for. The monotonic clock of a thread that slept goes on by the rest.
+"""Short sleeps: sleep a thousandth of the requested time, and advance the thread's monotonic clock by the rest.
 
 So `while time.monotonic() < deadline: poll(); time.sleep(1)` polls as often as it did. Waits for something (locks,
 queues, `select`, timeouts) stay real, and so does the clock of event loops: tasks sleep a thousandth, in their order.

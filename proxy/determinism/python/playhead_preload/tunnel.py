@@ -1,4 +1,4 @@
-"""`http.client` knows no proxy: its connections go through one, but where the program asks for a tunnel of its own."""
+"""Send connections of `http.client` through the proxy, unless the program sets a tunnel itself."""
 
 import os
 
