@@ -91,9 +91,9 @@ def test_values_are_shown_as_they_are_stored() -> None:
     ("body", "headers", "said"),
     [
         (b'{"amount": 1}', {}, []),
-        (gzip.compress(b'{"amount": 1}'), {"content-encoding": "gzip"}, []),
+        (gzip.compress(b'{"amount": 1}', mtime=0), {"content-encoding": "gzip"}, []),
         (b"{}", {}, ["$.amount: expected a value, found nothing"]),
-        (gzip.compress(b"{}"), {"content-encoding": "gzip"}, ["$.amount: expected a value, found nothing"]),
+        (gzip.compress(b"{}", mtime=0), {"content-encoding": "gzip"}, ["$.amount: expected a value, found nothing"]),
         (b"null", {}, ["$: expected object, found null"]),
         (b"", {}, ["$: expected JSON, found nothing"]),
         (b"a=1", {}, ["$: expected JSON, found 3 bytes that are none, or nested too deep"]),
