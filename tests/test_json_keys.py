@@ -59,7 +59,7 @@ _LITERALS = {
         "timeline/learning/learn.py",
         "timeline/rules/reindex.py",
     ),
-    "doctor": ("proxy/doctor/checkup.py", "proxy/doctor/diagnose.py"),
+    "doctor": ("proxy/doctor/run.py", "proxy/doctor/diagnose.py"),
     "control: answers": (
         "proxy/control/handlers/runs.py",
         "proxy/control/handlers/gates.py",

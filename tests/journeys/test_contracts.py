@@ -308,7 +308,7 @@ async def test_an_answer_on_the_tape_is_held_to_the_contracts_of_now(
     assert not refused.faithful
     assert exit_code(refused) == 0
     assert refused.faithful_but_for == [f"refused by contract: POST {origin.url}{REFUNDS}"]
-    assert "not as agreed on" in render_receipt(refused)
+    assert "contract violat" in render_receipt(refused)
 
 
 async def test_an_effect_that_breaks_its_contract_is_not_stubbed(
@@ -371,7 +371,7 @@ async def test_a_models_answer_is_refused_where_it_comes_whole(
         await receipt(running)
         events = told(running, "tape")
     assert (whole.status_code, stream.status_code) == (424, 200)
-    assert "not as agreed on: refund: $.amount" in whole.json()["error"]["message"]
+    assert "violates its contract: refund: $.amount" in whole.json()["error"]["message"]
     assert [one["refused"] for one in events] == [True, False]
 
 

@@ -35,7 +35,7 @@ INSIDE = {
     "store": "keys errors encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks learning lookup rules",
     "addons": "wire run answer faults contract websocket record playback bidirectional control tunnels decide gate"
-    " identify protocol chain connections stop",
+    " identify protocol report_effect chain connections stop",
     "proxy": "errors progress terminal engine trust operations processes control determinism sandbox docker run"
     " doctor commands cli",
     "proxy.control": "address client gate_commands http handlers server",

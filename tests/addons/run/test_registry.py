@@ -90,7 +90,7 @@ class House:
 class SimplePending:
     """The part of a request that an open run reads."""
 
-    held = None
+    approval = None
 
     def __init__(self, seq: Seq) -> None:
         self.seq = seq

@@ -189,7 +189,7 @@ GATES = {
 CHARGE = "POST https://pay.test/charges"
 MODEL = Constraints(model=True)
 SPENT = Constraints(spent="limit of 3 calls is exhausted")
-VIOLATION = Constraints(violation="not as agreed on", contract="POST https://pay.test/*")
+VIOLATION = Constraints(violation="violates its contract", contract="POST https://pay.test/*")
 DUPLICATE = Constraints(repeat=Repeat(Seq(3), RepeatKind.POSSIBLE_DUPLICATE, True))
 RETRY = Constraints(repeat=Repeat(Seq(3), RepeatKind.SAFE_RETRY, True))
 
