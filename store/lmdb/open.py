@@ -24,11 +24,11 @@ from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
 from .database import Database, unreadable
 from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
+from .missing_pages import UnreadablePages, find_lost_page
 
 logger = logging.getLogger(__name__)
 
 _MAP_BYTES = 1 << 40
-_SPARED_BYTES = 1 << 20
 
 
 def open_database(
@@ -58,7 +58,6 @@ def open_database(
     owner = None if readonly else create_liveness_file(path)
     database = Database(path, environment, lock, choose_cipher(key), owner, again)
     try:
-        _check_size(database)
         _check_format(database, key)
     except (lmdb.Error, OSError) as error:
         database.close()
@@ -89,7 +88,7 @@ def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lm
     Raises: StoreError (damaged), StoreUnwritable.
     """
     try:
-        return lmdb.open(
+        environment = lmdb.open(
             str(folder),
             mode=0o600,
             map_size=_MAP_BYTES,
@@ -99,6 +98,12 @@ def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lm
             max_readers=1024,
             lock=not readonly or _may_lock(folder),
         )
+        try:
+            _check_whole(folder, environment)
+        except BaseException:
+            environment.close()
+            raise
+        return environment
     except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
         raise StoreError(
             f"{str(folder / 'data.mdb')!r} is not a store: {error}",
@@ -108,20 +113,29 @@ def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lm
         raise _unopened(folder.parent, error) from error
 
 
-def _check_size(database: Database) -> None:
-    """Refuse a file that was cut short: touching what is missing would kill the process (SIGBUS).
+def _check_whole(folder: Path, environment: lmdb.Environment) -> None:
+    """Refuse a file that was cut short: LMDB maps it, and touching what is missing would kill the process (SIGBUS).
 
-    Pages that were allocated and freed in one transaction need never be written, so a few may be
-    missing at the end of a sound file.
+    Raises: StoreError; lmdb.Error; OSError.
     """
-    environment = database.environment
     needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-    size = (database.path / "log.lmdb" / "data.mdb").stat().st_size
-    if needed - size > min(_SPARED_BYTES, needed // 2):
-        raise StoreError(
-            f"the store at {database.path} was cut short: {size} of {needed} bytes are there",
-            "copy it again while nothing writes to it, or name another with --store",
-        )
+    with open(folder / "data.mdb", "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size >= needed:
+            return
+        try:
+            with environment.begin() as transaction:
+                lost = find_lost_page(file.fileno(), transaction.id())
+        except UnreadablePages as error:
+            missing = str(error)
+        else:
+            if lost is None:
+                return
+            missing = f"page {lost} is in use"
+    raise StoreError(
+        f"the store at {folder.parent} was cut short: {size} of {needed} bytes are there, and {missing}",
+        "copy it again while nothing writes to it, or name another with --store",
+    )
 
 
 def _check_format(database: Database, key: StoreKey | None) -> None:
