@@ -1,6 +1,6 @@
 """Undo the content codings of bodies (gzip, br, zstd, deflate) for comparison and reading, with a bound on their size.
 
-Brotli and Zstandard are undone where their libraries are there. A body that is broken, goes on after its
+Brotli is undone where its library is there. A body that is broken, goes on after its
 end, or grows beyond the bound stays as it is: then its coded bytes are compared.
 
 Source: RFC 9110 section 8.4; RFC 1950 to 1952, 7932, 8878.
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from .zstd import ZstdDecompressor, ZstdError
+
 
 def _find_library(name: str) -> Any:
     try:
@@ -19,17 +21,13 @@ def _find_library(name: str) -> Any:
         return None
 
 
-# Both come with mitmproxy; without them such bodies are compared as coded.
+# It comes with mitmproxy; without it such bodies are compared as coded.
 _brotli_library = _find_library("brotli")
-_zstd_library = _find_library("zstandard")
 
 MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may have once its codings are undone."""
 _MAX_CODINGS = 3
 _MAX_MEMBERS = 64
-_SLICE = 256
-"""Bytes given to the Zstandard decoder at a time: it has no bound of its own, and a block of a few bytes
-makes at most 128 KiB, so one slice makes some megabytes at most."""
 
 
 def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes | None:
@@ -119,26 +117,21 @@ def _brotli(body: bytes, limit: int, whole: bool) -> bytes | None:
 
 
 def _zstd(body: bytes, limit: int, whole: bool) -> bytes | None:
-    if _zstd_library is None:
-        return None
     out: list[bytes] = []
     size, frames, rest = 0, 0, body
     # A body may have several frames (RFC 8878 section 3.1).
     try:
         while rest and frames < _MAX_MEMBERS:
-            decoder: Any = _zstd_library.ZstdDecompressor().decompressobj()
-            at = 0
-            while at < len(rest) and not decoder.eof:
-                out.append(decoder.decompress(rest[at : at + _SLICE]))
-                at += _SLICE
-                size += len(out[-1])
-                if size > limit:
-                    return None
+            decoder = ZstdDecompressor()
+            out.append(decoder.decompress(rest, limit - size + 1))
+            size += len(out[-1])
+            if size > limit:
+                return None
             if not decoder.eof:
                 return None if whole else b"".join(out)
-            rest = decoder.unused_data + rest[at:]
+            rest = decoder.unused_data
             frames += 1
-    except _zstd_library.ZstdError:
+    except (ZstdError, MemoryError):
         return None
     return b"".join(out) if not rest and (frames or not whole) else None
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import brotli
 import pytest
-import zstandard
 
 from playhead.config import Config, Mode
 from playhead.tape.exchange import Exchange
+from playhead.tape.records import zstd
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.frames import FramesOrigin, Stream
@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
     # Content codings: nothing is decoded, nothing has to be decodable.
     "gzip": _coded(b"gzip", gzip.compress(TEXT, mtime=0)),
     "br": _coded(b"br", brotli.compress(TEXT)),
-    "zstd": _coded(b"zstd", zstandard.compress(TEXT)),
+    "zstd": _coded(b"zstd", zstd.compress(TEXT)),
     "deflate": _coded(b"deflate", zlib.compress(TEXT)),
     "deflate-raw": _coded(b"deflate", _deflate_raw(TEXT)),
     "two-codings": _coded(b"gzip, br", brotli.compress(gzip.compress(TEXT, mtime=0))),

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import zstandard
 
 from playhead.tape.canonical.json import MAX_DEPTH
 from playhead.tape.dialects import (
@@ -22,6 +21,7 @@ from playhead.tape.dialects import (
 )
 from playhead.tape.dialects.common.untrusted_json import MAX_JSON
 from playhead.tape.exchange import Chunk, Request, Response
+from playhead.tape.records import zstd
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -174,7 +174,7 @@ _BODY = json.dumps({"choices": [{"message": {"content": "Hello"}}]}).encode()
     [
         ("gzip", gzip.compress),
         ("deflate", zlib.compress),
-        ("zstd", zstandard.ZstdCompressor().compress),
+        ("zstd", zstd.compress),
         # stored or handed on with its coding undone
         ("gzip", bytes),
     ],
