@@ -1,9 +1,9 @@
 """The keys and tables in LMDB: only this module knows their layout.
 
-    meta          b"format" -> version; b"files" -> b"1"; b"next-run" -> number; b"intake/", run -> its process;
+    meta          b"format" -> version; b"next-run" -> number; b"intake/", run -> its process;
                   b"archive/", batch -> place and batch, whose files nobody needs;
                   b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b"";
-                  b"writable" -> count
+                  b"writable" -> count; b"upgrade" -> how far one has come that has not ended
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
     open          run -> b""                              runs not sealed yet
@@ -26,8 +26,9 @@ index: its own number, or the one that a later index was given.
 """
 
 FORMAT = 4
-"""Highest format that is read, and the one that is written. 1 had no shared prefixes and no deltas; 2 is 1, encrypted; 3
-encrypted short values as it does large ones, and kept base64 in the exchange."""
+"""The version of the store that is read and written."""
+OLDEST_FORMAT = 4
+"""The earliest version that `playhead upgrade` brings to the current one; those before were never released."""
 MAX_NAME_BYTES = 400
 """Longest name of a run in UTF-8: LMDB's keys end at 511 bytes, and a number may be added to a name."""
 TABLES = (
@@ -51,12 +52,12 @@ TABLES = (
 
 CHECK_ROW = b"key"
 """Row of `meta`: check value of the key that a store is encrypted under; absent in a store that is not encrypted."""
-FILES_ROW = b"files"
-"""Row of `meta`: the table `files` covers every exchange; an earlier version did not write it."""
 PROBE_ROW = b"writable"
 """Row of `meta`: written to find out whether anything can be written."""
 LEFT_ROW = b"rekey-left"
 """Row of `meta`: data under another key has not been removed yet."""
+UPGRADE_ROW = b"upgrade"
+"""Row of `meta`: the progress of an upgrade that has not finished. Until it has, nothing else opens the store."""
 ERASED_ROW = b"erased"
 """Row of `meta`: a run was erased, and its bytes may still be in the files."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))

@@ -220,7 +220,7 @@ class Store:
 
         Raises: LogCorrupt.
         """
-        return not self._files.complete or self._files.has(info.number, exchange)
+        return self._files.has(info.number, exchange)
 
     def remove_unneeded_files(self, before_s: float) -> int:
         """Remove body files that no exchange needs any more; give how many bytes that were. Blocks.
@@ -229,13 +229,6 @@ class Store:
             written after it, a late answer's up to ten minutes.
         Raises: LogCorrupt.
         """
-        if not self._files.complete:
-            self._files.complete_with(
-                (run.number, exchange)
-                for run in self.runs()
-                for exchange in self.exchanges(run)
-                if exchange.spilled
-            )
         needed = self._files.needed()
         self._database.sync()  # else a run whose deletion a power cut undoes would lack them
         return self._bodies.remove_unneeded(needed, before_s)

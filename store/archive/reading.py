@@ -8,6 +8,7 @@ the file.
 import contextlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -245,6 +246,10 @@ class BatchReader:
                 f" this version reads up to {VERSION}",
                 "use a newer Playhead",
             )
+        if int(told) < VERSION:
+            raise self._bad(
+                folder, f"it has format {int(told)}; `playhead upgrade` brings it to {VERSION}"
+            )
         schema = file.schema_arrow
         for field in SCHEMAS[folder]:
             at = schema.get_field_index(field.name)
@@ -290,6 +295,20 @@ class BatchReader:
             MemoryError,
         ) as error:
             raise self._bad(folder, " ".join(str(error).split())[:300] or repr(error)) from error
+
+
+def read_version(path: Path) -> int:
+    """Read the version of a file of an archive.
+
+    Raises: BadRecord, where it is none; OSError.
+    """
+    try:
+        told = (pq.read_metadata(path).metadata or {}).get(VERSION_KEY, b"")
+    except pa.ArrowException as error:
+        raise BadRecord(f"no Parquet file that can be read: {error}") from error
+    if not told.isdigit() or not int(told):
+        raise BadRecord("no file of an archive: it does not say of which version it is")
+    return int(told)
 
 
 def _exchange(row: dict[str, Any]) -> Exchange:

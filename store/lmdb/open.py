@@ -7,7 +7,6 @@ Settings follow measurements: no writemap (a full disk would kill the process), 
 (a power cut then loses at most the last commit, never the file), a huge sparse map.
 """
 
-import contextlib
 import logging
 import os
 from functools import partial
@@ -20,7 +19,7 @@ from ..encryption.choose import choose_cipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
-from ..keys import CHECK_ROW, ERASED_ROW, FILES_ROW, FORMAT, LEFT_ROW, TABLES
+from ..keys import CHECK_ROW, ERASED_ROW, FORMAT, LEFT_ROW, OLDEST_FORMAT, TABLES, UPGRADE_ROW
 from .database import Database, unreadable
 from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
@@ -29,6 +28,7 @@ from .missing_pages import UnreadablePages, find_lost_page
 logger = logging.getLogger(__name__)
 
 _MAP_BYTES = 1 << 40
+_MOST_TABLES = 64
 
 
 def open_database(
@@ -92,7 +92,7 @@ def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lm
             str(folder),
             mode=0o600,
             map_size=_MAP_BYTES,
-            max_dbs=len(TABLES),
+            max_dbs=_MOST_TABLES,
             metasync=power,
             readonly=readonly,
             max_readers=1024,
@@ -145,16 +145,10 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
     elif found is None:
         raise StoreError(f"no store at {database.path}", "record a run first")
     if found is not None:
+        check_current(database.path, database.environment, found)
         _check_key(database, key)
-        if found < FORMAT and database.writable:
-            # What is in it is read as it is; earlier versions could not read what is written now.
-            meta = database.environment.open_db(b"meta", create=False)
-            database.writer.call(lambda txn: write_head(txn, meta, database.cipher))
     for name in TABLES:
-        # A store that an earlier version made lacks the tables that came later.
-        with contextlib.suppress(lmdb.NotFoundError):
-            table = database.environment.open_db(name.encode(), create=database.writable)
-            database.tables[name] = table
+        database.tables[name] = database.environment.open_db(name.encode(), create=False)
 
 
 def read_format(path: Path, environment: lmdb.Environment) -> int | None:
@@ -186,11 +180,39 @@ def read_format(path: Path, environment: lmdb.Environment) -> int | None:
     return int(found)
 
 
+def check_current(path: Path, environment: lmdb.Environment, found: int) -> None:
+    """Refuse a store that has to be upgraded first.
+
+    found: the format that it has, at most the current one.
+    Raises: StoreError.
+    """
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        if transaction.get(UPGRADE_ROW) is not None:
+            raise StoreError(
+                f"an upgrade of the store at {path} was interrupted",
+                "run `playhead upgrade` to finish it; nothing else can open the store before",
+            )
+    if found < FORMAT:
+        raise too_old(path, found, OLDEST_FORMAT)
+
+
+def too_old(path: Path, found: int, oldest: int) -> StoreError:
+    """Make the error for a store of an earlier format.
+
+    oldest: the earliest format that can be upgraded.
+    """
+    advice = "run `playhead upgrade`: it makes a backup, then brings the store to the new format"
+    if found < oldest:
+        advice = "no released version wrote that: name another store with --store, and record again"
+    return StoreError(
+        f"the store at {path} has format {found}; this version reads {FORMAT}", advice
+    )
+
+
 def _make(database: Database, transaction: lmdb.Transaction) -> None:
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), txn=transaction)
     write_head(transaction, database.tables["meta"], database.cipher)
-    transaction.put(FILES_ROW, b"1", db=database.tables["meta"])
 
 
 def write_head(transaction: lmdb.Transaction, meta: Any, cipher: StoreCipher) -> None:
@@ -225,8 +247,11 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
 def open_tables(path: Path, environment: lmdb.Environment) -> dict[str, Any]:
     """Open all tables that an environment has, for a copy of everything.
 
-    Raises: StoreTooNew, where there is one that this version does not know: a copy would lack it.
+    Raises: StoreTooNew, where there is one that this version does not know: a copy would lack it; StoreError, where
+        the store has to be upgraded first.
     """
+    if (found := read_format(path, environment)) is not None:
+        check_current(path, environment, found)
     with environment.begin() as transaction:
         names = [bytes(name).decode("latin-1") for name, _ in transaction.cursor()]
     if unknown := sorted(set(names).difference(TABLES)):

@@ -21,6 +21,7 @@ from ..keys import ERASED_ROW
 from ..lmdb.lock import StoreLock, hold_alone
 from ..lmdb.open import holds_data, open_environment, open_tables, read_check
 from ..spill.body_files import sync_folder
+from .backup import remove_backups
 from .leftovers import remove_leftovers
 
 _BATCH_BYTES = 16 << 20
@@ -53,6 +54,8 @@ def compact(
             _copy(path, old, new, progress)
             new.sync(True)
             check = read_check(old)
+            if _is_erased(old):
+                remove_backups(path)
         swap_in(target, folder)
         # What is gone from the store is to be gone from there, too.
         remove_leftovers(path, check)
@@ -65,6 +68,11 @@ def compact(
     finally:
         shutil.rmtree(target, ignore_errors=True)
         lock.close()
+
+
+def _is_erased(environment: lmdb.Environment) -> bool:
+    with environment.begin(db=environment.open_db(b"meta", create=False)) as transaction:
+        return transaction.get(ERASED_ROW) is not None
 
 
 def swap_in(made: Path, folder: Path) -> None:

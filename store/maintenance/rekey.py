@@ -11,7 +11,7 @@
    begins again goes on where it ended, unless the store was written to meanwhile.
 2. The new database takes the place of the old one in one step. It is made from nothing, so no page of it holds what an
    old one did.
-3. What lay under the old key is removed; until that is done a row of `meta` says so.
+3. What lay under the old key is removed, backups too; until that is done a row of `meta` says so.
 """
 
 import bisect
@@ -31,6 +31,7 @@ from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import CHECK_ROW, LEFT_ROW, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
+    check_current,
     holds_data,
     open_environment,
     open_tables,
@@ -40,6 +41,7 @@ from ..lmdb.open import (
     wrong_key,
 )
 from ..spill.body_files import BodyFiles, Partial, sync_folder
+from .backup import remove_backups
 from .compact import swap_in
 from .leftovers import REKEY, remove_leftovers
 
@@ -139,8 +141,10 @@ def _open_target(folder: Path, origin: bytes) -> lmdb.Environment:
 
 def _read_check(path: Path) -> bytes:
     with open_environment(path / "log.lmdb", readonly=True) as environment:
-        if read_format(path, environment) is None:
+        found = read_format(path, environment)
+        if found is None:
             raise StoreError(f"no store at {path}", "record a run first")
+        check_current(path, environment, found)
         return read_check(environment)
 
 
@@ -254,6 +258,7 @@ def _damaged(text: str) -> LogCorrupt:
 def _clean(path: Path, cipher: StoreCipher) -> None:
     """Remove what lay under another key, and say that it is done."""
     remove_leftovers(path, cipher.check)
+    remove_backups(path)
     sync_folder(path)
     with open_environment(path / "log.lmdb", readonly=False) as environment:
         meta = environment.open_db(b"meta", create=False)

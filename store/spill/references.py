@@ -1,13 +1,13 @@
 """Which exchanges need which body files, so that a file is removed with the last of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import lmdb
 
 from ...tape.exchange import Exchange
 from ...tape.records.codec import DIGEST_BYTES, BadRecord
 from ..errors import LogCorrupt
-from ..keys import FILES_ROW, pair_key
+from ..keys import pair_key
 from ..lmdb.database import Database, Row
 
 
@@ -25,23 +25,6 @@ class FileUses:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def complete(self) -> bool:
-        """Whether it speaks for every exchange; an earlier version did not write it."""
-        with self._database.reading() as transaction:
-            return transaction.get(FILES_ROW, db=self._database.tables["meta"]) is not None
-
-    def complete_with(self, found: Iterable[tuple[int, Exchange]]) -> None:
-        """Write what it lacks: of each exchange in a file, with the number of its run. Blocks."""
-        rows = [files_row(self._database, run, exchange) for run, exchange in found]
-
-        def operation(transaction: lmdb.Transaction) -> None:
-            for row in rows:
-                self._database.put_row(transaction, row)
-            transaction.put(FILES_ROW, b"1", db=self._database.tables["meta"])
-
-        self._database.writer.call(operation)
 
     def has(self, run: int, exchange: Exchange) -> bool:
         """Say whether it tells the files of an exchange.

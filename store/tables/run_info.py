@@ -24,7 +24,7 @@ class Owner:
     started: float
     """Its start time, seconds since the epoch; tells a recycled pid."""
     file: str = ""
-    """Name of the file that it holds; empty where an earlier Playhead had none."""
+    """Name of the file that it holds; empty where none could be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class RunInfo:
     rules: bytes = b""
     """Digest of the match rules that its fingerprints were made under."""
     canonical: int = 0
-    """Version of the canonical form of these; 0 where an earlier Playhead did not say."""
+    """Version of the canonical form of these; 0 where that is not known, as of an import."""
     index: int = 0
     """Number that the rows of its index stand under; 0 for the run's own."""
     stale: tuple[int, ...] = ()
@@ -122,7 +122,7 @@ class RunInfo:
         value: Any = unpack(data)
         try:
             owner = value["owner"]
-            archived = value.get("archived")
+            archived = value["archived"]
             return cls(
                 number=number,
                 id=RunId(value["id"]),
@@ -134,14 +134,14 @@ class RunInfo:
                 sealed_ns=value["sealed_ns"],
                 exchanges=value["exchanges"],
                 agent=value["agent"],
-                owner=Owner(owner[0], owner[1], value.get("owner_file", "")) if owner else None,
+                owner=Owner(owner[0], owner[1], value["owner_file"]) if owner else None,
                 end=value["end"],
                 rules=value["rules"],
-                canonical=value.get("canonical", 0),
-                index=value.get("index", 0),
-                stale=tuple(value.get("stale", ())),
-                labels=tuple(value.get("labels", ())),
-                pinned=value.get("pinned", False),
+                canonical=value["canonical"],
+                index=value["index"],
+                stale=tuple(value["stale"]),
+                labels=tuple(value["labels"]),
+                pinned=value["pinned"],
                 archived=Archived(*archived) if archived else None,
             )
         except (AttributeError, TypeError, KeyError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import gzip
 import itertools
 import os
 import shutil
@@ -25,15 +24,13 @@ from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
 from playhead.store.deltas.chains import shared_prefix_name
 from playhead.store.deltas.record_codec import MAX_DEPTH, parse
 from playhead.store.encryption.key import StoreKey
-from playhead.store.keys import FORMAT, number_key, pair_key
+from playhead.store.keys import number_key, pair_key
 from playhead.tape.exchange import Exchange, RunId
-from playhead.tests.support import old_store
 from playhead.tests.support.conversations import bodies, step, words
 from playhead.tests.support.exchanges import make_exchange, make_record, write_run
 
 SCREENSHOTS = [base64.b64encode(Random(n).randbytes(6200 + n)) for n in range(3)]
 """Large enough to be kept once, by themselves."""
-GOLDEN = Path(__file__).with_name("format-1.mdb.gz")
 
 
 def do(start: Callable[[], Awaitable[Any]]) -> Any:
@@ -431,44 +428,6 @@ def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
         assert list(store.exchanges(three)) == conversation("c")
         with pytest.raises(LogCorrupt, match="run b, exchange 1: "):
             store.find_exchange(two, 1)
-
-
-# ---- what earlier versions wrote ---------------------------------------------------------------
-
-
-@pytest.fixture
-def old_dir(store_dir: Path) -> Path:
-    """A store of format 1."""
-    (store_dir / "log.lmdb").mkdir(parents=True)
-    (store_dir / "log.lmdb" / "data.mdb").write_bytes(gzip.decompress(GOLDEN.read_bytes()))
-    return store_dir
-
-
-def check_old(store: Store) -> None:
-    for name in ("first", "second"):
-        run = store.get_run(name)
-        assert list(store.exchanges(run)) == old_store.written(name)
-        assert list(store.messages(run, 5)) == list(old_store.MESSAGES)
-        assert store.find_broken_link(run) is None
-
-
-def test_a_store_of_format_1_is_read(old_dir: Path) -> None:
-    """By a reader, which changes nothing of it."""
-    data = old_dir / "log.lmdb" / "data.mdb"
-    before = data.read_bytes()
-    with Store.open(old_dir, readonly=True) as store:
-        check_old(store)
-    assert data.read_bytes() == before
-
-
-def test_a_store_of_format_1_is_written_on(old_dir: Path) -> None:
-    """What was in it stays as it is; it says that earlier versions cannot read it any more."""
-    with Store.open(old_dir) as store:
-        run = record(store, "new", conversation("new"))
-        assert rows(store, "meta")[b"format"] == b"%d" % FORMAT
-    with Store.open(old_dir) as store:
-        check_old(store)
-        assert list(store.exchanges(run)) == conversation("new")
 
 
 # ---- what is read twice ------------------------------------------------------------------------

@@ -115,17 +115,6 @@ def test_an_open_run_is_not_indexed_anew(tmp_path: Path) -> None:
             store.replace_index(still, made_of("a"))
 
 
-def test_a_row_of_an_earlier_playhead_is_read(run: RunInfo) -> None:
-    """It says nothing of versions and indexes."""
-    from playhead.tape.records.codec import pack_map, unpack
-
-    row = dict(unpack(run.encode()))
-    for key in ("canonical", "index", "stale"):
-        del row[key]
-    old = RunInfo.decode(run.number, pack_map(row))
-    assert (old.canonical, old.index_number, old.stale) == (0, run.number, ())
-
-
 def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
     """kill -9 at any instant; who reads meanwhile sees one of them whole."""
     with Store.open(tmp_path) as store:

@@ -589,6 +589,18 @@ def test_a_newer_store_is_refused(store_dir: Path, readonly: bool) -> None:
 
 
 @BOTH
+def test_a_store_of_an_earlier_format_is_refused(store_dir: Path, readonly: bool) -> None:
+    """Both versions, what to do; and not a byte of it is changed."""
+    Store.open(store_dir).close()
+    put(store_dir, "meta", b"format", b"1")
+    before = (store_dir / "log.lmdb" / "data.mdb").read_bytes()
+    error = refusal(store_dir, readonly)
+    assert f"has format 1; this version reads {FORMAT}" in str(error)
+    assert "no released version wrote that" in error.hint
+    assert (store_dir / "log.lmdb" / "data.mdb").read_bytes() == before
+
+
+@BOTH
 @pytest.mark.parametrize(
     "content",
     [b"x", b"garbage " * 2000, b"\0" * 100_000, bytes(range(256)) * 64, b"SQLite format 3\0" * 1024],

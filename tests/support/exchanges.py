@@ -95,6 +95,7 @@ def make_intent(exchange: Exchange, key: bytes | None = None) -> Event:
             "request_class": exchange.request_class.value,
             "fingerprint": exchange.fingerprint,
             "key": key,
+            "rule": "mode",
         },
     )
 

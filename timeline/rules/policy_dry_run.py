@@ -119,9 +119,7 @@ def dry_run_policy(store: Store, run: RunInfo, config: Config) -> PolicyDryRun:
             row.after.request_class,
             row.after.verdict,
         )
-        # Older logs do not say what decided.
-        rule = row.before.rule in ("", row.after.rule)
-        if not same or not rule or row.replay is not None:
+        if not same or row.before.rule != row.after.rule or row.replay is not None:
             made.changed.append(row)
     return made
 

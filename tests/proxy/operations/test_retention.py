@@ -16,7 +16,6 @@ from playhead.config import Config
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.open_store import open_store
 from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
-from playhead.store.keys import FILES_ROW
 from playhead.store.lmdb.lock import hold_shared
 from playhead.store.maintenance.removal import BY_RUN
 from playhead.tape.exchange import Chunk, RequestClass
@@ -173,21 +172,6 @@ def test_a_body_that_two_runs_share_goes_with_the_last(tmp_path: Path) -> None:
     _make(path, fresh=1)
     run(path, "gc", keep="0s")
     assert len(list(path.glob("bodies/??/*"))) == 2
-
-
-def test_a_store_that_did_not_count_its_files_loses_none(tmp_path: Path) -> None:
-    """An earlier version kept no table of them: it is made before the first is removed."""
-    path = tmp_path / "s"
-    _make(path, old=40, young=1)
-    _age(path)
-    with Store.open(path) as store:
-        tables = store._database.tables
-        store.writer.call(lambda txn: txn.drop(tables["files"], delete=False))
-        store.writer.call(lambda txn: txn.delete(FILES_ROW, db=tables["meta"]))
-    run(path, "gc")
-    with Store.open(path, readonly=True) as store:
-        assert verify_run(store, store.get_run("young")).problems == ()
-    assert b"mark-old" not in _bytes(path)
 
 
 def test_a_run_is_erased_for_good(tmp_path: Path) -> None:

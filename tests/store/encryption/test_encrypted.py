@@ -7,7 +7,6 @@ from pathlib import Path
 
 import lmdb
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
 from playhead.store.encryption.choose import choose_cipher
@@ -122,14 +121,6 @@ def test_values_that_share_a_place_share_nothing_else() -> None:
     )
     mixed = bytes(a ^ b for a, b in zip(one, two, strict=True))
     assert len(set(mixed)) > 100
-
-
-def test_short_values_of_an_earlier_format_are_read(store_dir: Path) -> None:
-    """They had their key's id and a random nonce, as large ones have."""
-    place, nonce = pair_key(1, 1), bytes(range(12))
-    cipher = AESGCM(KEY.derive("values"))
-    data = b"\xe5" + KEY.id + nonce + cipher.encrypt(nonce, b"told", b"exchanges\0" + place)
-    assert choose_cipher(KEY).decrypt("exchanges", place, data) == b"told"
 
 
 @pytest.mark.parametrize("size", SIZES)
