@@ -85,6 +85,13 @@ class Value:
         """Whether there are entries to read."""
         return isinstance(self.node, yaml.MappingNode)
 
+    def peek(self, key: str, faults: Faults) -> "Value | None":
+        """Find the value of a key of a mapping; what is wrong with it is noted in `faults`."""
+        for key_node, value_node in self.node.value if self.is_mapping else ():
+            if isinstance(key_node, yaml.ScalarNode) and key_node.value == key:
+                return Value(value_node, _joined(self.path, key), faults)
+        return None
+
     @property
     def line(self) -> int:
         """The line it begins on, from 1."""

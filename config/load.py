@@ -20,6 +20,7 @@ from .errors import ConfigError, Fault
 from .json_schema import BadSchema, compile_schema
 from .match import Match
 from .schema import (
+    CONFIG_VERSION,
     Answer,
     Classes,
     ClassLive,
@@ -84,6 +85,7 @@ from .values import (
     parse_sink_url,
     parse_token,
     parse_usd,
+    parse_version,
     show,
     url_host,
 )
@@ -142,6 +144,7 @@ def loads(text: str, name: str = "<string>", base: Path | None = None) -> Config
     value = parse_document(text, faults)
     config = Config(store=_based(base, Config().store))
     if value is not None:
+        _check_version(value, name)
         config = _config(value, base)
         faults.raise_any()
         _check_contradictions(value, config)
@@ -224,6 +227,18 @@ def _too_long(name: str) -> ConfigError:
     return ConfigError((Fault(name, "", wrong),))
 
 
+def _check_version(value: Value, name: str) -> None:
+    """Refuse a file of another version, and say nothing of its other keys: they may mean something else.
+
+    Raises: ConfigError.
+    """
+    faults = Faults(name)
+    version = value.peek("version", faults)
+    if version is not None:
+        version.parsed(parse_version, CONFIG_VERSION)
+        faults.raise_any()
+
+
 def _based(base: Path | None, path: Path) -> Path:
     return path if base is None else base / path
 
@@ -294,7 +309,7 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
 
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
-        *("mode", "listen", "store", "durability", "on_full", "ballast_mib"),
+        *("version", "mode", "listen", "store", "durability", "on_full", "ballast_mib"),
         *("ca_dir", "upstream_ca", "upstream_encoding", "runs"),
         *(
             "playback",
@@ -320,6 +335,7 @@ def _config(value: Value, base: Path | None) -> Config:
         return _based(base, parse_place(text))
 
     config = Config(
+        version=fields.parsed("version", parse_version, default.version),
         mode=fields.parsed("mode", parse_mode, default.mode),
         listen=fields.parsed("listen", parse_listen, default.listen),
         store=fields.parsed("store", place, _based(base, default.store)),

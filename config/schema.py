@@ -378,10 +378,16 @@ class Control:
     """Whether it may be reached from other machines without TLS."""
 
 
+CONFIG_VERSION = 1
+"""The version of the configuration file that is read: what its key `version` may say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """Everything a process of Playhead is told."""
 
+    version: int = CONFIG_VERSION
+    """Of the format of the file."""
     mode: Mode = Mode.RECORD
     listen: Listen = field(default_factory=Listen)
     store: Path = Path(".playhead")

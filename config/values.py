@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .match import Match, parse_match
-from .schema import Listen, Mode, ModelDrift
+from .schema import CONFIG_VERSION, Listen, Mode, ModelDrift
 
 _SHOWN = 60
 """Characters of a wrong value that are shown back."""
@@ -83,6 +83,20 @@ def integer(low: int, high: int) -> Callable[[str], int]:
         raise ValueError(f"{show(text)} is not a whole number between {low} and {high}")
 
     return parse
+
+
+def parse_version(text: str) -> int:
+    """Parse the version of a configuration file.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        if int(text) <= CONFIG_VERSION:
+            return int(text)
+        raise ValueError(
+            f"{text}, but this version of Playhead reads up to {CONFIG_VERSION}; use a newer Playhead"
+        )
+    raise ValueError(f"{show(text)} is no version; expected {CONFIG_VERSION}, or leave the key out")
 
 
 def parse_usd(text: str) -> Decimal:

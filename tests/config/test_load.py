@@ -59,6 +59,8 @@ MATCH = parse_match(PATTERN)
         ("# mode: playback", Config()),
         ("{}", Config()),
         ("live:\nruns:\nplayback: ~\nlisten: 127.0.0.1:8080", Config()),
+        # the version
+        ("version: 1", Config()),
         # the process
         ("mode: playback", Config(mode=Mode.PLAYBACK)),
         ("listen: '[::1]:0'", Config(listen=Listen("::1", 0))),
@@ -323,7 +325,7 @@ FAULTS = [
         "redact: [{zzz: a, header: b}]",
         "1:11: redact[0].zzz: unknown key; known here: header, query",
     ),
-    ("'a b': 1", "1:1: 'a b': unknown key; known here: mode, listen"),
+    ("'a b': 1", "1:1: 'a b': unknown key; known here: version, mode"),
     ('"a\\nb\\u2028": 1', "1:1: 'a\\nb\\u2028': unknown key; known here"),
     ("mode: record\nmode: record", "2:1: mode: duplicate key, first on line 1"),
     ("runs: {tokens: {a: b, a: c}}", "1:23: runs.tokens.a: duplicate key"),
@@ -859,3 +861,23 @@ def test_an_unknown_flag_is_our_own_mistake() -> None:
     """A misspelt name in code does not pass as not given."""
     with pytest.raises(ValueError, match="no such flags: \\['stroe'\\]"):
         override(Config(), {"stroe": "a"})
+
+
+# ---- the version of the file -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("mode: playback\nversion: 2\nnew_key: [1]\n", "f.yaml:2:10: version: 2, but this version of Playhead reads up to 1; use a newer Playhead"),
+        ("version: 0\nnew_key: 1", "f.yaml:1:10: version: '0' is no version; expected 1, or leave the key out"),
+        ("version: one", "f.yaml:1:10: version: 'one' is no version; expected 1, or leave the key out"),
+        ("version: [1]", "f.yaml:1:10: version: expected text, found a list"),
+        ("version:", "f.yaml:1:9: version: has no value; give one, or remove the key"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_version_is_refused(text: str, told: str) -> None:
+    """At its place, and nothing is said of its other keys: they may mean something else."""
+    with pytest.raises(ConfigError) as caught:
+        loads(text, "f.yaml")
+    assert str(caught.value) == told

@@ -59,6 +59,7 @@ def test_the_examples_of_the_reference_load() -> None:
     assert any(rule.answer for rule in config.effects)
     assert any(rule.gate for rule in config.effects)
     unset = (
+        "version",
         "mode",
         "listen",
         "store",

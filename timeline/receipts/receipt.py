@@ -31,6 +31,8 @@ LEAKED = 123
 DIVERGED = 121
 UNUSED = 122
 
+RECEIPT_VERSION = 1
+"""The version of the receipt's JSON. A further key does not change it; a key that goes, or means something else, does."""
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -242,6 +244,7 @@ class Receipt:
     def to_json(self) -> dict[str, Any]:
         """Give the receipt as JSON types; `docs/receipt.md` describes them."""
         return {
+            "version": RECEIPT_VERSION,
             "run": self.run,
             "parent": self.parent,
             "mode": self.mode,
