@@ -89,7 +89,36 @@ def rekey(
 
         click.echo(f"made key {make_key_file(new_key).id.hex()} in {new_key}: keep a copy of it")
         return 0
-    from ..operations.rekey import rekey_store
+    from ..operations.store_care import rekey_store
 
     click.echo(rekey_store(reading(config_file, store), to_key_file, decrypt=decrypt))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option(
+    "--no-backup",
+    count=True,
+    help="Make no backup of the store first; give it twice to confirm.",
+)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
+def upgrade(
+    config_file: Path | None, store: str | None, no_backup: int, files: tuple[Path, ...]
+) -> int:
+    """Bring the store, or the tapes and archive files given, to the current version."""
+    if no_backup == 1:
+        raise click.UsageError(
+            "without a backup there is no way back to the version of Playhead that wrote the store;"
+            " give --no-backup twice if that is meant"
+        )
+    from ..operations.store_care import upgrade_one, upgrade_store
+
+    if files:
+        if no_backup or store is not None:
+            raise click.UsageError("--store and --no-backup are about a store, and FILE is given")
+        for file in files:
+            click.echo(upgrade_one(file))
+    else:
+        click.echo(upgrade_store(reading(config_file, store), backup=not no_backup))
     return 0

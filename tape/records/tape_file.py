@@ -33,6 +33,8 @@ from .zstd import (
 
 MAGIC = b"PLAYHEAD-TAPE\n"
 VERSION = 1
+HEAD_BYTES = len(MAGIC) + 2
+"""Of what comes before the stream."""
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 WINDOW_LOG = 25
 """32 MiB: several steps of the longest conversations, and what reading needs of memory."""
@@ -119,6 +121,23 @@ class TapeWriter:
             self._write(packed)
 
 
+def read_version(head: bytes) -> int:
+    """Read the version of a file's format out of its first bytes; `HEAD_BYTES` are enough.
+
+    Raises: BadRecord; TapeTooNewRecord.
+    """
+    if not head.startswith(MAGIC):
+        raise BadRecord(f"no tape: it begins with {head[:14]!r}, not with {MAGIC!r}")
+    if len(head) < HEAD_BYTES:
+        raise BadRecord("a tape that was cut short: it ends before its version")
+    version = int.from_bytes(head[len(MAGIC) : HEAD_BYTES], "big")
+    if version > VERSION:
+        raise TapeTooNewRecord(f"a tape of format {version}; this version reads up to {VERSION}")
+    if version < 1:
+        raise BadRecord(f"a tape of format {version}; expected 1 to {VERSION}")
+    return version
+
+
 def read_records(data: Iterable[bytes], limit_bytes: int = LIMIT_BYTES) -> Iterator[Record]:
     """Read a file's records, the end not among them; it has been checked when the last was given.
 
@@ -130,18 +149,14 @@ def read_records(data: Iterable[bytes], limit_bytes: int = LIMIT_BYTES) -> Itera
     head = b""
     for piece in pieces:
         head += piece
-        if len(head) >= len(MAGIC) + 2:
+        if len(head) >= HEAD_BYTES:
             break
-    if not head.startswith(MAGIC):
-        raise BadRecord(f"no tape: it begins with {head[:14]!r}, not with {MAGIC!r}")
-    if len(head) < len(MAGIC) + 2:
-        raise BadRecord("a tape that was cut short: it ends before its version")
-    version = int.from_bytes(head[len(MAGIC) : len(MAGIC) + 2], "big")
-    if version > VERSION:
-        raise TapeTooNewRecord(f"a tape of format {version}; this version reads up to {VERSION}")
-    if version < 1:
-        raise BadRecord(f"a tape of format {version}; expected 1 to {VERSION}")
-    unpacked = _Unpacked(_chain(head[len(MAGIC) + 2 :], pieces), limit_bytes)
+    version = read_version(head)
+    if version != VERSION:
+        raise BadRecord(
+            f"a tape of format {version}; `playhead upgrade FILE` brings it to {VERSION}"
+        )
+    unpacked = _Unpacked(_chain(head[HEAD_BYTES:], pieces), limit_bytes)
     digest = blake3()
     while True:
         row = unpacked.take(_HEAD.size)

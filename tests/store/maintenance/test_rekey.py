@@ -91,34 +91,6 @@ def test_a_table_without_rows_is_there_under_the_other_key(store_dir: Path) -> N
         assert verify_run(store, before).problems == ()
 
 
-def test_a_store_that_lacks_tables_is_read(store_dir: Path) -> None:
-    """An earlier version left those without rows out when it put a store under another key."""
-    with Store.open(store_dir) as store:
-        run = record_run(store, "small", [ask()])
-        gone = (
-            "blocks",
-            "files",
-            "mail",
-            "messages",
-            "open",
-            "openings",
-            "origins",
-            "users",
-            "uses",
-        )
-        tables = store._database.tables
-        for name in gone:
-            store.writer.call(lambda txn, name=name: txn.drop(tables[name], delete=True))  # type: ignore[misc]
-    with Store.open(store_dir, readonly=True) as store:
-        assert set(store._database.tables) == set(TABLES) - set(gone)
-        assert store.runs() == [run]
-        assert verify_run(store, run).problems == ()
-        assert list(store.messages(run, 1)) == []
-        assert store.find_alpn(run, "api.test", 443, ()) is None
-    with Store.open(store_dir) as store:
-        assert set(store._database.tables) == set(TABLES)
-
-
 def test_nothing_is_left_of_what_lay_open(store_dir: Path) -> None:
     """Neither in pages that were let go of nor in files or their names."""
     planted(store_dir, None)
@@ -490,6 +462,7 @@ COMMANDS = [
     (("reindex", "r"), 2),
     (("policy", "--with", "FILE", "r"), 2),
     (("rekey", "--decrypt"), 2),
+    (("upgrade",), 2),
     (("note", "r", "x"), 2),
     (("export", "r", "--tape", "FILE"), 2),
     (("import", "--jsonl", "FILE"), 2),
