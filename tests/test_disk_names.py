@@ -91,7 +91,7 @@ async def make_store(folder: Path) -> RunInfo:
 
 
 async def test_tables_and_rows_of_meta_keep_their_names(store_dir: Path) -> None:
-    """A store that an earlier version made is opened by the names of its tables and of the rows of `meta`."""
+    """A store is opened by the names of its tables and of the rows of `meta`."""
     await make_store(store_dir)
     with (
         lmdb.open(str(store_dir / "log.lmdb"), readonly=True) as environment,
@@ -100,10 +100,10 @@ async def test_tables_and_rows_of_meta_keep_their_names(store_dir: Path) -> None
         tables = sorted(bytes(name).decode() for name, _ in transaction.cursor())
     rows = [
         store_keys.CHECK_ROW,
-        store_keys.FILES_ROW,
         store_keys.PROBE_ROW,
         store_keys.LEFT_ROW,
         store_keys.ERASED_ROW,
+        store_keys.UPGRADE_ROW,
         rekey._AT_ROW,
         rekey._FILE_ROW,
     ]

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -58,26 +58,6 @@ class Reading:
         self._database.uses.discard(self)
         if isinstance(error, lmdb.Error):
             raise unreadable(self._database.path, error) from error
-
-
-class _NoRows:
-    """The cursor of a table that is not there."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        return iter(())
-
-    iternext = iterprev = __iter__
-
-    def _none(self, _key: bytes = b"") -> bool:
-        return False
-
-    first = last = next = prev = set_key = set_range = _none
 
 
 class Row(NamedTuple):
@@ -187,20 +167,12 @@ class Database:
             self._reopening = False
 
     def cursor(self, transaction: lmdb.Transaction, table: str) -> "lmdb.Cursor[Any]":
-        """Give a cursor for reading a table.
-
-        A table that is not there has no rows: a store that is opened for reading may lack some, since an earlier version
-        did not know them, or did not make those without rows when it put the store under another key.
-        """
-        found = self.tables.get(table)
-        if found is None:
-            return cast("lmdb.Cursor[Any]", _NoRows())
-        return transaction.cursor(found)
+        """Give a cursor for reading a table."""
+        return transaction.cursor(self.tables[table])
 
     def get(self, transaction: lmdb.Transaction, table: str, place: bytes) -> bytes | None:
         """Read the value of a row as LMDB holds it, or None where there is no such row."""
-        found = self.tables.get(table)
-        data = transaction.get(place, db=found) if found is not None else None
+        data = transaction.get(place, db=self.tables[table])
         return None if data is None else bytes(data)
 
     def row(self, table: str, key: bytes, value: bytes) -> Row:

@@ -153,7 +153,6 @@ class Ledger:
         self._gates: dict[int, dict[str, Any]] = {}
         self._injected: dict[int, tuple[str, str]] = {}
         """Faults on purpose: the rule's name, and what was injected."""
-        self._keys: dict[bytes, list[tuple[int, bytes | None]]] = {}
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
@@ -187,26 +186,7 @@ class Ledger:
             self.omitted += 1
             return
         effect.gate = gate
-        # Older logs leave it to the ledger to find out.
-        same = self._duplicate(effect, data.get("fingerprint") or b"")
-        effect.note = effect.note or same
         self._effects[effect.seq] = effect
-
-    def _duplicate(self, effect: Effect, fingerprint: bytes) -> str:
-        """Say whether an earlier effect of the run had the same effect key."""
-        if not fingerprint:
-            return ""
-        earlier = self._keys.setdefault(fingerprint, [])
-        key, note = effect.key, ""
-        if earlier:
-            same = next((other for other, used in earlier if key is not None and used == key), 0)
-            note = (
-                f"safe retry of seq {same}"
-                if same
-                else f"possible duplicate of seq {earlier[-1][0]}"
-            )
-        earlier.append((effect.seq, key))
-        return note
 
     def effects(self, store: Store, info: RunInfo, tape: RunInfo | None) -> Iterator[Effect]:
         """Give the effects in the order of the log, each complete; one exchange is read at a time."""

@@ -363,40 +363,6 @@ def refund(seq: int, body: bytes = b'{"amount": 5}', **changes: Any) -> Exchange
 
 
 @pytest.mark.parametrize(
-    ("bodies", "keys", "notes"),
-    [
-        # One is one.
-        ((b"5",), {}, [""]),
-        # The same effect again: with another key or none a possible duplicate, with the same key a retry.
-        ((b"5", b"5"), {}, ["", "possible duplicate of seq 1"]),
-        ((b"5", b"5"), {1: b"k", 2: b"K"}, ["", "possible duplicate of seq 1"]),
-        ((b"5", b"5"), {1: b"k"}, ["", "possible duplicate of seq 1"]),
-        ((b"5", b"5"), {2: b"k"}, ["", "possible duplicate of seq 1"]),
-        ((b"5", b"5"), {1: b"k", 2: b"k"}, ["", "safe retry of seq 1"]),
-        # Each of several.
-        ((b"5", b"5", b"5"), {}, ["", "possible duplicate of seq 1", "possible duplicate of seq 2"]),
-        ((b"5", b"5", b"5"), {1: b"k", 3: b"k"}, ["", "possible duplicate of seq 1", "safe retry of seq 1"]),
-        # Other effects are none of it.
-        ((b"5", b"6", b"5"), {}, ["", "", "possible duplicate of seq 1"]),
-        ((b"5", b"6"), {1: b"k", 2: b"k"}, ["", ""]),
-    ],
-)  # fmt: skip
-async def test_possible_duplicates_and_safe_retries(
-    store: Store, bodies: tuple[bytes, ...], keys: dict[int, bytes], notes: list[str]
-) -> None:
-    """By effect key and idempotency key, in a recording and in its playback alike."""
-    exchanges = [refund(seq, body) for seq, body in enumerate(bodies, 1)]
-    tape = await record(store, *exchanges, keys=keys)
-    assert [effect.note for effect in build(store, tape).effects] == notes
-    played = [
-        verdict(exchange.seq, "served", exchange, keys.get(exchange.seq)) for exchange in exchanges
-    ]
-    assert [
-        effect.note for effect in build(store, await play(store, tape, *played)).effects
-    ] == notes
-
-
-@pytest.mark.parametrize(
     ("repeat", "note"),
     [
         ((1, "safe retry", False), "safe retry of seq 1"),
