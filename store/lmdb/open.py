@@ -1,10 +1,7 @@
 """Open a store's database: check format, key and file size before a record is read; create a new store.
 
-Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` unless `durability: power` asks
-for it (a power cut then loses at most the last commit, never the file), a huge sparse map.
-
-Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` unless it is asked for
-(a power cut then loses at most the last commit, never the file), a huge sparse map.
+Settings follow measurements: no writemap (a full disk would kill the process), `metasync=False` unless `durability: power`
+asks for it (a power cut then loses at most the last commit, never the file), a huge sparse map.
 """
 
 import logging

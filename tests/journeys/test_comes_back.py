@@ -25,7 +25,7 @@ from playhead.config import Config, Encrypt, Mode, OnFull
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store, find_key, make_key_file
 from playhead.store.lmdb import writer
-from playhead.store.lmdb.free_space import Room
+from playhead.store.lmdb.free_space import FreeSpace
 from playhead.tape.exchange import Chunk, Exchange, Message, RequestClass, Response
 from playhead.tape.records.events import EventKind, decode_event
 from playhead.tests.support import kinds
@@ -122,7 +122,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Held:
+class PendingApproval:
     """All that a store holds of a run, and all that is made of it."""
 
     stored: Stored
@@ -136,7 +136,7 @@ class Held:
     """Of the replay."""
 
 
-def hold(place: Place, origins: Origins) -> dict[str, Held]:
+def hold(place: Place, origins: Origins) -> dict[str, PendingApproval]:
     """Show, check, read and replay all kinds of a place."""
     shown = {kind: _show(place, kind) for kind in place.kinds}
     verified = {one["run"]: one for one in json.loads(place.do("verify", "--json"))}
@@ -144,7 +144,9 @@ def hold(place: Place, origins: Origins) -> dict[str, Held]:
         stored = {kind: Stored.read(store, kind) for kind in place.kinds}
     with Deck(replace(place.config, mode=Mode.PLAYBACK)) as deck:
         return {
-            kind: Held(stored[kind], shown[kind], verified[kind], *_play(deck, origins, kind))
+            kind: PendingApproval(
+                stored[kind], shown[kind], verified[kind], *_play(deck, origins, kind)
+            )
             for kind in place.kinds
         }
 
@@ -166,7 +168,7 @@ def _play(deck: Deck, origins: Origins, kind: str) -> tuple[Seen, tuple[Any, ...
 
 def _record(deck: Deck, origins: Origins, kind: str, run: str) -> Seen:
     def left() -> None:
-        wait_until(lambda: all(one.gone for one in deck.running.session(run).flights))
+        wait_until(lambda: all(one.gone for one in deck.running.open_run(run).pending_exchanges))
         origins.left.set()
 
     asking = Asking(origins, deck.proxy, deck.running.ca, run, left)
@@ -176,14 +178,14 @@ def _record(deck: Deck, origins: Origins, kind: str, run: str) -> Seen:
 def _ask_on_a_full_disk(deck: Deck, asking: Asking) -> Seen:
     """Ask thrice; what is asked the second time is not recorded."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writer, "_LOOK_S", 0.0)
-        patched.setattr(writer, "_AGAIN_S", 0.02)
+        patched.setattr(writer, "_CHECK_EVERY_S", 0.0)
+        patched.setattr(writer, "_RETRY_EVERY_S", 0.02)
         seen = [kinds.ask_nth(asking, 1)]
         with pytest.MonkeyPatch.context() as full:
-            full.setattr(Room, "lacking", lambda _, *, again=False: 4096)
+            full.setattr(FreeSpace, "find_shortage", lambda _, *, again=False: 4096)
             seen.append(kinds.ask_nth(asking, 2))
         wait_until(lambda: deck.running.store.writer.failed is None)
-        deck.do(deck.running.sessions.tick)
+        deck.do(deck.running.registry.tick)
     return [*seen, kinds.ask_nth(asking, 3)]
 
 
@@ -229,14 +231,18 @@ def recorded(
 
 
 @pytest.fixture(scope="module")
-def before(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+def before(
+    recorded: Recorded, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, PendingApproval]:
     """What there was of each kind before anything was done."""
     return _after(recorded, tmp_path_factory.mktemp("before"), lambda place: place)
 
 
-def _after(recorded: Recorded, folder: Path, act: Callable[[Place], Place]) -> dict[str, Held]:
+def _after(
+    recorded: Recorded, folder: Path, act: Callable[[Place], Place]
+) -> dict[str, PendingApproval]:
     """Do something with a copy of each place; give what there is of each kind then."""
-    found: dict[str, Held] = {}
+    found: dict[str, PendingApproval] = {}
     for place in recorded.places:
         found |= hold(act(place.copy(folder / place.folder.name)), recorded.origins)
     return found
@@ -251,7 +257,7 @@ def archive(place: Place) -> Place:
     assert "0 stay" in place.do("archive", *allowed)
     for _ in range(2):
         with place.opened() as store:
-            assert all(run.is_away for run in store.runs())
+            assert all(run.is_only_in_archive for run in store.runs())
         place.do("verify", place.kinds[0])
         place.do("gc")
     for kind in place.kinds:
@@ -310,11 +316,11 @@ ACTS = {act.__name__: act for act in (archive, archive_and_erase, erase, export,
 @pytest.fixture(scope="module")
 def after(
     recorded: Recorded, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], dict[str, Held]]:
+) -> Callable[[str], dict[str, PendingApproval]]:
     """Give what there is of each kind after something was done; done once."""
 
     @cache
-    def after(act: str) -> dict[str, Held]:
+    def after(act: str) -> dict[str, PendingApproval]:
         return _after(recorded, tmp_path_factory.mktemp(act), ACTS[act])
 
     return after
@@ -325,7 +331,7 @@ def after(
 
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_what_a_client_saw_is_what_it_is_replayed(
-    recorded: Recorded, before: dict[str, Held], kind: str
+    recorded: Recorded, before: dict[str, PendingApproval], kind: str
 ) -> None:
     """Before anything is done; but for what redaction declares, and what a gap left out."""
     held = before[kind]
@@ -347,7 +353,10 @@ def test_what_a_client_saw_is_what_it_is_replayed(
 @pytest.mark.parametrize("kind", CLIENTS)
 @pytest.mark.parametrize("act", ACTS)
 def test_all_of_a_run_is_there_afterwards(
-    before: dict[str, Held], after: Callable[[str], dict[str, Held]], act: str, kind: str
+    before: dict[str, PendingApproval],
+    after: Callable[[str], dict[str, PendingApproval]],
+    act: str,
+    kind: str,
 ) -> None:
     """Byte for byte."""
     assert after(act)[kind] == before[kind]
@@ -378,10 +387,10 @@ def _lines(place: Place, kind: str) -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def by_lines(
     recorded: Recorded, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[list[Any], list[Any], Held]]:
+) -> dict[str, tuple[list[Any], list[Any], PendingApproval]]:
     """What there is of each kind as JSON lines, the same once they were imported, and all that is held then."""
     folder = tmp_path_factory.mktemp("lines")
-    found: dict[str, tuple[list[Any], list[Any], Held]] = {}
+    found: dict[str, tuple[list[Any], list[Any], PendingApproval]] = {}
     for place in recorded.places:
         source = place.copy(folder / place.folder.name)
         other = _elsewhere(source)
@@ -408,7 +417,9 @@ def _masked(value: Any) -> str:
 
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_all_of_a_run_is_there_after_it_was_json_lines(
-    before: dict[str, Held], by_lines: dict[str, tuple[list[Any], list[Any], Held]], kind: str
+    before: dict[str, PendingApproval],
+    by_lines: dict[str, tuple[list[Any], list[Any], PendingApproval]],
+    kind: str,
 ) -> None:
     """Bodies, pieces, fields, faults and messages; its client is replayed the same."""
     lines, again, held = by_lines[kind]
@@ -444,7 +455,7 @@ def _answers(held: Stored) -> list[Response]:
     ],
 )
 def test_what_the_kinds_are_here_for(
-    before: dict[str, Held], kind: str, find: Callable[[Stored], Any]
+    before: dict[str, PendingApproval], kind: str, find: Callable[[Stored], Any]
 ) -> None:
     """Each run holds what makes its kind: pieces, frames, files, faults and so on."""
     assert find(before[kind].stored)
