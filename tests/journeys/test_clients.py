@@ -29,6 +29,7 @@ from playhead.tests.support import answers, prepared
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.mcp_server import McpOrigin
+from playhead.tests.support.needs import Outcomes, has
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import Serve, playhead, read_json
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -147,7 +148,7 @@ class Outcome:
 class Story:
     """Everything that was recorded and replayed."""
 
-    outcomes: dict[str, Outcome]
+    outcomes: Outcomes[Outcome]
     log: answers.Log
     mcp_sent: dict[str, list[bytes]]
     raw_got: list[tuple[bytes, bytes]]
@@ -227,6 +228,10 @@ def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[
             json.dumps(_raw_head(name, authority)),
             RAW_BODIES.get(name, ""),
         ]
+    for jobs in (launched, served):
+        for name in [name for name, command in jobs.items() if command[0] == "curl"]:
+            if not has("curl"):
+                del jobs[name]
     return launched, served
 
 
@@ -288,7 +293,9 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
             launcher = [*ours, "replay", *flags, "--receipt", f"{receipts}/{{run}}.json", "{run}"]
             replayed = _run_all(launcher, launched, served, proxy, store / "ca")
             touched = traps.count
-    outcomes = {name: Outcome(recorded[name], replayed[name]) for name in recorded}
+    outcomes = Outcomes(
+        {name: Outcome(recorded[name], replayed[name]) for name in recorded}, "curl"
+    )
     with Store.open(store, readonly=True) as opened:
         for name, outcome in outcomes.items():
             run = opened.find_run(name)
@@ -379,6 +386,7 @@ def test_the_tape_holds_what_the_origin_got_and_sent(story: Story, name: str) ->
 
 def test_show_prints_the_bytes_of_the_tape(story: Story) -> None:
     """`playhead show --json` gives the body that the origin sent, as base64 where it is no text."""
+    assert story.outcomes["h1-bytes"].tape
     shown = read_json("show", "h1-bytes", "1", "--store", story.store)
     assert base64.b64decode(shown["response"]["body_base64"]) == answers.ALL_BYTES
     assert shown["response"]["complete"] is True
@@ -431,13 +439,13 @@ def test_models_are_asked_without_content_coding_and_the_tape_says_what_the_clie
 
 def test_other_requests_are_asked_as_the_client_asked(story: Story) -> None:
     """Reads keep their `accept-encoding`, and a gzip body stays as it was sent."""
+    (exchange,) = story.outcomes["h1-gzip"].tape
     asked = [
         headers.get("accept-encoding")
         for (_, target), headers in zip(story.log.requests, story.log.headers, strict=True)
         if target.startswith("/h1-gzip/")
     ]
     assert asked == ["gzip"]
-    (exchange,) = story.outcomes["h1-gzip"].tape
     assert exchange.response is not None
     assert exchange.response.body == answers.GZIPPED
     assert exchange.response.header(b"content-encoding") == b"gzip"

@@ -1,7 +1,6 @@
 """`record --determinism` and `replay`: an agent that puts time and chance into its requests is replayed exactly."""
 
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead
 
@@ -30,6 +30,12 @@ class Told:
     """By the agent, on stdout."""
     err: str
     receipt: dict[str, Any]
+
+    @property
+    def determinism(self) -> dict[str, Any]:
+        """As in the receipt, but for why there is no library: that of a replay says that the recording had none."""
+        told: dict[str, Any] = self.receipt["determinism"]
+        return {**told, "libc": bool(told["libc"])}
 
 
 @pytest.fixture(scope="module")
@@ -89,21 +95,25 @@ def test_the_receipt_of_a_recording_tells_what_ran_with_the_preload(recorded: To
     assert "determinism full: 5 of 5 processes with the preload" in recorded.err
 
 
-@pytest.mark.parametrize("where", ["--no-sandbox", "--sandbox=contained", "--sandbox-files"])
+NEEDED = {
+    "--no-sandbox": (),
+    "--sandbox=contained": ("a sandbox",),
+    "--sandbox-files": ("a sandbox", "bubblewrap"),
+}
+
+
+@pytest.mark.parametrize("where", NEEDED)
 def test_a_replay_asks_the_same_byte_for_byte(
     recorded: Told, launcher: Launcher, where: str
 ) -> None:
     """As it was recorded without a flag, in the sandbox and outside; that is rung 4 of the ladder."""
-    if where == "--sandbox-files" and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+    need(*NEEDED[where])
     replayed = launcher("replay", where, "tape")
-    if replayed.code == 125 and "sandbox" in replayed.err:
-        pytest.skip("no sandbox on this machine")
     assert replayed.code == 0, replayed.err
     assert replayed.said == recorded.said
     assert replayed.receipt["matched"] == {"exact": recorded.receipt["requests"]}
     assert replayed.receipt["level"] == "4: everything from the tape, the clock too"
-    assert replayed.receipt["determinism"] == recorded.receipt["determinism"]
+    assert replayed.determinism == recorded.determinism
 
 
 def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> None:
@@ -117,7 +127,7 @@ def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher
     """As the receipt says; without the recorded clock it is an error, and nothing is run."""
     replayed = launcher("replay", "--no-sandbox", "--sleeps", "short", "tape")
     assert (replayed.code, replayed.said) == (0, recorded.said)
-    assert replayed.receipt["determinism"] == {**recorded.receipt["determinism"], "sleeps": "short"}
+    assert replayed.determinism == {**recorded.determinism, "sleeps": "short"}
     assert "with the preload, their sleeps kept short" in replayed.err
     clockless = launcher(
         "replay", "--no-sandbox", "--sleeps", "short", "--determinism", "off", "tape"
@@ -141,10 +151,7 @@ def test_a_level_that_was_not_recorded_is_told_of(launcher: Launcher) -> None:
 
 def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     """With its `fetch`, which before version 24 knows no proxy."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
-    agent = [node, str(CLOCK_READING / "clock_reads.mjs")]
+    agent = [need("node"), str(CLOCK_READING / "clock_reads.mjs")]
     recorded = launcher("record", "--run", "node", "--determinism", "full", agent=agent)
     replayed = launcher("replay", "--no-sandbox", "node", agent=agent)
     assert recorded.receipt["requests"] == len(recorded.said) > 0
@@ -155,15 +162,12 @@ def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
 
 def test_a_shell_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
     """In the sandbox too: every program finds the recorded time by the C library's clock, and TLS works."""
-    if not all(map(shutil.which, ("cc", "curl"))):
-        pytest.skip("no C compiler or no curl on this machine")
+    need("a C compiler", "curl", "a sandbox")
     script = 'for i in 1 2; do curl -sS -d "$(date +%s.%N) $(mktemp -u)" "$ORIGIN/say"; done'
     agent = ["sh", "-c", script]
     recorded = launcher("record", "--run", "shell", "--determinism", "full", agent=agent)
     assert (recorded.code, recorded.receipt["requests"]) == (0, 2)
     replayed = launcher("replay", "--sandbox=contained", "shell", agent=agent)
-    if replayed.code == 125 and "sandbox" in replayed.err:
-        pytest.skip("no sandbox on this machine")
     assert replayed.code == 0, replayed.err
     assert replayed.receipt["matched"] == {"exact": 2}
     assert replayed.receipt["determinism"] == recorded.receipt["determinism"]

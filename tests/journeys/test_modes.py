@@ -16,7 +16,7 @@ from playhead.tests.support.agent import Agent
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.process import Serve, curl, read_json, wait_until
+from playhead.tests.support.process import Serve, fetch, read_json, wait_until
 from playhead.tests.support.settings import Settings
 
 RUNS = 200 if os.environ.get("PLAYHEAD_FULL") else 60
@@ -172,7 +172,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
             def command() -> list[bytes]:
                 # Several connections, the last of them just gone when the word changes.
                 urls = [f"{origin.url}/count"] * 3
-                return curl(urls[0], *urls[1:], proxy=url, ca=settings.path).stdout.split(b"count ")
+                return fetch(*urls, proxy=url).split(b"count ")
 
             recorded = command()
             settings.change("record", "playback")
@@ -210,20 +210,20 @@ def test_a_mode_is_for_new_runs_and_a_broken_file_for_none(tmp_path: Path) -> No
         with Agent(proxy.url) as first:
             assert first.ask(url) == "count 1"
         with Agent(proxy.url) as old:
-            assert (old.ask(url), old.ask(url, "curl")) == ("count 2", "count 3")
+            assert (old.ask(url), old.ask(url, "child")) == ("count 2", "count 3")
 
             settings.change("record", "playback")
             with Agent(proxy.url) as new:
                 # The newest sealed recording is the first agent's: the old one is still at it.
-                assert new.ask(url, "curl") == "count 1"
-                assert (old.ask(url), old.ask(url, "curl")) == ("count 4", "count 5")
+                assert new.ask(url, "child") == "count 1"
+                assert (old.ask(url), old.ask(url, "child")) == ("count 4", "count 5")
                 assert "424" in new.ask(url)
             assert len(origin.requests) == 5
 
             settings.write("mode: record\nruns: {grace: soon}\n")
             with Agent(proxy.url) as during:
                 assert during.ask(url) == "count 1"
-            assert old.ask(url, "curl") == "count 6"
+            assert old.ask(url, "child") == "count 6"
 
             settings.write("mode: passthrough\n")
             with Agent(proxy.url) as through:
@@ -257,7 +257,7 @@ def test_an_idle_run_ends_a_grace_after_the_mode_has_changed(tmp_path: Path) -> 
             assert (agent.ask(url), agent.ask(url)) == ("count 1", "count 2")
             settings.change("record", "playback")
             wait_until(lambda: settings.runs()[0].status == "sealed")
-            assert (agent.ask(url), agent.ask(url, "curl")) == ("count 1", "count 2")
+            assert (agent.ask(url), agent.ask(url, "child")) == ("count 1", "count 2")
     runs = read_json("runs", "--store", settings.store)
     assert [run["mode"] for run in runs] == ["record", "playback"]
     assert "mode became playback" in runs[0]["end"]
@@ -275,7 +275,7 @@ def test_another_command_does_not_join_a_recording_once_the_file_says_playback(
             settings.change("record", "playback")
             with Agent(proxy.url_for("mine")) as new:
                 assert "424" in new.ask(url)
-                assert "still being recorded" in new.ask(url, "curl")
+                assert "still being recorded" in new.ask(url, "child")
             assert old.ask(url) == "count 3"
         with Agent(proxy.url_for("mine")) as new:
             assert new.ask(url) == "count 1"

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from playhead.store import RunStatus
 from playhead.tests.support.agent import Agent
 from playhead.tests.support.client import Connection
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.process import Serve, curl, playhead, read_json, wait_until
+from playhead.tests.support.process import Serve, fetch, playhead, read_json, wait_until
 from playhead.tests.support.settings import Settings
 
 
@@ -41,7 +40,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_a_process_group_is_a_run(settings: Settings, origin: Origin) -> None:
-    """An agent and its curl children are one run, also when its leader has gone; two commands are two."""
+    """An agent and its children are one run, also when its leader has gone; two commands are two."""
     url = f"{origin.url}/count"
     with Serve(*settings.flags) as proxy:
         with (
@@ -50,7 +49,7 @@ def test_a_process_group_is_a_run(settings: Settings, origin: Origin) -> None:
             Agent(proxy.url, orphan=True) as left,
         ):
             for agent in (one, two, left):
-                for how in ("curl", "get", "curl"):
+                for how in ("child", "get", "child"):
                     agent.ask(url, how)
             assert [run.exchanges for run in settings.runs()] == [3, 3, 3]
             one.end()
@@ -71,8 +70,7 @@ def test_a_name_is_never_answered_by_the_run_its_group_had_without_it(
     url = f"{origin.url}/count"
     with Serve(*settings.flags) as proxy:
         for other in (proxy.url, proxy.url_for("a"), proxy.url_for("b"), proxy.url):
-            done = os.spawnlp(os.P_WAIT, "curl", "curl", "-sSo", "/dev/null", "-x", other, url)
-            assert done == 0
+            fetch(url, proxy=other, own_group=False)
         runs = settings.runs()
     assert [run.exchanges for run in runs] == [2, 1, 1]
     assert [run.id for run in runs[1:]] == ["a", "b"]
@@ -82,20 +80,17 @@ def test_names_that_are_taken_are_numbered(settings: Settings, origin: Origin) -
     """A name used again after sealing is NAME~2; playbacks are TAPE@1, TAPE@2, each from the start."""
     url = f"{origin.url}/count"
     with Serve(*settings.flags) as proxy:
-        mine, ca = proxy.url_for("mine"), settings.store
-        recorded = [curl(url, proxy=mine, ca=ca).stdout for _ in range(2)]
+        mine = proxy.url_for("mine")
+        recorded = [fetch(url, proxy=mine) for _ in range(2)]
         assert settings.runs()[0].exchanges == 2
         assert "mine: sealed, 2" in playhead("seal", "mine", "--store", settings.store).stdout
-        again = curl(url, proxy=mine, ca=ca).stdout
+        again = fetch(url, proxy=mine)
         settings.change("record", "playback")
         played = [
-            curl(url, *urls, proxy=proxy.url_for(name), ca=ca).stdout
+            fetch(url, *urls, proxy=proxy.url_for(name))
             for name, urls in [("mine", [url]), ("mine", [url]), ("mine~2", []), ("latest", [])]
         ]
-        refused = [
-            curl(url, proxy=proxy.url_for(name), ca=ca).stdout.decode()
-            for name in ("mine%401", "mint")
-        ]
+        refused = [fetch(url, proxy=proxy.url_for(name)).decode() for name in ("mine%401", "mint")]
     assert played == [b"".join(recorded), b"".join(recorded), again, again]
     assert "play 'mine' instead" in refused[0]
     assert "nearest: mine" in refused[1]
@@ -140,7 +135,7 @@ async def test_sealing_a_run_closes_its_connections(settings: Settings, origin: 
 def test_a_run_whose_proxy_was_killed_is_recovered(settings: Settings, origin: Origin) -> None:
     """After kill -9 a run is recovered by whoever writes next; sealing says so; what was answered is there."""
     with Serve(*settings.flags, "--run", "mine") as proxy:
-        curl(f"{origin.url}/count", proxy=proxy.url, ca=settings.store)
+        fetch(f"{origin.url}/count", proxy=proxy.url)
         proxy.stop(signal.SIGKILL)
     assert settings.statuses() == {"mine": "recovered"}
     assert read_json("receipt", "mine", "--store", settings.store)["status"] == "recovered"

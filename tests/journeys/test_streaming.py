@@ -29,6 +29,7 @@ from playhead.tape.exchange import Exchange, FaultKind, Phase
 from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.frames import FramesOrigin, Stream
+from playhead.tests.support.needs import Outcomes, has
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import Serve, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -301,7 +302,7 @@ def _all(proxy: Serve, public_dir: Path, commands: dict[str, tuple[str, list[str
 class Story:
     """Everything that was recorded and replayed."""
 
-    outcomes: dict[str, Outcome]
+    outcomes: Outcomes[Outcome]
     signals: Signals
 
 
@@ -323,7 +324,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
             nobody = str(unused.getsockname()[1])
         places = {"h1": h1.url, "plain": plain.url, "h2": h2.url, "nobody": nobody}
         places["stranger"] = stranger.url
-        curls = {name: (name, _curl(url.format(**places))) for name, (url, *_) in CURLED.items()}
+        curled = CURLED if has("curl") else {}
+        curls = {name: (name, _curl(url.format(**places))) for name, (url, *_) in curled.items()}
         scripts = {
             name: (name, _script(words, places, f"signal={beside.url}/{name}"))
             for name, words in STREAMED.items()
@@ -342,7 +344,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
                 for name, words in (LEFT | IMPATIENT).items()
             }
             stayed = _all(proxy, store / "ca", patient)
-    outcomes = {name: Outcome(done, replayed[name]) for name, done in recorded.items()}
+    made = {name: Outcome(done, replayed[name]) for name, done in recorded.items()}
+    outcomes = Outcomes(made, "curl")
     for name, done in stayed.items():
         outcomes[name].stayed = done
     with Store.open(store, readonly=True) as opened:

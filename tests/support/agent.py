@@ -1,4 +1,4 @@
-"""An agent that does what it is told, one line at a time: a process group of its own with `curl` children."""
+"""An agent that does what it is told, one line at a time: a process group of its own, with children."""
 
 import os
 import subprocess
@@ -6,23 +6,38 @@ import sys
 from typing import Self
 
 PROGRAM = """
-import os, subprocess, sys, urllib.request
+import os, sys, urllib.request
+
+def get(url):
+    asked = urllib.request.Request(url, headers={"accept": "*/*"})
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return answer.read()
+    except urllib.error.HTTPError as refused:
+        return b"%d " % refused.code + refused.read()
+    except Exception as error:
+        return str(error).encode()
+
+def get_in_child(url):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, get(url))
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as answer:
+        out = answer.read()
+    os.waitpid(child, 0)
+    return out
+
 if "orphan" in sys.argv and os.fork():
     os._exit(0)  # the group lives on without its leader
 for line in sys.stdin:
     how, url = line.split()
-    try:
-        if how == "curl":
-            out = subprocess.run(["curl", "-sS", url], capture_output=True).stdout
-        else:
-            asked = urllib.request.Request(url, headers={"accept": "*/*", "user-agent": "curl"})
-            with urllib.request.urlopen(asked) as answer:
-                out = answer.read()
-    except Exception as error:
-        out = str(error).encode()
+    out = get_in_child(url) if how == "child" else get(url)
     print(" ".join(out.decode().split()) or "nothing", flush=True)
 """
-"""Reads `get URL` and `curl URL`, prints what came, on one line; ends with its input."""
+"""Reads `get URL` and `child URL`, prints what came, on one line; ends with its input."""
 
 
 class Agent:

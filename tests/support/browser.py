@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import itertools
 import json
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+
+from .needs import need
 
 _LONG_S = 30.0
 _FLAGS = (
@@ -27,11 +28,6 @@ _FLAGS = (
 )
 
 
-def find_browser() -> str | None:
-    """Find Chromium on this machine."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
-
-
 class Browser:
     """One page of a browser."""
 
@@ -46,10 +42,8 @@ class Browser:
     @asynccontextmanager
     async def open(cls, profile: Path) -> "AsyncIterator[Browser]":
         """Start a browser with a profile of its own, and end it."""
-        program = find_browser()
-        assert program is not None
         process = await asyncio.create_subprocess_exec(
-            program,
+            need("Chromium"),
             *_FLAGS,
             f"--user-data-dir={profile}",
             "about:blank",

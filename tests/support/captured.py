@@ -6,7 +6,6 @@ Origins stand at names of this machine, at the ports that are everybody's: hence
 
 import json
 import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -19,6 +18,7 @@ from aiohttp import web
 
 from . import machine
 from .certificates import make_certificates
+from .needs import has
 from .origins import Handler, Origin
 from .process import COMMAND
 
@@ -75,11 +75,11 @@ def run_clients() -> None:
         "an address, with TLS": _raw(_ADDRESS, 443, HOST),
         "an address, plain": _raw(_ADDRESS, 80, PLAIN),
     }
-    if shutil.which("curl"):
+    if has("curl"):
         told["curl"] = _run("curl", "-sS", f"https://{HOST}/curl")
         # Nor does it know a variable that names our certificate.
         told["curl, bare"] = _run("env", "-i", "curl", "-sS", f"https://{HOST}/bare")
-    if shutil.which("node"):
+    if has("node"):
         code = f"fetch('https://{HOST}/node').then(a => a.text()).then(console.log)"
         told["node"] = _run("node", "-e", code)
     print(json.dumps(told))

@@ -13,7 +13,6 @@ import fcntl
 import json
 import mmap
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -511,13 +510,15 @@ def try_bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
 
 
 def _main(uid: int) -> None:
+    from . import needs
+
     with populated(uid) as (command, environ, folder):
         found = {
             "bare": try_bare(command, environ),
             "contained": asyncio.run(_sandboxed(command, environ, folder)),
             "strict": asyncio.run(_sandboxed(command, environ, folder, strict=True)),
         }
-        if shutil.which("bwrap"):
+        if needs.has("bubblewrap"):
             wrapped = _sandboxed(command, environ, folder, strict=True, wrapped=True)
             found["strict, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))

@@ -4,11 +4,12 @@ What is run in it can harm nothing outside, whoever runs it.
 """
 
 import ctypes
+import errno
 import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from .namespaces import _loopback_up, _mount
@@ -18,6 +19,8 @@ NONE = 77
 """Exit code of a script that could not make a machine."""
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _TRAVERSED = stat.S_IXOTH
+_FORBIDDEN = (errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOSPC, errno.ENOSYS)
+"""How a kernel or a container says that there are no namespaces for us."""
 _NEW = os.CLONE_NEWNET | os.CLONE_NEWNS | os.CLONE_NEWIPC
 
 
@@ -30,6 +33,8 @@ def enter_or_exit(
     try:
         enter(uid, files, prepare)
     except OSError as error:
+        if error.errno not in _FORBIDDEN:
+            raise
         print(f"no machine of one's own: {error}", file=sys.stderr)
         sys.exit(NONE)
 
@@ -68,8 +73,8 @@ def enter(
     _replace(files)
     prepare()
     if uid:
-        for path in {sys.base_prefix, sys.prefix}:
-            _let_in(Path(path).resolve())
+        # The interpreter, the environment, and this package.
+        _let_in([Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2]])
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
@@ -87,16 +92,21 @@ def _replace(files: Mapping[str, str] | None) -> None:
         _mount(os.fsencode(source), os.path.realpath(path).encode(), _MS_BIND)
 
 
-def _let_in(folder: Path) -> None:
-    """Make a folder be there for everybody, where one above it is closed to others."""
-    closed = [above for above in folder.parents if not above.stat().st_mode & _TRAVERSED]
-    if not closed:
-        return
-    stage = tempfile.mkdtemp()
-    _mount(os.fsencode(folder), stage.encode(), _MS_BIND)
-    _fill(str(closed[-1]))
-    folder.mkdir(parents=True)
-    _mount(stage.encode(), os.fsencode(folder), _MS_BIND)
+def _let_in(folders: Iterable[Path]) -> None:
+    """Make folders be there for everybody, where one above them is closed to others."""
+    staged, filled = {}, set()
+    # All of them before anything is filled: one folder may be closed above several.
+    for folder in map(Path.resolve, folders):
+        closed = [above for above in folder.parents if not above.stat().st_mode & _TRAVERSED]
+        if closed:
+            staged[folder] = stage = tempfile.mkdtemp()
+            _mount(os.fsencode(folder), stage.encode(), _MS_BIND | _MS_REC)
+            filled.add(closed[-1])
+    for above in filled:
+        _fill(str(above))
+    for folder, stage in staged.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        _mount(stage.encode(), os.fsencode(folder), _MS_BIND | _MS_REC)
 
 
 def _fill(folder: str) -> None:

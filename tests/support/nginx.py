@@ -1,15 +1,13 @@
 """nginx as another implementation of HTTP: on loopback, with a folder and a configuration of its own."""
 
 import os
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 from typing import Self
 
-import pytest
-
 from .certificates import Certificates
+from .needs import need
 
 _CONFIGURATION = """
 daemon off;
@@ -39,14 +37,6 @@ http {{
 """
 
 
-def find_nginx() -> str:
-    """Give the program's path; skips the test where there is none."""
-    found = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if found is None:
-        pytest.skip("nginx is not installed; `apt-get install nginx-light` does")
-    return found
-
-
 class Nginx:
     """A running nginx, plain and over TLS. Use as a context manager.
 
@@ -56,7 +46,7 @@ class Nginx:
     def __init__(self, folder: Path, certificates: Certificates, server: str) -> None:
         self.root = folder / "root"
         self.root.mkdir(parents=True)
-        self._program = find_nginx()
+        self._program = need("nginx")
         self._folder = folder
         # It takes over sockets that listen already, as in its own upgrade: no port is guessed.
         self._sockets = [socket.create_server(("127.0.0.1", 0), backlog=64) for _ in range(2)]

@@ -5,14 +5,13 @@ stdout, in order. A disk may keep or lose each page that was not flushed, in any
 """
 
 import random
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from .needs import need
 
 PAGE = 4096
 _HEAD = struct.Struct("<cQI")
@@ -131,9 +130,7 @@ FLUSH(fdatasync)
 
 def make_library(folder: Path) -> Path:
     """Compile the library; skips where there is no compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler here (cc)")
+    compiler = need("a C compiler")
     source, library = folder / "power.c", folder / "power.so"
     source.write_text(_SOURCE)
     command = [

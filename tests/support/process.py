@@ -6,14 +6,15 @@ import re
 import selectors
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from . import prepared
 
 COMMAND = prepared.OURS
+_FETCHING = "playhead.tests.support.fetching"
 _READY = re.compile(rb"http://(\S+?:\d+)")
 
 
@@ -108,7 +109,15 @@ def wait_until(condition: Any, timeout_s: float = 10.0, every_s: float = 0.02) -
         time.sleep(every_s)
 
 
-def curl(url: str, *flags: str, proxy: str, ca: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run curl through a proxy, in a process group of its own."""
-    command: Sequence[str] = ["curl", "-sS", "--proxy", proxy, "--cacert", str(ca), *flags, url]
-    return subprocess.run(command, capture_output=True, timeout=30, check=False, process_group=0)
+def fetch(*urls: str, proxy: str, ca: Path | None = None, own_group: bool = True) -> bytes:
+    """Fetch URLs through a proxy by a program; give the bodies, whatever their status.
+
+    ca: file with the certificates that the program trusts.
+    own_group: the program is a process group of its own.
+    """
+    command = [sys.executable, "-m", _FETCHING, proxy, str(ca or ""), *urls]
+    done: subprocess.CompletedProcess[bytes] = prepared.run(
+        command, imports=(_FETCHING,), timeout=30, process_group=0 if own_group else None
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-import requests
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from playhead.proxy.control.client import ask
 from playhead.proxy.control.handlers.openapi import document
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.control.http.route import Route
-from playhead.tests.support.process import Serve, curl
+from playhead.tests.support.process import Serve, fetch
 
 if TYPE_CHECKING:  # every process that runs tests collects this file
     from schemathesis import Case
@@ -52,12 +51,13 @@ class Api(NamedTuple):
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A process of its own, which has to live to the end."""
+    import requests
     import schemathesis
 
     store = tmp_path_factory.mktemp("fuzzed") / "store"
     with Serve("--store", store, "--listen", "127.0.0.1:0") as proxy:
         for run in RUNS:
-            curl("http://playhead.internal/", proxy=proxy.url_for(run), ca=store)
+            fetch("http://playhead.internal/", proxy=proxy.url_for(run))
         (address,) = find_addresses(store)
         config = Config(store=store)
         for what, run in (("stop", "stopped"), ("seal", "sealed")):
@@ -152,6 +152,8 @@ _CARRIERS = [
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_nothing_gets_past_the_host(api: Api, route: Route) -> None:
     """With the right token, by any name that is not ours."""
+    import requests
+
     names = st.from_regex(r"[a-z0-9.-]{1,30}", fullmatch=True)
     ports = st.sampled_from(["", ":80", f":{api.url.rpartition(':')[2]}"])
     path = route.path.replace("{id}", "open")

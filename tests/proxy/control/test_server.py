@@ -38,7 +38,7 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.control import controlled
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.process import COMMAND, Serve, curl, playhead, wait_until
+from playhead.tests.support.process import COMMAND, Serve, fetch, playhead, wait_until
 from playhead.timeline import build
 
 
@@ -255,13 +255,13 @@ def test_a_run_is_stopped_from_another_process(tmp_path: Path, origin: Origin) -
         assert len(find_addresses(store)) == 2
         for proxy, run in ((one, "first"), (two, "a/b")):
             url = proxy.url_for(quote(run, safe=""))
-            assert curl(origin.url, proxy=url, ca=store).stdout == b"ok"
+            assert fetch(origin.url, proxy=url) == b"ok"
         done = playhead("stop", "a/b", "--reason", "it loops", "--store", store)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("run a/b: stopped by ")
-        refused = curl(origin.url, proxy=two.url_for("a%2Fb"), ca=store).stdout
+        refused = fetch(origin.url, proxy=two.url_for("a%2Fb"))
         assert b"it loops" in refused
-        assert curl(origin.url, proxy=one.url_for("first"), ca=store).stdout == b"ok"
+        assert fetch(origin.url, proxy=one.url_for("first")) == b"ok"
         with pytest.raises(NotAnswered, match="at most 500 characters"):
             stop_run(config, "first", "x" * 501)
         with pytest.raises(UnknownRun) as unknown:
@@ -283,7 +283,8 @@ def test_a_recorded_command_goes_on_when_its_run_is_stopped(tmp_path: Path, orig
     with socket.create_server(("127.0.0.1", 0)) as free:
         taken = free.getsockname()[1]
     file.write_text(f"control: {{listen: '127.0.0.1:{taken}'}}\n")
-    script = f"curl -s {origin.url}/; echo; read line < {told}; curl -s {origin.url}/; exit 7"
+    ask = f"{sys.executable} -m playhead.tests.support.fetching $http_proxy '' {origin.url}"
+    script = f"{ask}; echo; read line < {told}; {ask}; exit 7"
     os.mkfifo(told)
     recording = prepared.start(
         [
@@ -325,7 +326,7 @@ def test_a_run_whose_process_has_no_control_api_says_what_to_do(
     store, file = tmp_path / "store", tmp_path / "playhead.yaml"
     file.write_text("control: {listen: off}\n")
     with Serve("-c", file, "--store", store, "--listen", "127.0.0.1:0") as proxy:
-        curl(origin.url, proxy=proxy.url_for("mine"), ca=store)
+        fetch(origin.url, proxy=proxy.url_for("mine"))
         with pytest.raises(StoreError, match="has no control API") as caught:
             stop_run(Config(store=store), "mine", "")
         assert f"kill {proxy.process.pid}" in caught.value.hint

@@ -1,7 +1,6 @@
 """Clients that no variable reaches, with the preload: they come to the proxy, and trust it."""
 
 import contextlib
-import shutil
 import socket
 import ssl
 import sys
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 
 from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
 from playhead.proxy.trust.environment import environment
+from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import Ran, new_kit, run
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
@@ -236,9 +236,7 @@ def test_clients_of_node_come_to_the_proxy(
     proxy: Proxy, program: str, target: str, line: str
 ) -> None:
     """Where they follow variables by themselves, and where they do not: before version 24."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
+    node = need("node")
     ran = proxy.ask(node, "-e", f"{NODE}{program}")
     assert ran.out == "{}\n", ran.err
     ((asked, credentials, said),) = proxy.asked
@@ -247,18 +245,14 @@ def test_clients_of_node_come_to_the_proxy(
 
 def test_certificates_are_checked_as_ever(proxy: Proxy) -> None:
     """Behind the tunnel, against the name that was asked for."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
+    node = need("node")
     ran = proxy.ask(node, "-e", f"{NODE}https.get('https://other.test/', told).on('error', failed)")
     assert "altnames" in ran.out
 
 
 def test_sockets_and_agents_of_its_own_are_left_alone(proxy: Proxy, tmp_path: Path) -> None:
     """A path is none of a proxy's business, and who makes its own connections means it."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
+    node = need("node")
     program = f"""
     const net = require('net');
     const server = http.createServer((request, answer) => answer.end(request.url));
@@ -280,9 +274,7 @@ def test_sockets_and_agents_of_its_own_are_left_alone(proxy: Proxy, tmp_path: Pa
 @pytest.mark.parametrize("words", ["", ", ['chat']", ", 'chat'", ", { headers: { a: 'b' } }"])
 def test_websockets_of_bun_come_to_the_proxy(proxy: Proxy, words: str) -> None:
     """Whatever else they are given."""
-    bun = shutil.which("bun")
-    if bun is None:
-        pytest.skip("no bun on this machine")
+    bun = need("bun")
     program = f"new WebSocket('wss://api.test/w'{words}).onclose = () => console.log('closed')"
     ran = proxy.ask(bun, "-e", program)
     assert ran.out == "closed\n", ran.err

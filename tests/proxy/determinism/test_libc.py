@@ -1,7 +1,6 @@
 """The library for programs that are linked with a C library: what they find of time and chance is found again."""
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import pytest
 
 from playhead.proxy.determinism import libc_library as library
 from playhead.proxy.determinism.libc_library import NoLibrary, get_library, place_library
+from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import Ran, again, new_kit, run
 
 SOURCE = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.c"
@@ -20,10 +20,7 @@ SHELL = "date +%N; (date +%N | cat) & wait; date +%N | cat; mktemp -u; {python} 
 @pytest.fixture(scope="module", autouse=True)
 def compiler() -> str:
     """That of this machine."""
-    found = shutil.which("cc") or shutil.which("gcc")
-    if found is None:
-        pytest.skip("no C compiler on this machine")
-    return found
+    return need("a C compiler")
 
 
 @dataclass(frozen=True)
@@ -31,18 +28,20 @@ class Programs:
     """`clock_reads.c` in several ways."""
 
     plain: str
-    static: str
     tls: str
 
 
 @pytest.fixture(scope="module")
 def programs(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     folder = tmp_path_factory.mktemp("clock_reads")
-    flags = {"plain": [], "static": ["-static"], "tls": ["-DSPEAKS_TLS"]}
-    for name, more in flags.items():
-        command = [compiler, "-pthread", *more, "-o", str(folder / name), str(SOURCE)]
-        subprocess.run(command, check=True)
-    return Programs(*(str(folder / name) for name in flags))
+    flags = {"plain": (), "tls": ("-DSPEAKS_TLS",)}
+    return Programs(*(build(folder / name, compiler, *more) for name, more in flags.items()))
+
+
+def build(program: Path, compiler: str, *flags: str) -> str:
+    """Compile `clock_reads.c`."""
+    subprocess.run([compiler, "-pthread", *flags, "-o", program, SOURCE], check=True)
+    return str(program)
 
 
 def twice(*command: str) -> tuple[Ran, Ran]:
@@ -75,8 +74,7 @@ PROGRAMS = {
 def test_a_program_finds_the_same_again(program: str, tmp_path: Path) -> None:
     """And its children do, also those that run at the same time."""
     command = PROGRAMS[program]
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"no {command[0]} on this machine")
+    need(command[0])
     if program == "java":
         if "PLAYHEAD_FULL" not in os.environ:
             pytest.skip("a second for each start")
@@ -133,8 +131,7 @@ DEEP = {
 def test_what_is_started_deep_down_is_found_again(runtime: str) -> None:
     """As by a program that executes itself a hundred times: the journals of its children have names that are taken."""
     command, deep = DEEP[runtime], "0" + ".1" * 98
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"no {command[0]} on this machine")
+    need(command[0])
     preload_bundle = new_kit(libc=True)
     recorded = run(preload_bundle, *command, context=deep)
     replayed = run(again(preload_bundle, recorded.rows), *command, context=deep)
@@ -174,8 +171,9 @@ def test_a_full_disk_ends_the_journal_and_not_the_program(
 ) -> None:
     """At the first clock read, or later; it is told of, as far as there is room for that."""
     command = ["unshare", "-rm", "sh", "-c", FULL, "sh"]
-    if os.sysconf("SC_PAGESIZE") != 4096 or shutil.which("unshare") is None:
-        pytest.skip("needs small pages and unshare")
+    need("private mounts")
+    if os.sysconf("SC_PAGESIZE") != 4096:
+        pytest.skip("needs pages of 4 KiB")
     done = subprocess.run(
         [*command, str(tmp_path), size, str(get_library()), programs.plain],
         capture_output=True,
@@ -183,8 +181,6 @@ def test_a_full_disk_ends_the_journal_and_not_the_program(
         timeout=60,
         check=False,
     )
-    if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip("no file system can be mounted here")
     assert done.stderr == ""
     clock_reads, *notes = done.stdout.splitlines()
     assert clock_reads == "1600"
@@ -209,17 +205,17 @@ def test_a_program_that_may_speak_tls_draws_real_randomness(programs: Programs) 
 )
 def test_keys_are_never_drawn_by_a_seed(program: list[str]) -> None:
     """OpenSSL's own randomness is the kernel's in a recording and in every replay."""
-    if shutil.which(program[0]) is None:
-        pytest.skip(f"no {program[0]} on this machine")
+    need(program[0])
     recorded, replayed = twice(*program)
     assert recorded.out.strip()
     assert replayed.out != recorded.out
     assert replayed.told["kernel_randomness"] == []
 
 
-def test_what_it_cannot_be_loaded_into_is_named(programs: Programs, tmp_path: Path) -> None:
+def test_what_it_cannot_be_loaded_into_is_named(tmp_path: Path) -> None:
     """What is linked statically, as Go's programs are; the loader says nothing."""
-    ran = run(new_kit(libc=True), "sh", "-c", f"{programs.static} draw; true")
+    static = build(tmp_path / "static", need("a C compiler that links statically"), "-static")
+    ran = run(new_kit(libc=True), "sh", "-c", f"{static} draw; true")
     assert (ran.err, ran.told["uncovered"]) == ("", ["static"])
 
 
@@ -301,14 +297,11 @@ def test_a_user_without_a_home_has_no_library(monkeypatch: pytest.MonkeyPatch) -
         get_library()
 
 
-def test_a_program_with_the_address_sanitizer_starts(compiler: str, tmp_path: Path) -> None:
+def test_a_program_with_the_address_sanitizer_starts(tmp_path: Path) -> None:
     """It wants to be the first library, else."""
     program = tmp_path / "sanitized"
-    made = subprocess.run(
-        [compiler, "-fsanitize=address", "-o", str(program), str(SOURCE)], check=False
-    )
-    if made.returncode:
-        pytest.skip("no sanitizer on this machine")
+    compiler = need("a C compiler with the address sanitizer")
+    build(program, compiler, "-fsanitize=address")
     assert run(new_kit(libc=True), str(program), "draw").err == ""
 
 

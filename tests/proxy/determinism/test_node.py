@@ -2,12 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import again, new_kit, run
 
 AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.mjs"
@@ -16,10 +16,7 @@ AGENT = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.m
 @pytest.fixture(scope="module")
 def node() -> str:
     """Node of this machine."""
-    found = shutil.which("node")
-    if found is None:
-        pytest.skip("no node on this machine")
-    return found
+    return need("node")
 
 
 def test_what_is_found_of_time_and_chance_is_found_again(node: str) -> None:

@@ -1,11 +1,9 @@
 """Sleeps kept short in a replay: what the program finds is what it found, in a fraction of the time."""
 
-import shutil
 import sys
 import textwrap
 
-import pytest
-
+from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import Ran, again, new_kit, run
 
 PYTHON = """
@@ -77,9 +75,7 @@ def test_a_python_program_sleeps_a_thousandth_and_finds_it_as_late() -> None:
 
 def test_a_node_program_sleeps_while_nothing_is_under_way() -> None:
     """Timers come in their order; a timeout of something that is under way never comes early."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on this machine")
+    node = need("node")
     ran = short(node, "-e", NODE)
     assert ran.err == ""
     said = [row[0] for row in ran.said]

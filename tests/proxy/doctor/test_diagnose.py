@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,6 +29,7 @@ from playhead.proxy.doctor.run_probe import Outcome
 from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.sandbox import Sandbox
+from playhead.tests.support.needs import has, need
 
 PROBE = Probe(
     "a client",
@@ -294,15 +294,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Finding
         yield examined(tmp_path_factory.mktemp("doctor"), "distrustful", *REAL)
 
 
-def need(*programs: str) -> None:
-    if not all(map(shutil.which, programs)):
-        pytest.skip("not installed here")
-
-
 @pytest.mark.parametrize("name", ["curl", "wget", "git", "python urllib", "perl LWP"])
 def test_client_that_follows_its_variables_is_well(real: dict[str, Finding], name: str) -> None:
     """Its request is read, outside and in the sandbox."""
-    need(name.split()[0])
+    need({"perl LWP": "perl with LWP"}.get(name, name.removesuffix(" urllib")))
     finding = real[name]
     assert (finding.status, finding.proxied, finding.trusted) == (Status.OK, YES, YES)
     assert finding.captured == YES
@@ -332,7 +327,7 @@ def test_clock_of_an_interpreter_with_a_preload_is_that_of_the_tape(
 ) -> None:
     """It is an hour behind; that of others is what they tell."""
     assert real["python urllib"].clock == YES
-    if shutil.which("node"):
+    if has("node"):
         assert real["node fetch"].clock == YES
         assert real["node fetch"].captured == YES
 

@@ -21,6 +21,7 @@ from playhead.proxy.engine.engine import _listen_error
 from playhead.proxy.errors import EngineError
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 
 
@@ -125,17 +126,9 @@ async def test_an_address_that_is_not_here_is_an_error_of_ours(store_dir: Path) 
             await running.engine.listen(Listen("192.0.2.1", 0))
 
 
-def _has_ipv6() -> bool:
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
 async def test_it_listens_on_ipv6(store_dir: Path) -> None:
     """The address it gives is the one that clients can use."""
+    need("IPv6")
     with Origin({"/x": _ok}) as origin:
         async with running_engine(_config(store_dir)) as running:
             here = await running.engine.listen(Listen("::1", 0))

@@ -19,6 +19,7 @@ from playhead.proxy.processes.connections import (
     is_foreign,
 )
 from playhead.proxy.processes.proc import find_process
+from playhead.tests.support.needs import need
 
 FOREIGN = "127.0.0.9"
 """Stands for another machine in these tests: loopback is all they have."""
@@ -131,7 +132,7 @@ def test_client_is_found_by_its_connection(source: str, spawn: Spawn) -> None:
 
 
 def test_child_of_an_agent_is_in_its_group(source: str, spawn: Spawn) -> None:
-    """An agent and the curl it starts are one run."""
+    """An agent and the program it starts are one run."""
     code = "subprocess.run([sys.executable, '-c', sys.argv[3], *sys.argv[1:3]])"
     with socket.create_server(("127.0.0.1", 0)) as server:
         agent = spawn(code, *server.getsockname(), PRELUDE + "peer = connect(); ready()")
@@ -147,11 +148,9 @@ def test_child_of_an_agent_is_in_its_group(source: str, spawn: Spawn) -> None:
 def test_client_is_found_in_both_families(source: str, family: socket.AddressFamily) -> None:
     """Also behind a socket that serves both, where IPv4 shows in its IPv6 form."""
     host = "127.0.0.1" if family == socket.AF_INET else "::1"
-    try:
-        server = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-        client = socket.create_connection((host, server.getsockname()[1]))
-    except OSError:
-        pytest.skip("no IPv6 here")
+    need("IPv6")
+    server = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    client = socket.create_connection((host, server.getsockname()[1]))
     connection, peer = server.accept()
     with server, client, connection:
         found = find_client(peer, connection.getsockname())

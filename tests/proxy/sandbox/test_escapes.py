@@ -1,12 +1,12 @@
 """No way out: the table of escapes, tried for real, as root and as somebody without rights."""
 
-import os
 from typing import Any
 
 import pytest
 
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.machine import SOMEBODY
+from playhead.tests.support.needs import need
 
 ELSEWHERE = {"unix elsewhere", "unix datagram elsewhere", "unix datagram by a pair"}
 """By a path outside of the folders that are hidden: open unless strict, and told."""
@@ -37,8 +37,8 @@ def _run(uid: int) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=["root", "somebody"])
 def tried(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """What was found in each place, for each sort of user."""
-    if request.param == "root" and os.geteuid() != 0:
-        pytest.skip("only root can be root")
+    if request.param == "root":
+        need("root")
     return request.param, _run(0 if request.param == "root" else SOMEBODY)
 
 
@@ -75,7 +75,6 @@ def test_strict_nothing_is_open(tried: tuple[str, dict[str, Any]]) -> None:
 def test_with_files_nothing_at_all_is_open(tried: tuple[str, dict[str, Any]]) -> None:
     """Neither the home folder is read, nor anything of the system written to."""
     _, found = tried
-    if "strict, with files" not in found:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+    need("bubblewrap")
     found["strict, with files"].pop("within reach")
     assert _open(found["strict, with files"]) == set(), found["strict, with files"]

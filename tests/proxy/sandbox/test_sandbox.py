@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from playhead.proxy.sandbox.filesystem.masking import Plan
 from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from playhead.proxy.sandbox.sandbox import Sandbox
 from playhead.store import Store
+from playhead.tests.support.needs import need
 from playhead.tests.support.recordings import ask, record_run
 
 NOTHING = Plan((), (), (), (), (), {})
@@ -236,8 +236,8 @@ def test_nothing_is_left_of_a_launcher_that_was_killed(
     pipe: tuple[Path, int], wrapped: bool
 ) -> None:
     """kill -9: all processes are gone, and nothing is mounted that was not; with bubblewrap, too."""
-    if wrapped and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+    if wrapped:
+        need("bubblewrap")
     path, reading = pipe
     files = str(path.parent) if wrapped else ""
     before = Path("/proc/mounts").read_text()

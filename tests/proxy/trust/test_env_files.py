@@ -4,7 +4,6 @@ import http.server
 import io
 import json
 import os
-import shutil
 import socketserver
 import subprocess
 import threading
@@ -12,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from dotenv import dotenv_values
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust.env_files import Form, render_env_file
+from playhead.tests.support.needs import has, need
 
 FULL = "PLAYHEAD_FULL" in os.environ
 COUNT = 300 if FULL else 12
@@ -74,8 +73,7 @@ def sourced_by_fish(given: Mapping[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh", "ksh", "fish"])
 def test_a_shell_has_each_value_as_it_was(shell: str) -> None:
     """Of the shells that are installed, whatever a value holds, bytes that are no text too."""
-    if shutil.which(shell) is None:
-        pytest.skip("not installed here")
+    need(shell)
     read = sourced_by_fish if shell == "fish" else evaluated(shell)
 
     @settings(max_examples=COUNT, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -91,8 +89,7 @@ def test_a_shell_has_each_value_as_it_was(shell: str) -> None:
 @pytest.mark.parametrize("shell", ["sh", "fish"])
 def test_what_would_lead_past_the_proxy_is_taken_out_of_a_shell(shell: str) -> None:
     """Also where it is not set at all."""
-    if shutil.which(shell) is None:
-        pytest.skip("not installed here")
+    need(shell)
     form = Form(shell)
     script = render_env_file({"A": "1"}, ["PIP_PROXY", "pip_proxy"], form)
     options = ["--no-config"] if shell == "fish" else []
@@ -132,6 +129,8 @@ def kept(form: Form, given: Mapping[str, str]) -> dict[str, str]:
 @given(given=variables)
 def test_dotenv_file_is_read_as_it_was_meant(given: dict[str, str]) -> None:
     """By python-dotenv, with its variables in place."""
+    from dotenv import dotenv_values
+
     given = kept(Form.DOTENV, given)
     text = written(given, Form.DOTENV)
     assert dict(dotenv_values(stream=io.StringIO(text, newline=""))) == given
@@ -146,7 +145,7 @@ def test_dotenv_readers_agree(given: dict[str, str]) -> None:
     text = written(given, Form.DOTENV)
     found = variables_of(["sh", "-c", 'set -a; eval "$(cat; echo :)"; env -0'], text)
     assert {name: found.get(name) for name in given} == given
-    if shutil.which("node"):
+    if has("a node that reads .env files"):
         assert node_reads(text) == given
 
 
@@ -269,9 +268,9 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     server.server_close()
 
 
-@pytest.mark.skipif(shutil.which("docker") is None, reason="not installed here")
 def test_docker_hands_on_each_value(engine: Engine, tmp_path: Path) -> None:
     """The real command line, which reads the file, before an engine that only listens."""
+    need("docker")
     given = kept(Form.DOCKER, NASTY)
     (tmp_path / "agent.env").write_text(written(given, Form.DOCKER), newline="")
     command = ["docker", "-H", f"unix://{tmp_path}/docker.sock", "create"]

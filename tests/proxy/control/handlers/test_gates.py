@@ -7,10 +7,9 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
@@ -18,9 +17,13 @@ from playhead.proxy.control.handlers import gates
 from playhead.tape.policy.gates import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared
-from playhead.tests.support.browser import Browser, find_browser
+from playhead.tests.support.browser import Browser
 from playhead.tests.support.control import Controlled, controlled
+from playhead.tests.support.needs import need
 from playhead.tests.support.raw import Conversation, RawOrigin
+
+if TYPE_CHECKING:
+    import httpx
 
 _LONG_S = 30.0
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
@@ -40,6 +43,8 @@ async def holding(tmp_path: Path) -> AsyncIterator[tuple[Controlled, str]]:
 
 
 def _post(api: Controlled, url: str, what: Any) -> "asyncio.Task[httpx.Response]":
+    import httpx
+
     def post() -> httpx.Response:
         proxy = api.running.url_for("tape")
         with httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False) as client:
@@ -190,9 +195,9 @@ async def test_a_ruling_by_the_command(tmp_path: Path) -> None:
         assert (missing.returncode, "needs the ID" in missing.stderr) == (2, True)
 
 
-@pytest.mark.skipif(find_browser() is None, reason="no chromium on this machine")
 async def test_a_ruling_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hostile text is text; the token leaves the address; what is cut is shown on demand; a click lets it go."""
+    need("Chromium")
     monkeypatch.setattr(gates, "_BODIES_BYTES", 1)
     async with holding(tmp_path) as (api, url):
         asking = _post(api, url, {"note": HOSTILE, "more": "x" * 300, "end": "the end"})

@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from playhead.config import loads
@@ -77,6 +76,8 @@ async def api(tmp_path: Path) -> AsyncIterator[tuple[Controlled, str]]:
 
 
 async def _ask(api: Controlled, method: str, url: str) -> int:
+    import httpx
+
     def ask() -> int:
         proxy = api.running.url_for("tape")
         with httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False) as client:

@@ -11,12 +11,17 @@ import pytest
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files, make_files
 from playhead.store import Store
+from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
-NEEDS_BWRAP = pytest.mark.skipif(
-    shutil.which("bwrap") is None, reason="bubblewrap (bwrap) is not installed"
-)
+NEEDS_BWRAP = pytest.mark.usefixtures("bubblewrap")
+
+
+@pytest.fixture
+def bubblewrap() -> None:
+    """Skip a test where bubblewrap is missing."""
+    need("bubblewrap")
 
 
 @pytest.fixture
