@@ -13,7 +13,7 @@ from .. import PlayheadError, __version__
 from ..config import ConfigError
 from .commands import COMMANDS
 from .commands.common import UNTESTABLE, complain
-from .terminal import fill_standard_files
+from .terminal import empty_stderr, fill_standard_files
 
 USAGE = 2
 
@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read us has enough; a second write by the interpreter's exit would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+    empty_stderr()
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -17,6 +17,18 @@ def print_status(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
+def empty_stderr() -> None:
+    """Write the text that stderr still buffers, or drop the text if nobody reads it.
+
+    At its own exit, the interpreter would fail to write the text, and replace the exit code with 120.
+    """
+    if sys.stderr is not None:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def fill_standard_files() -> None:
     """Open what stands for stdin, stdout and stderr where we were started without.
 

@@ -508,7 +508,8 @@ def _terminal_for(pgid: int | None) -> Iterator[_Terminal | None]:
             stack.callback(os.close, descriptor)
             ours = os.tcgetpgrp(descriptor)
         except OSError:
-            ours = 0
+            yield None
+            return
         if pgid is None or ours != os.getpgrp():
             yield None
             return
