@@ -96,6 +96,7 @@ class RawOrigin:
         self._lasting = lasting
         self._stop = asyncio.Event()
         self._ready = threading.Event()
+        self._open: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
@@ -132,12 +133,16 @@ class RawOrigin:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        # Python 3.13 has it. A transport is closed in the next turn of the loop, one with TLS in the one after.
+        for writer in self._open:
+            writer.transport.abort()
+        # Python 3.13 also knows connections that are still in their handshake.
         getattr(server, "abort_clients", server.close)()
+        # A transport is closed in the next turn of the loop, one with TLS in the one after.
         for _ in range(3):
             await asyncio.sleep(0)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
         try:
             while not await self._answer(reader, writer):
                 continue
@@ -145,6 +150,7 @@ class RawOrigin:
             pass
         finally:
             writer.close()
+            self._open.discard(writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Read a request and have it answered; give whether the connection is over."""

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from playhead.tape.exchange import Ending
 
+from .tls import client_context
+
 _PATIENCE_S = 10.0
 
 
@@ -57,9 +59,7 @@ def open_tunnel(
         while not answer.endswith(b"\r\n\r\n"):
             answer += opened.recv(1) or b"ended\r\n\r\n"
         assert answer.startswith(b"HTTP/1.1 200 "), answer
-        context = ssl.create_default_context(cafile=str(ca))
-        if alpn:
-            context.set_alpn_protocols([alpn])
+        context = client_context(ca, *([alpn] if alpn else []))
         opened.settimeout(patience_s)
         tunnel = context.wrap_socket(
             opened, server_hostname=target.hostname, suppress_ragged_eofs=False

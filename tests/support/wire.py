@@ -26,6 +26,8 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 from hyperframe.frame import GoAwayFrame
 
+from .tls import client_context
+
 PATIENCE_S = 15.0
 """Longest wait for anything; a test that needs it has failed."""
 
@@ -92,9 +94,7 @@ def tunnel(
     assert head.startswith(b"HTTP/1.1 200 "), head
     if ca is None:
         return opened
-    context = ssl.create_default_context(cafile=str(ca))
-    if alpn:
-        context.set_alpn_protocols([alpn])
+    context = client_context(ca, *([alpn] if alpn else []))
     wrapped = context.wrap_socket(opened, server_hostname=target.rpartition(":")[0])
     assert (wrapped.selected_alpn_protocol() == "h2") is (alpn == "h2")
     return wrapped
