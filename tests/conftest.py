@@ -12,7 +12,7 @@ from hypothesis import settings
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
-from playhead.tests.support.divergences import DIVERGENCES
+from playhead.tests.support.divergences import check_divergence
 
 # The many processes that tests start would each compile all they import: half of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -28,6 +28,13 @@ if not os.environ.get("PLAYHEAD_FULL"):
 settings.register_profile("reduced", max_examples=10, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes that are no text by their argument: what was compressed holds the time."""
+    if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()):
+        return argname  # pytest numbers those that are alike
+    return None
 
 
 def pytest_collection_finish() -> None:
@@ -48,7 +55,7 @@ def _divergences_keep_their_schema() -> Iterator[None]:
 
     def checked(self: Divergence) -> dict[str, Any]:
         made = render(self)
-        DIVERGENCES.validate(made)
+        check_divergence(made)
         return made
 
     with pytest.MonkeyPatch.context() as patch:

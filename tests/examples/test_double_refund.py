@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
@@ -257,6 +256,8 @@ class TestFix:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Where the refunds cannot be listed nothing is paid again, and a human takes over."""
+        import httpx
+
         from playhead.examples.double_refund import agent, agent_fixed
 
         def refuse(request: httpx.Request) -> httpx.Response:
@@ -391,6 +392,8 @@ def test_the_model_keeps_to_its_script(
 )
 async def test_payments_take_forms_and_json(kind: str, fields: Any, status: int) -> None:
     """A refund is asked for as a form or as JSON; what makes no sense is refused."""
+    import httpx
+
     body: dict[str, Any] = {kind: fields}
     async with (
         TestServer(fake_payments.Payments(delay_s=0).make_app()) as server,
@@ -404,6 +407,8 @@ async def test_payments_take_forms_and_json(kind: str, fields: Any, status: int)
 @pytest.mark.asyncio
 async def test_payments_honour_an_idempotency_key() -> None:
     """The same key gets the same refund, another key another one."""
+    import httpx
+
     async with (
         TestServer(fake_payments.Payments(delay_s=0).make_app()) as server,
         httpx.AsyncClient(base_url=str(server.make_url(""))) as client,
@@ -445,6 +450,8 @@ def _added_up(chunks: list[Any]) -> tuple[str, str, str, str, int]:
 
 
 async def _ledger(payments: str) -> list[str]:
+    import httpx
+
     async with httpx.AsyncClient(base_url=payments) as client:
         return [each["id"] for each in (await client.get("/ledger")).json()["refunds"]]
 

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from aiohttp import web
 from click.testing import CliRunner
@@ -32,6 +31,9 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.origins import Origin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
+
+if TYPE_CHECKING:
+    import httpx
 
 REFUNDS = "/v1/refunds"
 CHAT = "/v1/chat/completions"
@@ -97,6 +99,8 @@ class Agent:
     """Asks through the proxy."""
 
     def __init__(self, running: Running, origin: Origin, run: str = "tape") -> None:
+        import httpx
+
         self._origin = origin
         context = ssl.create_default_context(cafile=str(running.ca))
         self._client = httpx.Client(
@@ -109,15 +113,17 @@ class Agent:
     async def __aexit__(self, *_: object) -> None:
         self._client.close()
 
-    async def post(self, path: str, body: Any) -> httpx.Response:
+    async def post(self, path: str, body: Any) -> "httpx.Response":
         return await asyncio.to_thread(self._client.post, self._origin.url + path, json=body)
 
-    async def refund(self, **body: Any) -> httpx.Response:
+    async def refund(self, **body: Any) -> "httpx.Response":
+        import httpx
+
         if body.get("waits"):
             self._client.timeout = httpx.Timeout(0.3)
         return await self.post(REFUNDS, body)
 
-    async def chat(self, arguments: str, **more: Any) -> httpx.Response:
+    async def chat(self, arguments: str, **more: Any) -> "httpx.Response":
         messages = [{"role": "user", "content": arguments}]
         return await self.post(CHAT, {"model": "m", "messages": messages, "tools": [TOOL], **more})
 
@@ -264,6 +270,8 @@ async def test_a_client_that_gives_up_on_a_held_answer_has_been_sent_nothing(
     engine: Engine, origin: Origin
 ) -> None:
     """The answer is read on, since it is an effect's, and is not withheld from anybody."""
+    import httpx
+
     strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     RELEASED.clear()
     async with engine(contracts=(strict,)) as running:
@@ -379,6 +387,7 @@ async def test_over_http2_the_stream_gets_the_refusal(
     engine: Engine, certificates: Certificates
 ) -> None:
     """Others on the connection get their answers; trailers of what is withheld go with it."""
+    import httpx
 
     def script(stream: Stream) -> bool:
         bad = stream.path.endswith("bad")
@@ -473,6 +482,8 @@ async def test_an_answer_too_large_to_be_held_passes(engine: Engine, origin: Ori
 
 async def test_a_held_answer_that_is_cut_ends_as_it_did(engine: Engine, origin: Origin) -> None:
     """Its client gets what had come of it, and then the same end; it is not judged."""
+    import httpx
+
     strict = rule(origin, OnViolation.REFUSE, response=STATUS)
     async with engine(contracts=(strict,)) as running:
         async with Agent(running, origin) as agent:

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
 from playhead.addons.run.approvals import ApprovalError, PendingApproval
@@ -29,6 +28,9 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import build
 from playhead.timeline.checks.integrity import verify_run
+
+if TYPE_CHECKING:
+    import httpx
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
 YES = ApprovalDecision(Ruling.APPROVED, "ann", "command")
@@ -73,8 +75,9 @@ async def held(running: Running, count: int = 1) -> list[PendingApproval]:
     return running.registry.approvals.listed()
 
 
-async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> httpx.Response:
+async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") -> "httpx.Response":
     """Post, on a connection of its own, in a thread."""
+    import httpx
 
     def post() -> httpx.Response:
         proxy = running.url_for(run)
@@ -326,6 +329,7 @@ async def test_a_stream_that_is_reset_takes_its_request_with_it(
 
 async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
     """Nothing is sent for a run that is over; the refusal is kept before the run is sealed."""
+
     async with gated(tmp_path, Gate()) as (running, origin, said):
         asking = asyncio.create_task(ask(running, f"{origin.url}/wires"))
         await held(running)
@@ -382,6 +386,7 @@ async def _refund(
     running: Running, url: str, key: str | None, patience_s: float, amount: int = 4900
 ) -> int:
     """Ask for a refund; give the status, or 0 where nobody answered in time."""
+    import httpx
 
     def post() -> int:
         proxy = running.url_for("tape")
@@ -442,6 +447,8 @@ async def test_a_gate_on_duplicates_holds_what_may_have_happened(
 @pytest.mark.timeout(600 if EFFECTS > 60 else 60)
 async def test_no_distinct_effect_is_taken_for_a_duplicate(tmp_path: Path) -> None:
     """Nor any safe retry: nothing is held."""
+    import httpx
+
     said = Refunds()
     with RawOrigin(said, lasting=True) as origin:
         rule = EffectRule(parse_match("POST *://*/refunds*"), gate=Gate("duplicates", 0.001))

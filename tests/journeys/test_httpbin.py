@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
 import pytest
 
 from playhead.store import Store
@@ -26,6 +25,9 @@ from playhead.tests.support.tap import Tap
 from playhead.tests.support.wire import Answer, Wire
 from playhead.tests.support.wsgi import over_asgi, serving
 from playhead.timeline import Receipt, build
+
+if TYPE_CHECKING:
+    import httpx
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 PARALLEL = 4
@@ -232,8 +234,10 @@ def _number(index: int) -> dict[str, str]:
     return {"x-number": str(index)}
 
 
-def _ask_httpx(transport: httpx.HTTPTransport, url: str, index: int) -> Seen:
+def _ask_httpx(transport: "httpx.HTTPTransport", url: str, index: int) -> Seen:
     """Ask without a client above: no cookies, redirects or fields that nobody asked for."""
+    import httpx
+
     ask = asks()[index]
     host = {"host": url.partition("//")[2]}
     headers = [*host.items(), *ask.headers.items(), *_number(index).items()]
@@ -266,6 +270,8 @@ def _ask_bare(proxy: Serve, url: str, index: int) -> Answer:
 
 def _digest(proxy: Serve, url: str, ca: Path) -> list[int]:
     """Have httpx answer a challenge; give the statuses it saw."""
+    import httpx
+
     context = ssl.create_default_context(cafile=str(ca))
     with httpx.Client(proxy=proxy.url_for("digest"), verify=context) as client:
         answer = client.get(
@@ -275,6 +281,8 @@ def _digest(proxy: Serve, url: str, ca: Path) -> list[int]:
 
 
 def _all(made: Story, phase: str, proxy: Serve, secure: str, plain: str, ca: Path) -> None:
+    import httpx
+
     context = ssl.create_default_context(cafile=str(ca))
     with ThreadPoolExecutor(PARALLEL) as pool:
         for version in SECURE:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from playhead.addons.run.pending import HELD_BYTES
@@ -92,6 +91,8 @@ class Seen:
 
 
 def _exchange(proxy: Serve, ca: Path, origin: str, case: str, boundary: str) -> Seen:
+    import httpx
+
     version, kind = case.split("-")
     context = ssl.create_default_context(cafile=str(ca / "playhead-ca-cert.pem"))
     watch = Watch(proxy.process.pid)

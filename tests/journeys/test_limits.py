@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from aiohttp import web
 
@@ -33,6 +32,9 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
+
+if TYPE_CHECKING:
+    import httpx
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -85,6 +87,8 @@ class Agent:
     """Asks through the proxy."""
 
     def __init__(self, running: Running, origin: Origin, run: str = "tape") -> None:
+        import httpx
+
         self._origin = origin
         proxy = running.url_for(run)
         self._client = httpx.Client(proxy=proxy, timeout=_LONG_S, trust_env=False)
@@ -95,13 +99,13 @@ class Agent:
     async def __aexit__(self, *_: object) -> None:
         self._client.close()
 
-    async def get(self, path: str) -> httpx.Response:
+    async def get(self, path: str) -> "httpx.Response":
         return await asyncio.to_thread(self._client.get, self._origin.url + path)
 
-    async def post(self, path: str, body: Any) -> httpx.Response:
+    async def post(self, path: str, body: Any) -> "httpx.Response":
         return await asyncio.to_thread(self._client.post, self._origin.url + path, json=body)
 
-    async def chat(self, text: str, model: str = "gpt-4o", **more: Any) -> httpx.Response:
+    async def chat(self, text: str, model: str = "gpt-4o", **more: Any) -> "httpx.Response":
         messages = [{"role": "user", "content": text}]
         return await self.post(CHAT, {"model": model, "messages": messages, **more})
 
@@ -252,6 +256,8 @@ async def test_a_client_that_acts_before_the_end_of_a_stream_finds_the_limit(
 
 async def test_an_answer_of_which_more_comes_is_read_again(store_dir: Path) -> None:
     """What looks like the end of a stream may be what a model wrote; and one that is cut counts as far as it came."""
+    import httpx
+
     begun: dict[str, Any] = {
         "type": "message_start",
         "message": {"usage": {"input_tokens": 50, "output_tokens": 1}},

@@ -36,10 +36,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Ran]:
         place = folder / name
         place.mkdir()
         flags = ("--store", folder / "store", "--receipt", place / "receipt.json")
-        agent = (sys.executable, "-m", "playhead.tests.support.refunds", str(place / "log"))
+        agent = (sys.executable, "-m", "playhead.tests.support.punctual", str(place / "log"))
         done = playhead(words[0], *flags, *words[1:], "--", *agent, env=environ, timeout_s=120)
-        if done.returncode == 125 and "no sandbox can be made" in done.stderr:
-            pytest.skip("no sandbox on this machine")
         assert (place / "log").exists(), done.stderr
         receipt = json.loads((place / "receipt.json").read_text())
         return Ran(done, (place / "log").read_bytes(), receipt)

@@ -13,11 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
-from httpx_sse import ServerSentEvent, connect_sse
 
 from playhead.config import Config, Mode
 from playhead.tape.exchange import Exchange, RunId
@@ -28,6 +26,9 @@ from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import get, open_tunnel
 from playhead.timeline import Receipt, build
+
+if TYPE_CHECKING:
+    from httpx_sse import ServerSentEvent
 
 PIECES = (
     b": a comment\n\n",
@@ -81,6 +82,9 @@ def _http2(stream: Stream) -> bool:
 
 
 def _read_events(proxy: str, url: str, ca: Path) -> list[tuple[Any, ...]]:
+    import httpx
+    from httpx_sse import connect_sse
+
     context = ssl.create_default_context(cafile=str(ca))
     with (
         httpx.Client(proxy=proxy, verify=context, http2=True, timeout=20) as client,
@@ -89,7 +93,7 @@ def _read_events(proxy: str, url: str, ca: Path) -> list[tuple[Any, ...]]:
         return [_event(found) for found in source.iter_sse()]
 
 
-def _event(found: ServerSentEvent) -> tuple[Any, ...]:
+def _event(found: "ServerSentEvent") -> tuple[Any, ...]:
     return found.event, found.data, found.id, found.retry
 
 

@@ -12,15 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
-from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
-from websockets.typing import Subprotocol
 
 from playhead.config import Config, Mode
 from playhead.tape.exchange import Exchange, Message, MessageKind
@@ -29,6 +24,11 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.process import playhead, read_json
 from playhead.tests.support.websocket import WebsocketOrigin
 from playhead.timeline import Receipt, build
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+    from websockets.asyncio.server import ServerConnection
+    from websockets.exceptions import ConnectionClosed
 
 MEGABYTE = 1024 * 1024
 
@@ -60,7 +60,7 @@ class Talk(Protocol):
 class ByWebsockets:
     """The `websockets` library."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: "ClientConnection") -> None:
         self._connection = connection
         self.subprotocol: str | None = connection.subprotocol
 
@@ -68,6 +68,8 @@ class ByWebsockets:
         await self._connection.send(data)
 
     async def hear(self) -> Any:
+        from websockets.exceptions import ConnectionClosed
+
         try:
             return shown(await self._connection.recv())
         except ConnectionClosed as error:
@@ -84,7 +86,7 @@ class ByWebsockets:
         self._connection.transport.abort()
 
 
-def ended(error: ConnectionClosed) -> list[Any]:
+def ended(error: "ConnectionClosed") -> list[Any]:
     """How a conversation ended: what came, what was sent, and who was first."""
     frames = [[close.code, close.reason] if close else None for close in (error.rcvd, error.sent)]
     return ["closed", *frames, error.rcvd_then_sent]
@@ -132,7 +134,15 @@ def shown(data: str | bytes) -> Any:
 async def by_websockets(
     url: str, proxy: str, context: ssl.SSLContext | None, case: "Case"
 ) -> AsyncIterator[Talk]:
-    more: dict[str, Any] = dict(case.websockets)
+    from websockets.asyncio.client import connect
+    from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
+    from websockets.typing import Subprotocol
+
+    more: dict[str, Any] = {}
+    if not case.default_compression:
+        more["compression"] = None
+    if case.deflate is not None:
+        more["extensions"] = [ClientPerMessageDeflateFactory(**case.deflate)]
     if case.subprotocols:
         more["subprotocols"] = [Subprotocol(name) for name in case.subprotocols]
     async with connect(
@@ -170,9 +180,12 @@ class Case:
     """What a client says, and what the server does where it does not echo."""
 
     client: Callable[[Talk, Seen], Awaitable[None]]
-    server: Callable[[ServerConnection], Awaitable[None]] | None = None
+    server: Callable[["ServerConnection"], Awaitable[None]] | None = None
     subprotocols: tuple[str, ...] = ()
-    websockets: dict[str, Any] = field(default_factory=dict)
+    default_compression: bool = True
+    """Of `websockets`; of aiohttp it is none."""
+    deflate: dict[str, bool] | None = None
+    """What `websockets` offers in place of its default."""
     aiohttp_compress: int = 0
 
 
@@ -204,7 +217,7 @@ async def _fragments(talk: Talk, seen: Seen) -> None:
     seen.append(await talk.close(1000, ""))
 
 
-async def _say_fragments(connection: ServerConnection) -> None:
+async def _say_fragments(connection: "ServerConnection") -> None:
     async for message in connection:
         assert isinstance(message, str)
         await connection.send(["<", message, ">"])
@@ -219,7 +232,7 @@ async def _pings(talk: Talk, seen: Seen) -> None:
     seen.append(await talk.close(1000, ""))
 
 
-async def _ping_back(connection: ServerConnection) -> None:
+async def _ping_back(connection: "ServerConnection") -> None:
     await connection.recv()
     for number in range(3):
         await (await connection.ping(f"ping {number}"))
@@ -233,14 +246,14 @@ async def _listen(talk: Talk, seen: Seen) -> None:
         seen.append(await talk.hear())
 
 
-async def _enough(connection: ServerConnection) -> None:
+async def _enough(connection: "ServerConnection") -> None:
     await connection.recv()
     for number in range(3):
         await connection.send(f"event {number}")
     await connection.close(4001, "enough, é")
 
 
-async def _cut(connection: ServerConnection) -> None:
+async def _cut(connection: "ServerConnection") -> None:
     await connection.recv()
     await connection.send("the last")
     # What was written leaves first: the end is a FIN behind it.
@@ -271,7 +284,7 @@ async def _subprotocol(talk: Talk, seen: Seen) -> None:
 TOOL = {"type": "function", "name": "find_order", "parameters": {"type": "object"}}
 
 
-async def _model(connection: ServerConnection) -> None:
+async def _model(connection: "ServerConnection") -> None:
     number = 0
 
     async def send(kind: str, **more: Any) -> None:
@@ -339,10 +352,6 @@ async def _agent(talk: Talk, seen: Seen) -> None:
     seen.append(await talk.close(1000, ""))
 
 
-def _deflate(**more: Any) -> dict[str, Any]:
-    return {"compression": None, "extensions": [ClientPerMessageDeflateFactory(**more)]}
-
-
 CASES = {
     "echo": Case(_echo),
     "binary": Case(_binary),
@@ -355,11 +364,12 @@ CASES = {
     "client-leaves": Case(_leave),
     "subprotocol": Case(_subprotocol, subprotocols=("other", "realtime")),
     "realtime": Case(_agent, _model),
-    "plain": Case(_echo, websockets={"compression": None}),
-    "deflate": Case(_echo, websockets=_deflate(), aiohttp_compress=15),
+    "plain": Case(_echo, default_compression=False),
+    "deflate": Case(_echo, default_compression=False, deflate={}, aiohttp_compress=15),
     "deflate-without-context": Case(
         _echo,
-        websockets=_deflate(server_no_context_takeover=True, client_no_context_takeover=True),
+        default_compression=False,
+        deflate={"server_no_context_takeover": True, "client_no_context_takeover": True},
         aiohttp_compress=9,
     ),
 }

@@ -15,7 +15,6 @@ from playhead import PlayheadError
 from playhead.config.archive_url import parse_archive
 from playhead.proxy.cli import cli
 from playhead.store import Store
-from playhead.store.archive.location import Place
 from playhead.tests.support import prepared
 from playhead.tests.support.stored import all_of, record_all
 
@@ -183,6 +182,8 @@ def test_a_bucket_that_is_not_there_moves_nothing(
 
 def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) -> None:
     """However much of it was sent: a bucket makes an object of whatever is ended."""
+    from playhead.store.archive.location import Place
+
     name = bucket.base_path.strip("/")
     where = f"s3://{name}/fleet?endpoint_override=http://{endpoint}&region=us-east-1"
     place = Place(parse_archive(where, Path))

@@ -5,9 +5,6 @@ import socket
 import threading
 from typing import Any, Self
 
-from hypercorn.asyncio import serve
-from hypercorn.config import Config
-
 from .certificates import Certificates
 
 
@@ -49,6 +46,9 @@ class AsgiOrigin:
             assert not self._thread.is_alive(), "the origin did not stop"
 
     async def _serve(self) -> None:
+        from hypercorn.asyncio import serve
+        from hypercorn.config import Config
+
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         config = Config()
         config.bind = [f"fd://{self._socket.detach()}"]  # hypercorn closes it

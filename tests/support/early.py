@@ -4,8 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-
-import httpx
+from typing import TYPE_CHECKING
 
 from .certificates import Certificates
 from .engine import Running
@@ -13,7 +12,10 @@ from .frames import FramesOrigin, Stream
 from .http2 import Http2Client
 from .sockets import open_tunnel
 
-Call = Callable[[str], Awaitable[httpx.Response]]
+if TYPE_CHECKING:
+    import httpx
+
+Call = Callable[[str], Awaitable["httpx.Response"]]
 """Asks a URL for one word with one word."""
 
 
@@ -35,6 +37,8 @@ def early_origin(certificates: Certificates) -> Iterator[tuple[str, list[str]]]:
 @contextmanager
 def early_client(running: Running, run: str) -> Iterator[Call]:
     """Give a client of a run, whose requests say of themselves that they are gRPC's."""
+    import httpx
+
     context = ssl.create_default_context(cafile=str(running.ca))
     with httpx.Client(proxy=running.url_for(run), verify=context, http2=True) as client:
 

@@ -11,21 +11,20 @@ import zlib
 from collections.abc import Awaitable, Callable
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
-from websockets.typing import Subprotocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .certificates import Certificates
 from .client import Connection
 from .raw import Conversation
 
+if TYPE_CHECKING:
+    from websockets.asyncio.server import ServerConnection
+
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 NAMES = {CONTINUATION: "more", TEXT: "text", BINARY: "binary", CLOSE: "close", PING: "ping", PONG: "pong"}  # fmt: skip
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
-Handler = Callable[[ServerConnection], Awaitable[None]]
+Handler = Callable[["ServerConnection"], Awaitable[None]]
 
 
 def frame(
@@ -183,7 +182,7 @@ class Deflate:
         return made
 
 
-async def echo(connection: ServerConnection) -> None:
+async def echo(connection: "ServerConnection") -> None:
     """Say back what is said."""
     async for message in connection:
         await connection.send(message)
@@ -211,6 +210,8 @@ class WebsocketOrigin:
         self._certificates = certificates
         self._options: dict[str, Any] = {"max_size": None, "ping_interval": None, **options}
         if subprotocol:
+            from websockets.typing import Subprotocol
+
             self._options["select_subprotocol"] = lambda _, offers: (
                 Subprotocol(subprotocol) if subprotocol in offers else None
             )
@@ -247,18 +248,22 @@ class WebsocketOrigin:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
+        from websockets.asyncio.server import serve
+
         context = None
         if self._certificates is not None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(self._certificates.chain)
-        server: Server = await serve(self._talk, "127.0.0.1", 0, ssl=context, **self._options)
+        server = await serve(self._talk, "127.0.0.1", 0, ssl=context, **self._options)
         self.port = next(iter(server.sockets)).getsockname()[1]
         self._ready.set()
         await self._stop.wait()
         server.close(close_connections=True)
         await server.wait_closed()
 
-    async def _talk(self, connection: ServerConnection) -> None:
+    async def _talk(self, connection: "ServerConnection") -> None:
+        from websockets.exceptions import ConnectionClosed
+
         assert connection.request is not None
         path = connection.request.path
         self.paths.append(path)

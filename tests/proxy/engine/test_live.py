@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from aiohttp import web
 from mitmproxy import connection, http
@@ -26,6 +25,9 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
+
+if TYPE_CHECKING:
+    import httpx
 
 # ---- the policy that the guard asks, as a table --------------------------------------------------
 
@@ -197,16 +199,18 @@ async def _playing(
 
 
 @contextmanager
-def _using(running: Running, run: str) -> Iterator[httpx.Client]:
+def _using(running: Running, run: str) -> "Iterator[httpx.Client]":
     """A client in a thread: not on the engine's loop, whose tasks are eager."""
     import ssl
+
+    import httpx
 
     trusted = ssl.create_default_context(cafile=str(running.ca))
     with httpx.Client(proxy=running.url_for(run), verify=trusted, timeout=20) as client:
         yield client
 
 
-def _ask(running: Running, run: str, *urls: str) -> list[httpx.Response]:
+def _ask(running: Running, run: str, *urls: str) -> "list[httpx.Response]":
     """Get one after the other, over one connection to the proxy."""
     with _using(running, run) as client:
         return [client.get(url) for url in urls]
@@ -257,6 +261,7 @@ async def test_the_guard_itself_keeps_the_pooled_connection(
     origin: Origin, store_dir: Path, certificates: Certificates
 ) -> None:
     """Also when everything above it has failed open after a live request."""
+    import httpx
 
     class Broken:
         def request(self, flow: http.HTTPFlow) -> None:
@@ -307,6 +312,8 @@ async def test_a_permit_ends_when_the_client_leaves(
     origin: Origin, store_dir: Path, certificates: Certificates
 ) -> None:
     """Nobody waits for the answer any more: what the request was allowed ends with it."""
+    import httpx
+
     held = origin.routes["/held"]
     assert isinstance(held, PendingApproval)
 
@@ -325,6 +332,8 @@ async def test_a_permit_ends_when_the_client_leaves(
 
 async def test_a_live_request_to_nobody_ends(store_dir: Path, certificates: Certificates) -> None:
     """An upstream that refuses is a fault of the exchange; the permit ends with it."""
+    import httpx
+
     with Origin({"/once": _ok}) as origin:
         async with _playing(origin, store_dir, certificates, "/live") as (running, _):
             origin.stop()
@@ -356,6 +365,8 @@ async def test_the_proxy_is_no_upstream_of_itself(
     origin: Origin, store_dir: Path, certificates: Certificates
 ) -> None:
     """A live rule cannot name it: the request would come back as another."""
+    import httpx
+
     async with _playing(origin, store_dir, certificates) as (running, dialled):
         rule = LiveRule(parse_match(f"http://{running.address}/*"), "a mistake")
         running.change(live=(rule,))

@@ -16,9 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from mitmproxy.connection import Client, ConnectionState
@@ -32,9 +29,6 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
 from playhead.proxy.operations.restore import open_place, restore_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
-from playhead.store.archive import schema, writing
-from playhead.store.archive.location import Place
-from playhead.store.archive.writing import BatchWriter
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
@@ -45,7 +39,6 @@ from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.stored import all_of, record_all
-from playhead.timeline.checks.archive import archive_runs
 from playhead.timeline.formats.tape_file import import_tape
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
@@ -277,6 +270,8 @@ def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process may do that between the sentence and the deletion: the next one takes it out of both."""
+    from playhead.timeline.checks.archive import archive_runs
+
     delete = Store.delete_runs
 
     def slow(opened: Store, runs: Sequence[RunInfo]) -> int:
@@ -317,6 +312,11 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
 
 def test_an_archived_step_is_held_against_its_log(store: Path) -> None:
     """It is shown without restoring its run, and not otherwise than it was written."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from playhead.store.archive import schema
+
     done(store, "archive")
     (file,) = (attic(store) / "exchanges").iterdir()
     (index,) = (attic(store) / "steps").iterdir()
@@ -337,6 +337,8 @@ def test_what_a_power_cut_must_not_undo_is_flushed_first(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That files are about to be written, and that those which are removed are not needed."""
+    from playhead.store.archive.location import Place
+
     seen: list[str] = []
 
     def noting(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -378,6 +380,8 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The runs stay; the next go begins anew."""
+    from playhead.store.archive.writing import BatchWriter
+
     finish = BatchWriter.finish
 
     def lose(writer: BatchWriter) -> Any:
@@ -409,6 +413,8 @@ def test_a_run_that_would_not_come_back_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Callable[[Exchange], bytes]
 ) -> None:
     """All that is written is read back and compared; the other runs are moved without it."""
+    from playhead.store.archive import writing
+
     path = make(tmp_path / "here" / "s", "night")
     with Store.open(path) as opened:
         record_run(opened, "day", [ask()])
@@ -542,6 +548,11 @@ def _client(port: int) -> Client:
 
 def test_an_archive_that_lacks_an_exchange_is_refused(store: Path) -> None:
     """Its files are sound, and what they hold is not all of the run."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from playhead.store.archive import schema
+
     done(store, "archive")
     (file,) = (attic(store) / "exchanges").iterdir()
     (index,) = (attic(store) / "steps").iterdir()
@@ -593,10 +604,17 @@ def _empty(file: Path) -> None:
 
 
 def _foreign(file: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     pq.write_table(pa.table({"run": ["night"]}), file)
 
 
 def _newer(file: Path) -> None:
+    import pyarrow.parquet as pq
+
+    from playhead.store.archive import schema
+
     found = pq.read_table(file)
     told = {**(found.schema.metadata or {}), schema.VERSION_KEY: b"2"}
     pq.write_table(found.replace_schema_metadata(told), file)

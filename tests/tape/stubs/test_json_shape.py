@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +30,8 @@ def test_what_was_seen_is_valid(seen: list[Any]) -> None:
 @given(st.lists(VALUES, min_size=1, max_size=4), VALUES)
 def test_it_is_json_schema(seen: list[Any], other: Any) -> None:
     """Another reader of JSON Schema says the same of what was seen and of what was not."""
+    import jsonschema
+
     schema = infer(seen)
     reader = jsonschema.Draft202012Validator(schema)
     for value in (*seen, other):

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from playhead.config import Config, loads
@@ -36,6 +35,8 @@ async def _say_ok(conversation: Conversation) -> None:
 @pytest.fixture
 async def tape(tmp_path: Path) -> AsyncIterator[tuple[Store, str]]:
     """A store with a run, `tape`, and where it was asked: two refunds that are the same, and a search by POST."""
+    import httpx
+
     config = Config(store=tmp_path / "recorded")
     with RawOrigin(_say_ok) as origin:
         async with running_engine(config) as running:

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from aiohttp import web
 from mitmproxy import hooks, http, options
@@ -28,6 +27,9 @@ from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
+
+if TYPE_CHECKING:
+    import httpx
 
 # ---- the table -----------------------------------------------------------------------------------
 
@@ -181,8 +183,10 @@ async def test_being_cancelled_is_no_failure() -> None:
 # ---- in a running engine -------------------------------------------------------------------------
 
 
-def _ask(proxy: str, *requests: tuple[str, str]) -> list[httpx.Response]:
+def _ask(proxy: str, *requests: tuple[str, str]) -> "list[httpx.Response]":
     """Send requests over one connection. Not on the engine's loop, whose tasks are eager."""
+    import httpx
+
     with httpx.Client(proxy=proxy) as client:
         return [client.request(method, url) for method, url in requests]
 
@@ -263,6 +267,8 @@ async def test_an_answer_that_could_not_be_kept_is_not_finished(
     path: str, hook: str, waits: bool, recording: Running
 ) -> None:
     """The client never sees the end of what is not on the tape."""
+    import httpx
+
     _insert(recording, Raising(hook, waits=waits), first=False)
     with Origin({"/fixed": _fixed, "/stream": _stream}) as origin:
         proxy = recording.url_for("tape")
@@ -274,6 +280,8 @@ async def test_a_piece_that_could_not_be_kept_is_not_released(
     recording: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an SDK acts on before the end of a stream is held to the same rule."""
+    import httpx
+
     monkeypatch.setattr(Record, "playhead_release", Raising("x", waits=True)._later)
     addons: Any = recording.engine._master.addons
     addons._table.clear()

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -483,6 +482,7 @@ async def test_empty_pieces_after_the_last_do_not_displace_it(
     store_dir: Path, certificates: Certificates
 ) -> None:
     """The length is reached and the last piece is held back; what follows before the end is empty."""
+    import httpx
 
     def script(stream: Stream) -> bool:
         stream.head(("content-length", "4"))
