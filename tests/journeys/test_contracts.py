@@ -1,4 +1,4 @@
-"""Contracts over real connections: requests and answers that are not what was agreed on, noted or refused."""
+"""Contracts over real connections: requests and answers that violate their contracts, reported or refused."""
 
 import asyncio
 import json
@@ -316,7 +316,7 @@ async def test_an_answer_on_the_tape_is_held_to_the_contracts_of_now(
     assert not refused.faithful
     assert exit_code(refused) == 0
     assert refused.faithful_but_for == [f"refused by contract: POST {origin.url}{REFUNDS}"]
-    assert "contract violat" in render_receipt(refused)
+    assert "contract violations" in render_receipt(refused)
 
 
 async def test_an_effect_that_breaks_its_contract_is_not_stubbed(
