@@ -184,7 +184,7 @@ class Case:
     subprotocols: tuple[str, ...] = ()
     default_compression: bool = True
     """Of `websockets`; of aiohttp it is none."""
-    deflate: dict[str, bool] | None = None
+    deflate: dict[str, Any] | None = None
     """What `websockets` offers in place of its default."""
     aiohttp_compress: int = 0
 

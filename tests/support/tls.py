@@ -18,6 +18,8 @@ class _TlsSocket(ssl.SSLSocket):
     Before CPython 3.12.3 that was SSLEOFError, as for the end of a stream: https://github.com/python/cpython/issues/115627.
     """
 
+    suppress_ragged_eofs: bool
+
     def read(self, len: int = 1024, buffer: Any = None) -> Any:
         ragged, self.suppress_ragged_eofs = self.suppress_ragged_eofs, False
         try:
