@@ -1,7 +1,7 @@
-"""Whether the files of a batch give back what was put into them: checked before the store drops what it has of the runs.
+"""Read a batch back before the store drops its runs, and name the runs that differ from the records written.
 
-What is compared is every byte of every record, read from the place as a later restore reads it. So neither a fault of the
-writer, nor of the reader, nor of the place can lose a run.
+Every byte of every record is compared, read from the archive as a later restore reads it. So a fault of the writer, of the
+reader or of the storage cannot lose a run.
 """
 
 from collections.abc import Iterable

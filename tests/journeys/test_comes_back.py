@@ -252,7 +252,7 @@ def _after(
 
 
 def archive(place: Place) -> Place:
-    """Move all runs to the archive, recall them, drop the copies, and recall them again."""
+    """Move all runs to the archive, restore them, drop the copies, and restore them again."""
     allowed = ["--unencrypted"] if place.key else []
     assert "0 stay" in place.do("archive", *allowed)
     for _ in range(2):
@@ -266,7 +266,7 @@ def archive(place: Place) -> Place:
 
 
 def archive_and_erase(place: Place) -> Place:
-    """Archive all runs, erase the neighbours there, and recall the others."""
+    """Archive all runs, erase the neighbours there, and restore the others."""
     allowed = ["--unencrypted"] if place.key else []
     place.do("archive", *allowed)
     erase(place)
