@@ -48,7 +48,8 @@ def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
     assert open_run.cursor is not None
     flow = pending.flow
-    request, pending.redactions = open_run.redactor.head(read_request(flow, pending.fields))
+    asked = read_request(flow, pending.fields, names=pending.names)
+    request, pending.redactions = open_run.redactor.head(asked)
     pending.request = request
     key = (request.method, request.url.partition("?")[0])
     came = pending.sent[0]

@@ -54,7 +54,7 @@ class Contract:
         contract_state: ContractState,
         rule: ContractRule,
     ) -> None:
-        asked = read_request(flow, pending.fields, pending.uploaded)
+        asked = read_request(flow, pending.fields, pending.uploaded, pending.names)
         checked = await asyncio.to_thread(_check_request, pending, rule, asked)
         contract_state.in_request = Found("request", rule.match.text, checked, refuses=False)
         # A message that cannot be checked violates its contract.

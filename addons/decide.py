@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
-from ..config import Mode
+from ..config import Classes, Mode
+from ..config.targets.paths import normal_path
 from ..store import LogCorrupt
+from ..tape.canonical.claims import find_body_claims, find_claims
 from ..tape.canonical.form import raw_key
 from ..tape.classify.by_body import reads_by_body
-from ..tape.classify.by_url import classify
+from ..tape.classify.by_url import Kind
 from ..tape.diff.divergence import Dependence
-from ..tape.exchange import NO_TUNNEL, Fingerprint, RequestClass, Seq
+from ..tape.exchange import NO_TUNNEL, Fingerprint, Request, RequestClass, Seq
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
     UNCONSTRAINED,
@@ -40,7 +42,7 @@ from .run.order import find_earlier, find_needs, reorder_reason
 from .run.pending import HELD_BYTES, PendingExchange, attach, find_pending
 from .run.registry import RunRegistry
 from .tunnels import find_missed, take_missed
-from .wire.http import announced_length, read_request
+from .wire.http import announced_length, read_names, read_request
 
 if TYPE_CHECKING:
     from .run.model_drift import Drifts
@@ -75,15 +77,15 @@ class Decide:
             flow.response = refusal(None, None, "this connection belongs to no open run")
             return
         message = flow.request
-        target = message.data.path.decode("latin-1")
-        method, scheme, host = message.method, message.scheme, message.host
-        kind = classify(method, scheme, host, message.port, target, open_run.config.classes)
-        facts = Facts(method, scheme, host, message.port, target, kind.of)
+        tunnel = open_run.tunnels.get(flow.client_conn.id, NO_TUNNEL)
+        names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
+        facts, kind = _find_facts(message, names, open_run.config.classes)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)
         pending = PendingExchange(open_run, flow, seq, facts)
         pending.kind = kind
         pending.fields = message.data.headers.fields
-        pending.tunnel = open_run.tunnels.get(flow.client_conn.id, NO_TUNNEL)
+        pending.tunnel = tunnel
+        pending.names = _hide(names, open_run)
         attach(flow, pending)
         if open_run.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
@@ -104,7 +106,7 @@ class Decide:
         policy = _NO_RULES if lost else open_run.policy
         decision = decide_leaving(pending, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
-            request = read_request(flow, pending.fields)
+            request = read_request(flow, pending.fields, names=pending.names)
             pending.request, pending.redactions = open_run.redactor.head(request)
             pending.decision = decision
 
@@ -120,7 +122,8 @@ class Decide:
             return None
         open_run = pending.open_run
         pending.request_ended = True
-        asked = read_request(flow, pending.fields, pending.uploaded)
+        asked = read_request(flow, pending.fields, pending.uploaded, pending.names)
+        _look_at_form(pending, asked)
         # The body of what is recorded is searched where it is written, off the loop.
         recording = open_run.mode is not Mode.PLAYBACK
         redact = open_run.redactor.head if recording else open_run.redactor.request
@@ -310,6 +313,33 @@ class Decide:
         return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
 
 
+def _find_facts(
+    message: http.Request, names: tuple[tuple[str, str], ...], classes: Classes
+) -> tuple[Facts, Kind]:
+    """Give what is known of a request by its head."""
+    data = message.data
+    scheme, host, port = message.scheme, message.host, message.port
+    target = data.path.decode("latin-1")
+    claims = find_claims(data.method, scheme, host, port, target, data.headers.fields, names)
+    return Facts.of((message.method, scheme, host, port, target), claims, classes)
+
+
+def _hide(names: tuple[tuple[str, str], ...], open_run: OpenRun) -> tuple[tuple[str, str], ...]:
+    """Give names of hosts without the secrets of a run."""
+    return tuple((kind, open_run.redactor.redact_text(text)) for kind, text in names)
+
+
+def _look_at_form(pending: PendingExchange, asked: Request) -> None:
+    """Take in which method a form claims: it lets nothing out, and may have it held."""
+    content = asked.header(b"content-type")
+    claims = find_body_claims(content, asked.body) if content is not None else ()
+    if claims:
+        facts = pending.facts
+        place = facts.method, facts.scheme, facts.host, facts.port, facts.target
+        classes = pending.open_run.config.classes
+        pending.facts, pending.kind = Facts.of(place, (*facts.claims, *claims), classes)
+
+
 def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
     """Say whether a request has to be compared with others before it leaves."""
     if open_run.mode is not Mode.RECORD:
@@ -327,6 +357,10 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     pending.redactions += more
     pending.searched = True
     counted = open_run.usage_meter is not None and open_run.usage_meter.asks_for_repeats(pending)
+    if counted and not pending.facts.ways.plain:
+        path, mark, query = pending.request.target.partition("?")
+        spelled = replace(pending.request, target=f"{normal_path(path)}{mark}{query}")
+        pending.alike = open_run.fingerprint(spelled, pending.request_class)
     if counted or asks_for_repeats(pending):
         found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found

@@ -36,7 +36,7 @@ from ..tape.records.events import Event, EventKind
 from .run.constraints import settle_gated
 from .run.events import idempotency_key, intent_row, outcome_event
 from .run.open_run import OpenRun
-from .run.pending import HELD_BYTES, PendingExchange, find_pending, note_verdict
+from .run.pending import HELD_BYTES, PendingExchange, claims_row, find_pending, note_verdict
 from .run.registry import RunRegistry
 from .run.repeats import Effect
 from .websocket import WebSocketPlayer, WebSocketRecorder
@@ -384,6 +384,7 @@ def _intent(pending: PendingExchange) -> Event:
     data["rule"] = pending.decision.rule
     if pending.facts.by_body:
         data["by_body"] = True
+    data |= claims_row(pending)
     if pending.open_run.mode is Mode.PLAYBACK or pending.approval is not None:
         data["reason"] = pending.decision.reason
     pending.logged = data

@@ -212,6 +212,9 @@ class Request:
     """Where the body is when it is too large to be held; `body` is empty then."""
     secrets: tuple[Secret, ...] = ()
     """Where placeholders stand that nothing but this tells; in order."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Names of its host that do not agree with `host` and stand in none of its fields: kind (`sni`, `authority` or
+    `target`) and text."""
 
     @property
     def body_bytes(self) -> int:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ...config import Classes
 from ...store import LogCorrupt, RunInfo, Store
-from ...tape.classify.by_url import classify
 from ...tape.diff.divergence import Dependence
 from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Response, Seq, VerdictKind
 from ...tape.matching.dependence import (
@@ -173,10 +172,8 @@ class Order:
         request = exchange.request
         if exchange.request_class is RequestClass.TELEMETRY:
             return True
-        place = request.method, request.scheme, request.host, request.port, request.target
         # What would leave is decided by method and URL.
-        kind = classify(*place, self._classes).of
-        facts = Facts(*place, kind)
+        facts, _ = Facts.of_request(request, self._classes)
         return self._policy.find_live(facts) is not None
 
     def _is_first(self, shared: Dependence, deadline: float) -> bool:

@@ -88,6 +88,8 @@ class PendingExchange:
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
         self.tunnel: Tunnel = NO_TUNNEL
+        self.names: tuple[tuple[str, str], ...] = ()
+        """Names of its host that do not agree and stand in none of its fields."""
         self.bidirectional = False
         """Whether the answer may begin before the request has ended."""
         self.upload: Spool | None = None
@@ -107,6 +109,8 @@ class PendingExchange:
         """Whether its body has been redacted too."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
+        self.alike: Fingerprint | None = None
+        """The same of its path in normal form, where it is spelled in another way and repeats are counted."""
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
         self.effect_key: bytes | None = None
@@ -392,6 +396,13 @@ def detach(flow: http.HTTPFlow) -> PendingExchange | None:
     return found
 
 
+def claims_row(pending: PendingExchange) -> dict[str, Any]:
+    """Give what an event says of a request's claims; nothing where it has none, as nearly all."""
+    words = pending.open_run.redactor.redact_text
+    rows = [(kind.value, words(text)) for kind, text in pending.facts.claims]
+    return {"claims": rows} if rows else {}
+
+
 def note_verdict(
     pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str, **more: Any
 ) -> None:
@@ -420,6 +431,7 @@ def note_verdict(
         "rule": pending.decision.rule if pending.decision is not None else "",
         "fingerprint": pending.fingerprint or b"",
         "key": key,
+        **claims_row(pending),
         **more,
     }
     pending.logged = logged

@@ -63,8 +63,10 @@ class UsageMeter:
         """Find the limit that stands in a request's way. Once a request."""
         times = 0
         if pending.fingerprint is not None and self.asks_for_repeats(pending):
-            times = self._row.note(pending.facts, pending.fingerprint)
-        return find_spent(self.limits, self.used, pending.request_class, times)
+            times = self._row.note(pending.facts, pending.alike or pending.fingerprint)
+        model = RequestClass.INFERENCE in pending.facts.may_be
+        kind = RequestClass.INFERENCE if model else pending.request_class
+        return find_spent(self.limits, self.used, kind, times)
 
     def count(self, pending: "PendingExchange", calls: int = 1) -> None:
         """Count a request that is about to leave; -1 takes back one that did not."""
@@ -98,7 +100,7 @@ class UsageMeter:
             logged.update(pending.downloaded.digest)
         else:
             logged.update(b"".join(pending.pieces))
-        self._row.heard(pending.facts, pending.fingerprint, logged.digest(16))
+        self._row.heard(pending.facts, pending.alike or pending.fingerprint, logged.digest(16))
 
     def count_usage(
         self, pending: "PendingExchange", request: Request, response: Response | None

@@ -3,6 +3,7 @@
 from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
+from ...tape.canonical.claims import ClaimKind, agrees, agrees_without_port
 from ...tape.exchange import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -10,11 +11,34 @@ _BODILESS = frozenset({204, 304})
 _NOTED = "playhead_warnings"
 
 
-def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None = None) -> Request:
+def read_names(flow: http.HTTPFlow, *, tunnelled: bool) -> tuple[tuple[str, str], ...]:
+    """Give the names of a request's host that stand in none of its fields and do not agree with where it goes.
+
+    tunnelled: whether it came through a tunnel; else the name in its TLS is the proxy's own.
+    """
+    message = flow.request
+    found = []
+    sni = flow.client_conn.sni if tunnelled and message.scheme == "https" else None
+    if sni and not agrees_without_port(sni, message.host):
+        found.append((ClaimKind.SNI.value, sni))
+    authority = message.data.authority.decode("latin-1")
+    if authority and not agrees(authority, message.scheme, message.host, message.port):
+        kind = ClaimKind.AUTHORITY if message.is_http2 else ClaimKind.TARGET
+        found.append((kind.value, authority))
+    return tuple(found)
+
+
+def read_request(
+    flow: http.HTTPFlow,
+    headers: Headers,
+    spilled: Spilled | None = None,
+    names: tuple[tuple[str, str], ...] = (),
+) -> Request:
     """Give a flow's request as the client sent it.
 
     headers: as they were when its head arrived; mitmproxy takes `Expect` away later.
     spilled: its body, where that is too large to be held.
+    names: of its host, where they do not agree.
     """
     message = flow.request
     data = message.data
@@ -29,6 +53,7 @@ def read_request(flow: http.HTTPFlow, headers: Headers, spilled: Spilled | None 
         body=data.content or b"",
         trailers=data.trailers.fields if data.trailers else (),
         spilled=spilled,
+        names=names,
     )
 
 

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import psutil
@@ -23,6 +24,7 @@ from ...addons.run.open_run import OpenRun
 from ...addons.run.pending import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...config import Listen, Mode
+from ...config.targets.hosts import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
 from ..errors import EngineError
@@ -106,6 +108,7 @@ class Engine:
         handler.install()
         http_events.install()
         guard.GUARD.policy = self.may_leave
+        guard.GUARD.owned = self.is_own
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
         transparent = self.transparent = TransparentMode(self.registry, self._proxyserver)
@@ -219,7 +222,7 @@ class Engine:
 
     async def _release(self) -> None:
         await self._master.done()
-        guard.GUARD.policy = None
+        guard.GUARD.policy = guard.GUARD.owned = None
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)
         loop.set_exception_handler(self._handler)
@@ -261,19 +264,33 @@ class Engine:
         if open_run is not None:
             open_run.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
 
-    def _is_us(self, address: Any) -> bool:
-        hosts = [host for host, port in self._own if port == address[1]]
-        return bool(hosts) and any(_leads_to(address, host) for host in hosts)
-
-
-def _leads_to(address: Any, host: str) -> bool:
-    if address[0] in (host, "localhost", "127.0.0.1", "::1"):
+    def is_own(self, client: connection.Client, asked: tuple[str, int], address: str) -> bool:
+        """Say whether an address is one where something of ours listens; asked once a host has been looked up."""
+        if not self._is_us((address, asked[1])):
+            return False
+        text = f"it is the proxy itself, as {address}"
+        self._deny(self.registry.of(client), asked, text)
         return True
-    return host in ("0.0.0.0", "::") and address[0] in _own_addresses()
+
+    def _is_us(self, address: Any) -> bool:
+        """Say whether an address, or a host however it is spelled, leads to a port where something of ours listens."""
+        host, port = address[:2]
+        if not any(own == port for _, own in self._own):
+            return False
+        name = normal_host(host)
+        return name == "localhost" or any(map(_is_here, read_addresses(host)))
+
+
+def _is_here(address: IPv4Address | IPv6Address) -> bool:
+    """Say whether an address is one of this machine, or is translated to one."""
+    for one in embedded(address):
+        if one.is_loopback or one.is_unspecified or str(one) in _own_addresses():
+            return True
+    return False
 
 
 def _own_addresses() -> set[str]:
-    """List this machine's addresses: one that listens on all of them could be sent to itself by each."""
+    """List this machine's addresses, of which any may lead to what listens here."""
     found = psutil.net_if_addrs().values()
     return {address.address.partition("%")[0] for addresses in found for address in addresses}
 

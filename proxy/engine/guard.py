@@ -5,14 +5,21 @@
 2. A pooled connection is not opened again: every request asks once more in
    `HttpStream.make_server_connection`.
 3. mitmproxy's Rust resolver would look names up beside both; it cannot be constructed here.
+4. What a name leads to is looked up once, here, and only those addresses are connected to: none of them may be one where
+   something of ours listens, whatever name, spelling or resolver led there. No rule makes an exception.
 
 The question is asked of the handler's own guard; a handler without one is denied. Anything that goes
 wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_leaks.py, which fails if either layer is
 taken out.
 """
 
+import asyncio
 import logging
+import socket
+import types
 from collections.abc import Callable
+from contextvars import ContextVar
+from ipaddress import ip_address
 from typing import Any
 
 import mitmproxy_rs
@@ -27,6 +34,9 @@ DENIED = "egress denied"
 Policy = Callable[[connection.Client, connection.Server, http.HTTPFlow | None], bool]
 """(client, server, flow or None) -> whether this may leave."""
 
+Owned = Callable[[connection.Client, tuple[str, int], str], bool]
+"""(client, host and port as asked, IP address) -> whether something of ours listens there."""
+
 _open_connection = server.ConnectionHandler.open_connection
 _make_server_connection = http_layer.HttpStream.make_server_connection
 
@@ -35,6 +45,7 @@ class Guard:
     """The policy that the patched places ask; one per process, default deny."""
 
     policy: Policy | None = None
+    owned: Owned | None = None
 
     def allows(
         self, client: connection.Client, upstream: connection.Server, flow: http.HTTPFlow | None
@@ -46,8 +57,60 @@ class Guard:
             logger.error("egress denied, since asking failed: %s", error)
             return False
 
+    def leads_elsewhere(
+        self, client: connection.Client, asked: tuple[str, int], address: str
+    ) -> bool:
+        """Ask whether an address is none of ours; anything but a literal False of `owned` is a no."""
+        try:
+            return self.owned is not None and self.owned(client, asked, address) is False
+        except BaseException as error:
+            logger.error("egress denied, since asking failed: %s", error)
+            return False
+
 
 GUARD = Guard()
+
+
+_ASKING: ContextVar[connection.Client | None] = ContextVar("asking", default=None)
+"""Whose connection is being opened; nothing is opened for nobody."""
+
+
+async def connect(host: str, port: int, **more: Any) -> Any:
+    """Connect to what a host leads to, unless that is one of our own listeners.
+
+    Raises: OSError, as `asyncio.open_connection`.
+    """
+    client = _ASKING.get()
+    failures: list[OSError] = []
+    for address in await _look_up(host, port):
+        if client is None or not GUARD.leads_elsewhere(client, (host, port), address):
+            raise PermissionError(DENIED)
+        try:
+            return await asyncio.open_connection(address, port, **more)
+        except OSError as error:
+            failures.append(error)
+    if len({str(error) for error in failures}) == 1:
+        raise failures[0]
+    raise OSError(f"Multiple exceptions: {', '.join(map(str, failures))}")
+
+
+async def _look_up(host: str, port: int) -> list[str]:
+    """Give the IP addresses of a host, in the resolver's order; none is connected to yet.
+
+    Raises: OSError, where it has none.
+    """
+    try:
+        ip_address(host)
+    except ValueError:
+        pass
+    else:
+        return [host]
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError(f"no name or service: {error}") from error
+    return list(dict.fromkeys(str(row[4][0]) for row in found))
 
 
 async def guarded_open_connection(
@@ -55,6 +118,7 @@ async def guarded_open_connection(
 ) -> None:
     """Open a connection to an upstream if the guard allows it."""
     if GUARD.allows(self.client, command.connection, None):
+        _ASKING.set(self.client)
         await _open_connection(self, command)
         return
     command.connection.error = DENIED
@@ -97,8 +161,13 @@ def install() -> None:
 
 
 def install_sockets() -> None:
-    """Guard every new socket."""
+    """Guard every new socket, and where it leads."""
     server.ConnectionHandler.open_connection = guarded_open_connection  # type: ignore[method-assign]
+    seen = types.ModuleType("asyncio")
+    vars(seen).update(vars(asyncio))
+    # Looked up when it is called, as everything here that is replaced by name.
+    vars(seen)["open_connection"] = lambda *place, **more: connect(*place, **more)
+    server.asyncio = seen  # type: ignore[attr-defined]  # the only sockets of that module
 
 
 def install_requests() -> None:

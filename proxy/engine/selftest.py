@@ -47,6 +47,7 @@ async def check_guard(running: master.Master) -> None:
     # To let pass at the one place is to leave it to the other.
     await _try("new connections", lambda _client, _upstream, flow: flow is not None, running)
     await _try("requests", lambda _client, _upstream, flow: flow is None, running)
+    await _try_addresses()
     with contextlib.suppress(RuntimeError):
         mitmproxy_rs.dns.DnsResolver(name_servers=["127.0.0.1"], use_hosts_file=False)
         raise _does_not_hold("names can be looked up beside it")
@@ -74,6 +75,18 @@ async def _try(layer: str, policy: Policy, running: master.Master) -> None:
                 raise _does_not_hold(f"the place where {layer} are guarded is not in the path")
     finally:
         GUARD.policy = before
+
+
+async def _try_addresses() -> None:
+    """Open a socket as mitmproxy does, for nobody: where a host leads to is looked at before it is connected."""
+    seen: Any = server
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        try:
+            _, writer = await seen.asyncio.open_connection(*listener.getsockname())
+        except PermissionError:
+            return
+        writer.close()
+    raise _does_not_hold("what a name leads to is not guarded")
 
 
 async def _drive(listener: socket.socket, running: master.Master) -> bool:

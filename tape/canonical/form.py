@@ -4,7 +4,7 @@ Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
-2. What counts: method, scheme, host with its port, path, query as pairs sorted by name, a short list of header
+2. What counts: method, scheme, host with its port, further names of the host that do not agree with it (`claims.py`), path, query as pairs sorted by name, a short list of header
    fields, and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
@@ -17,7 +17,7 @@ Rules:
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`markers.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
-others and the signatures of `aws-chunked` uploads.
+others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -36,6 +36,7 @@ from blake3 import blake3
 
 from ...config.match import parse_match
 from ...config.schema import IgnoreRule
+from ...config.targets.paths import normal_path
 from ...config.values import parse_json_path
 from ..exchange import Fingerprint, Headers, Request, RequestClass
 from ..records.content_coding import undo_coding
@@ -43,11 +44,12 @@ from ..redaction.markers import mark_request
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
+from .claims import names_of
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .multipart import without_inner, without_signatures
 
-CANONICAL_VERSION = 5
+CANONICAL_VERSION = 6
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -182,6 +184,8 @@ class Canonical(NamedTuple):
     """Lower-case names of the short list, in its order."""
     kind: BodyKind
     body: bytes
+    names: tuple[str, ...] = ()
+    """Names of its host that do not agree with `authority`."""
 
 
 def compile_rules(
@@ -260,9 +264,10 @@ def canonical(
     request = compared(request)
     endpoint = rules.of(request)
     authority, path, masks = endpoint
-    scheme = request.scheme.lower()
+    scheme, names = request.scheme.lower(), names_of(request)
     if request_class is RequestClass.TELEMETRY:
-        return Canonical(request.method, scheme, authority, path, (), (), BodyKind.NONE, b"")
+        bare = BodyKind.NONE
+        return Canonical(request.method, scheme, authority, path, (), (), bare, b"", names)
     text = request.target.partition("?")[2]
     query = tuple(sorted(_query(text, masks, redacted_query), key=_name)) if text else ()
     head = _head(request.headers)
@@ -284,7 +289,7 @@ def canonical(
         # Stable, so the values of a field that stands twice keep their order.
         kept.sort(key=_place)
     headers = tuple((name, value) for _, name, value in kept)
-    return Canonical(request.method, scheme, authority, path, query, headers, kind, body)
+    return Canonical(request.method, scheme, authority, path, query, headers, kind, body, names)
 
 
 def fingerprint(form: Canonical) -> Fingerprint:
@@ -294,6 +299,8 @@ def fingerprint(form: Canonical) -> Fingerprint:
 
 def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
     parts = [form.method, form.scheme, form.authority, form.path, str(len(form.query)), *form.query]
+    if form.names:
+        parts += [f"{MARKER}names", *form.names]
     told = [part.encode("utf-8", "surrogatepass") for part in parts]
     for name, value in headers:
         told += (name, value)
@@ -307,9 +314,10 @@ def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
 def effect_key(form: Canonical) -> bytes:
     """Give the 16 bytes under which an effect is the same again: method, URL and body.
 
-    Header fields do not count, so an idempotency key never does, and neither does another `accept`.
+    Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
+    normal form, so that another spelling of an effect is that effect.
     """
-    return _fingerprint(form, ())
+    return _fingerprint(form._replace(path=normal_path(form.path)), ())
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
@@ -325,6 +333,7 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
         request.host.encode("utf-8", "surrogatepass"),
         b"%d" % request.port,
         request.target.encode("utf-8", "surrogatepass"),
+        *(name.encode("utf-8", "surrogatepass") for name in names_of(request)),
     ]
     for name, value in _head(request.headers):
         told += (name, value)
@@ -342,6 +351,7 @@ def same_bytes(one: Request, other: Request) -> bool:
         == (other.method, other.scheme, other.host, other.port, other.target)
         and _body_told(one) == _body_told(other)
         and _head(one.headers) == _head(other.headers)
+        and names_of(one) == names_of(other)
     )
 
 

@@ -19,10 +19,12 @@ from typing import Any
 import msgspec
 
 from ...config.schema import Classes
+from ...config.targets.ways import find_ways
 from ..canonical import graphql, json_rpc
+from ..canonical.claims import claimed, claims_of
 from ..canonical.form import BodyKind, open_body
 from ..exchange import Request, RequestClass
-from .by_url import Kind, classify
+from .by_url import Kind, classify_ways
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
@@ -30,9 +32,11 @@ MAX_READ = 64 * 1024
 
 def class_now(request: Request, classes: Classes) -> RequestClass:
     """Say what kind of call a whole request is, under these patterns."""
-    kind = classify(
-        request.method, request.scheme, request.host, request.port, request.target, classes
+    more = claimed(claims_of(request), request.scheme, request.port)
+    ways = find_ways(
+        request.method.upper(), request.scheme, request.host, request.port, request.target, more
     )
+    kind = classify_ways(ways, classes).kind
     return RequestClass.READ if reads_by_body(kind, request) else kind.of
 
 

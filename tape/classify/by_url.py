@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from ...config.match import Match, parse_match
 from ...config.schema import Classes
+from ...config.targets.ways import Ways
 from ..exchange import RequestClass
 
 _TELEMETRY = (
@@ -297,6 +298,49 @@ def classify(method: str, scheme: str, host: str, port: int, target: str, classe
     place = target if by_target else target.partition("?")[0]
     return find(method, scheme, host, port, place)
 
+
+class WayKinds(NamedTuple):
+    """What kinds of calls a request can be taken for."""
+
+    kind: Kind
+    """The most careful of them."""
+    all: frozenset[RequestClass]
+
+
+_CAREFUL = (
+    RequestClass.EFFECT,
+    RequestClass.INFERENCE,
+    RequestClass.READ,
+    RequestClass.TELEMETRY,
+)
+_MOST_WAYS = 64
+"""Ways beyond which a request is taken for anything."""
+_ANYTHING = WayKinds(Kind(RequestClass.EFFECT, named=True), frozenset(RequestClass))
+
+
+def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
+    """Say what kinds of calls a request can be taken for, in each of its ways."""
+    query = "" if ways.query is None else f"?{ways.query}"
+    if ways.plain:
+        (host, port), method = ways.places[0], ways.methods[0]
+        kind = classify(method, ways.scheme, host, port, ways.sent + query, classes)
+        return WayKinds(kind, _ALONE[kind.of])
+    paths = (ways.sent, *ways.paths)
+    if not ways.whole or len(ways.methods) * len(ways.places) * len(paths) > _MOST_WAYS:
+        return _ANYTHING
+    kinds = [
+        classify(method, ways.scheme, place.host, place.port, path + query, classes)
+        for method in ways.methods
+        for place in ways.places
+        for path in paths
+    ]
+    return WayKinds(
+        min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named)),
+        frozenset(kind.of for kind in kinds),
+    )
+
+
+_ALONE = {of: frozenset({of}) for of in RequestClass}
 
 _Find = Callable[[str, str, str, int, str], Kind]
 _finders: dict[int, tuple[Classes, _Find, bool]] = {}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ...config import Config, ContractRule, OnViolation
 from ..exchange import RequestClass
-from ..policy.decide import Facts
+from ..policy.decide import Facts, may_decide
 
 MODELS = "model_contracts"
 """What decides where a model's answer is held to what its request declares."""
@@ -56,9 +56,8 @@ class Contracts:
         return self._find(facts, "request") is not None
 
     def _find(self, facts: Facts, says: str) -> ContractRule | None:
-        for rule in self._rules:
-            if getattr(rule, says) and rule.match.matches(
-                facts.method, facts.scheme, facts.host, facts.port, facts.target
-            ):
-                return rule
-        return None
+        if not self._rules:
+            return None
+        found = list(may_decide(self._rules, facts, lambda rule: bool(getattr(rule, says))))
+        strict = (rule for rule in found if rule.on_violation is OnViolation.REFUSE)
+        return next(strict, found[0] if found else None)

@@ -86,6 +86,7 @@ def _differences(
         ("method", old.method, new.method),
         ("scheme", old.scheme, new.scheme),
         ("host", old.authority, new.authority),
+        ("names", *_show_hosts(old, new)),
         ("path", _unmarked(old.path), _unmarked(new.path)),
     ):
         if one != other:
@@ -100,6 +101,12 @@ def _differences(
         yield from _named("header", _header_pairs(old), _header_pairs(new))
     if old.body != new.body or old.kind != new.kind:
         yield from _body_differences(recorded, asked, old, new, rules)
+
+
+def _show_hosts(old: Canonical, new: Canonical) -> tuple[str, str]:
+    """Show the names that do not agree with the host of each."""
+    old_names, new_names = (", ".join(form.names) or ABSENT for form in (old, new))
+    return old_names, new_names
 
 
 def show_difference(place: str, recorded: str, asked: str) -> Difference:

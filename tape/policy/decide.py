@@ -22,25 +22,30 @@ Empty never means off: without rules, without a tape, on an exhausted tape the a
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from ...config import (
     Answer,
+    Classes,
     ClassLive,
     Config,
+    ContractRule,
     EffectRule,
     Gate,
     LiveRule,
-    Match,
     Mode,
     ModelDrift,
     ReadRule,
     parse_match,
 )
-from ..diff.divergence import Difference
-from ..exchange import Repeat, RepeatKind, RequestClass, Seq
+from ...config.targets.hosts import normal_host
+from ...config.targets.ways import Ways, find_ways
+from ..canonical.claims import Claims, claimed, claims_of
+from ..classify.by_url import Kind, classify_ways
+from ..diff.divergence import Difference, one_line
+from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq
 from ..matching.cursor import Exhausted, Hit, Unknown
 
 CONTROL_HOST = "playhead.internal"
@@ -80,10 +85,43 @@ class Facts:
     request_class: RequestClass
     by_body: bool = False
     """Its body made it a read; method and URL alone make it an effect, and it leaves as one or not at all."""
+    claims: Claims = ()
+    """What its head says of its host, method and path beside."""
+    classes: frozenset[RequestClass] = frozenset()
+    """All that it can be taken for; empty for its class alone."""
 
-    def fit(self, match: Match) -> bool:
-        """Say whether a pattern matches them."""
-        return match.matches(self.method, self.scheme, self.host, self.port, self.target)
+    @classmethod
+    def of(
+        cls,
+        place: tuple[str, str, str, int, str],
+        claims: Claims,
+        classes: Classes,
+    ) -> tuple["Facts", Kind]:
+        """Give what is known of a request by its head, and what kind of call that makes it.
+
+        place: method, scheme, host, port, and path and query as sent.
+        """
+        method, scheme, host, port, target = place
+        more = claimed(claims, scheme, port)
+        kind, found = classify_ways(find_ways(method, scheme, host, port, target, more), classes)
+        return cls(method, scheme, host, port, target, kind.of, False, claims, found), kind
+
+    @classmethod
+    def of_request(cls, request: Request, classes: Classes) -> tuple["Facts", Kind]:
+        """Give the same of a whole request; what its body makes of its class is left to the caller."""
+        asked = request.method.upper(), request.scheme, request.host, request.port, request.target
+        return cls.of(asked, claims_of(request), classes)
+
+    @property
+    def ways(self) -> Ways:
+        """What it can be taken for."""
+        more = claimed(self.claims, self.scheme, self.port)
+        return find_ways(self.method, self.scheme, self.host, self.port, self.target, more)
+
+    @property
+    def may_be(self) -> frozenset[RequestClass]:
+        """The classes that it may have, its own among them."""
+        return self.classes | {self.request_class}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,48 +217,85 @@ class Policy:
 
     def find_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that names a request."""
+        if not self.live:
+            return None
+        ways, may_be = facts.ways, facts.may_be
         for rule, only in self.live:
-            if only is not None and (facts.by_body or only is not facts.request_class):
+            if only is not None and (facts.by_body or may_be != {only}):
                 continue
-            if facts.fit(rule.match):
+            if rule.match.surely(ways):
                 return rule
         return None
+
+    def nearly_live(self, facts: Facts) -> LiveRule | None:
+        """Find the live rule that would name a request, were it not spelled so that it may be another."""
+        ways, may_be = facts.ways, facts.may_be
+        if ways.plain and len(may_be) == 1:
+            return None
+        fitting = (rule for rule, only in self.live if only is None or only in may_be)
+        return next((rule for rule in fitting if rule.match.maybe(ways)), None)
 
     def find_repeat(self, facts: Facts) -> ReadRule | None:
         """Find the rule by which the last answer to a read is served again."""
         if not self.reads or facts.request_class is not RequestClass.READ:
             return None
         for rule in self.reads:
-            if facts.fit(rule.match):
+            if rule.match.clearly(facts.ways):
                 return rule
         return None
 
-    def find_effect(self, facts: Facts, says: str) -> EffectRule | None:
-        """Find the first effect rule that names a request and says something of this kind."""
+    def find_answer(self, facts: Facts) -> EffectRule | None:
+        """Find the first effect rule that names a request and has an answer to it."""
         for rule in self.effects:
-            if getattr(rule, says) and facts.fit(rule.match):
-                return rule
+            if rule.answer is not None and rule.match.maybe(facts.ways):
+                # One that may be meant comes before those that are: nobody knows which it is.
+                return rule if rule.match.clearly(facts.ways) else None
         return None
 
     def find_gate(self, facts: Facts) -> tuple[EffectRule, Gate] | None:
-        """Find the effect rule whose gate holds a request, and its gate."""
-        rule = self.find_effect(facts, "gate") if self.effects else None
-        if rule is None or rule.gate is None or rule.gate.when == "never":
+        """Find the effect rule whose gate holds a request, and its gate: of those that it may be, the strictest."""
+        found = [
+            (rule, rule.gate)
+            for rule in may_decide(self.effects, facts, lambda rule: rule.gate is not None)
+            if rule.gate is not None
+        ]
+        if not found:
             return None
-        return rule, rule.gate
+        rule, gate = min(found, key=lambda one: _STRICT.index(one[1].when))
+        return None if gate.when == "never" else (rule, gate)
 
     def imitates(self, facts: Facts) -> bool:
         """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
         return (
             facts.request_class is RequestClass.EFFECT
             and self.stubs(facts)
-            and self.find_effect(facts, "answer") is None
+            and not any(
+                rule.answer is not None and rule.match.maybe(facts.ways) for rule in self.effects
+            )
         )
 
     def stubs(self, facts: Facts) -> bool:
         """Say whether an effect that is not on the tape may be answered all the same."""
-        rule = self.find_effect(facts, "on_miss")
-        return self.stub if rule is None else rule.on_miss == "stub"
+        found = list(may_decide(self.effects, facts, lambda rule: bool(rule.on_miss)))
+        decided = bool(found) and found[-1].match.surely(facts.ways)
+        return all(rule.on_miss == "stub" for rule in found) and (decided or self.stub)
+
+
+_SHOWN = 4
+
+_STRICT = ("always", "duplicates", "never")
+
+
+def may_decide[Rule: EffectRule | ContractRule](
+    rules: Iterable[Rule], facts: Facts, says: Callable[[Rule], bool]
+) -> Iterator[Rule]:
+    """Give the rules of which one decides on a request: of those that it may be, up to the first that it surely is."""
+    ways = facts.ways
+    for rule in rules:
+        if says(rule) and rule.match.maybe(ways):
+            yield rule
+            if rule.match.surely(ways):
+                return
 
 
 def decide(
@@ -234,7 +309,7 @@ def decide(
 
     found: what the cursor says, or what was found beside it; None where there is no tape to ask, which refuses.
     """
-    if facts.host.lower().rstrip(".") == CONTROL_HOST:
+    if normal_host(facts.host) == CONTROL_HOST:
         return Decision(Action.CONTROL, "the control host is Playhead itself", "control host")
     if policy.stopped:
         return Decision(Action.REFUSE, policy.stopped, STOPPED)
@@ -261,14 +336,36 @@ def decide(
     if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
         if constraints.violation:
             return _violation_of(constraints)
-        rule = policy.find_effect(facts, "answer")
+        rule = policy.find_answer(facts)
         if rule is not None:
             text = f"not on tape; answered by effect rule {rule.match.text!r}"
             return Decision(Action.STUB, text, f"effects {rule.match.text}", answer=rule.answer)
         if constraints.model:
             text = "not on tape; answered after the pattern of recorded answers"
             return Decision(Action.STUB, text, "playback.effects")
-    return Decision(Action.REFUSE, _refusal(facts, found), "not on tape")
+    return Decision(Action.REFUSE, _refusal(facts, found) + _not_live(facts, policy), "not on tape")
+
+
+def _not_live(facts: Facts, policy: Policy) -> str:
+    """Say which live rule does not apply, and why, where one nearly does."""
+    rule = policy.nearly_live(facts)
+    if rule is None:
+        return ""
+    why = f"the request may be taken for more than one: {show_ways(facts.ways)}"
+    return f"; live rule {rule.match.text!r} does not apply, since {why}"
+
+
+def show_ways(ways: Ways) -> str:
+    """Name on one line in what a request can be read in several ways."""
+    told = []
+    if len(ways.places) > 1:
+        hosts = [f"{place.host}:{place.port}" for place in ways.places[:_SHOWN]]
+        told.append(f"hosts {' and '.join(dict.fromkeys(hosts))}")
+    if len(ways.methods) > 1:
+        told.append(f"methods {' and '.join(ways.methods[:_SHOWN])}")
+    if ways.paths != (ways.sent,):
+        told.append(f"paths {' and '.join(dict.fromkeys((ways.sent, *ways.paths[-1:])))}")
+    return one_line("; ".join(told))
 
 
 def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constraints) -> Decision:
@@ -285,6 +382,8 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constrain
     if gate.when == "duplicates" and not is_duplicate(repeat):
         return out
     text = f"held by the gate of effect rule {rule.match.text!r}{_repeated(repeat)}"
+    if not facts.ways.plain:
+        text += f"; it may be taken for more than one request: {show_ways(facts.ways)}"
     name = f"effects {rule.match.text}"
     return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
 

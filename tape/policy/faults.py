@@ -60,10 +60,11 @@ class Faults:
         upgrade: it asks for a WebSocket, which is hit by what needs no answer alone.
         """
         found = None
+        ways = facts.ways if self._rules else None
         for index, rule in enumerate(self._rules):
             if upgrade and rule.inject not in SHORT_CIRCUITS:
                 continue
-            if not facts.fit(rule.match):
+            if ways is None or not rule.match.maybe(ways):
                 continue
             self._counts[index] += 1
             if found is None and hits(rule, self._counts[index], self.seed):

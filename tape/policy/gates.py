@@ -87,5 +87,6 @@ def request_digest(request: Request) -> str:
         "body": request.body,
         "spilled": spilled.digest if spilled is not None else b"",
         "trailers": [list(pair) for pair in request.trailers],
+        "names": [list(pair) for pair in request.names],
     }
     return blake3(pack_map(what)).hexdigest(length=_DIGEST_BYTES)

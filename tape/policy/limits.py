@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ...config import Limits
+from ...config.targets.hosts import normal_host
+from ...config.targets.paths import normal_path
 from ..exchange import Fingerprint, RequestClass
 from .decide import Facts
 
@@ -177,5 +179,5 @@ class Row:
 
 
 def _place(facts: Facts) -> Place:
-    path = facts.target.partition("?")[0]
-    return facts.method, facts.scheme, facts.host, facts.port, path
+    path = normal_path(facts.target.partition("?")[0])
+    return facts.method, facts.scheme, normal_host(facts.host), facts.port, path

@@ -217,6 +217,7 @@ def encode_request_head(request: Request) -> list[Any]:
         request.http_version,
         request.headers,
         request.trailers,
+        *((request.names,) if request.names else ()),
     ]
 
 
@@ -230,7 +231,9 @@ def decode_request_head(
 
     Raises: TypeError or ValueError on another shape.
     """
-    method, scheme, host, port, target, http_version, headers, trailers = value
+    method, scheme, host, port, target, http_version, headers, trailers, *names = value
+    if len(names) > 1:
+        raise ValueError(f"a request of {len(value)} parts")
     return Request(
         method=_text(method),
         scheme=_text(scheme),
@@ -243,6 +246,7 @@ def decode_request_head(
         trailers=_pairs(trailers),
         spilled=spilled,
         secrets=secrets,
+        names=_names(names[0]) if names else (),
     )
 
 
@@ -431,6 +435,11 @@ def _gone(value: Any) -> Gone:
 
 def _sum(chunks: tuple[Chunk, ...]) -> int:
     return sum(chunk.size for chunk in chunks)
+
+
+def _names(value: Any) -> tuple[tuple[str, str], ...]:
+    """Check the names of a request's host that do not agree."""
+    return tuple((_text(kind), _text(name)) for kind, name in value)
 
 
 def _pairs(value: Any) -> Headers:

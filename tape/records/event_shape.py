@@ -135,6 +135,7 @@ MAY: dict[str, _Is] = {
     "rule": _text,
     "repeat": _row(_int, _one_of(RepeatKind), _flag),
     "by_body": _flag,
+    "claims": _each(_row(_text, _text)),
     "tape_seq": _int,
     "match": _text,
     "waits": _flag,

@@ -5,6 +5,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     opened    id, mode, parent, agent         the run began
     intent    seq, method, url, request_class, fingerprint, key      a request arrived; before it is forwarded
               rule                          what decided that it is
+              claims                        what its head says of host, method or path beside, as kind and text
               repeat                        an effect asked for before: seq, kind, whether that went unseen
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then

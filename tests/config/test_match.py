@@ -61,7 +61,10 @@ def test_a_wrong_pattern_is_refused(pattern: str) -> None:
         parse_match(pattern)
 
 
-@given(st.text("ab/*", max_size=7), st.text("ab/", max_size=9))
+@given(
+    st.text("ab/*", max_size=7).filter(lambda text: not text.startswith("/") and "//" not in text),
+    st.text("ab/", max_size=9),
+)
 def test_a_star_stands_for_any_characters(pattern: str, path: str) -> None:
     """As in the names of files, slashes too."""
     match = parse_match(f"http://api.test/{pattern}")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from playhead.config import Config, Playback, Runs
+from playhead.proxy.engine import guard
 from playhead.proxy.trust.environment import environment
 from playhead.tape.canonical.form import DEFAULT_IGNORE
 from playhead.tape.exchange import Exchange
@@ -233,13 +234,13 @@ def origins(client: Client, certificates: Certificates, folder: Path) -> Iterato
 @contextlib.contextmanager
 def _standing_in(port: int) -> Iterator[None]:
     """Lead connections of the proxy to providers to an origin here."""
-    connect = asyncio.open_connection
+    connect = guard.connect
 
     def elsewhere(host: str, to: int, **more: Any) -> Any:
         return connect("127.0.0.1", port, **more) if host in OFFICIAL else connect(host, to, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asyncio, "open_connection", elsewhere)
+        patch.setattr(guard, "connect", elsewhere)
         yield
 
 

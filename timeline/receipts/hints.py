@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...config import Match, parse_match
+from ...config.targets.ways import Ways, find_ways
+from ...tape.canonical.claims import claimed, read_claims
 from .unused_rules import Find, UnusedRules
 
 
@@ -43,12 +45,12 @@ class Hints:
         place = split_place(data["url"])
         if place is None:
             return
-        scheme, host, port, target = place
+        ways = ways_of(data, place)
         for rule, match in list(self._left.items()):
             only = rule[2]
             if only is not None and only != data["request_class"]:
                 continue
-            if match.matches(data["method"], scheme, host, port, target):
+            if match.maybe(ways):
                 del self._left[rule]
 
     def to_json(self, find: Find = lambda _: None) -> list[dict[str, str]]:
@@ -65,6 +67,16 @@ class Hints:
             for key, text, only in self._left
         ]
         return idle + self._unused_rules.to_json(find)
+
+
+def ways_of(data: Mapping[str, Any], place: tuple[str, str, int, str]) -> Ways:
+    """Give what a request can be taken for, as an intent or verdict tells it.
+
+    place: its URL taken apart.
+    """
+    scheme, host, port, target = place
+    more = claimed(read_claims(data.get("claims", ())), scheme, port)
+    return find_ways(data["method"].upper(), scheme, host, port, target, more)
 
 
 _PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)

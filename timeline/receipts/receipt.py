@@ -24,7 +24,7 @@ from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
 from .effects import Effect, Ledger
-from .hints import Hints, split_place
+from .hints import Hints, split_place, ways_of
 
 UNTESTABLE = 125
 LEAKED = 123
@@ -558,8 +558,11 @@ class _Fold:
         by_body = data.get(
             "by_body", False
         )  # nothing leaves as a read that method and URL do not show
-        return place is not None and any(
-            rule.matches(data["method"], *place)
+        if place is None:
+            return False
+        ways = ways_of(data, place)
+        return any(
+            rule.surely(ways)
             for rule, only in self.spared
             if only is None or (only == kind and not by_body)
         )

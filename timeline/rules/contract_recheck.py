@@ -5,6 +5,7 @@ playback was served the tape's exchange is checked, and what Playhead itself ans
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...config import Config
 from ...store import RunInfo, Store
@@ -54,9 +55,8 @@ def _check(
     seq: Seq, exchange: Exchange, contracts: Contracts, config: Config
 ) -> Iterator[ContractRow]:
     request, response = exchange.request, exchange.response
-    kind = class_now(request, config.classes)
-    place = (request.method, request.scheme, request.host, request.port, request.target)
-    applicable = contracts.find(Facts(*place, kind))
+    facts, _ = Facts.of_request(request, config.classes)
+    applicable = contracts.find(replace(facts, request_class=class_now(request, config.classes)))
     if applicable is None:
         return
     found = []

@@ -10,13 +10,13 @@ Rules:
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...config import Config, Mode
 from ...store import RunInfo, Store
+from ...tape.canonical.claims import read_claims
 from ...tape.classify.by_body import reads_by_body
-from ...tape.classify.by_url import classify
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
@@ -181,7 +181,7 @@ class _DryRun:
         stays = before.rule in _STAYS or before.rule.startswith(f"{CONTRACTS} ")
         if place is None or stays or (refused and before.rule == "tape"):
             return Row(seq, method, url, before, before, None)
-        facts = self._facts(seq, method, place, before.request_class)
+        facts = self._facts(seq, data, place)
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
         model = self._shows(asked, facts, found)
         constraints = Constraints(repeat=self._repeat(data), model=model)
@@ -193,20 +193,21 @@ class _DryRun:
                 replay = _verdict_of(facts, played)
         return Row(seq, method, url, before, _verdict_of(facts, after), replay)
 
-    def _facts(
-        self, seq: Seq, method: str, place: tuple[str, str, int, str], recorded: str
-    ) -> Facts:
-        kind = classify(method, *place, self._config.classes)
+    def _facts(self, seq: Seq, data: Mapping[str, Any], place: tuple[str, str, int, str]) -> Facts:
+        recorded = data["request_class"]
+        claims = read_claims(data.get("claims", ()))
+        facts, kind = Facts.of((data["method"].upper(), *place), claims, self._config.classes)
         if kind.named or kind.of.value == recorded:
-            return Facts(method, *place, kind.of)
+            return facts
         # Its body said more, or a pattern that is not there any more.
         exchange = self._store.find_exchange(self._run, seq)
         if exchange is None:
             now = RequestClass(recorded)
             by_body = kind.of is RequestClass.EFFECT and now is RequestClass.READ
-            return Facts(method, *place, now, by_body)
+            return replace(facts, request_class=now, by_body=by_body)
         by_body = reads_by_body(kind, exchange.request)
-        return Facts(method, *place, RequestClass.READ if by_body else kind.of, by_body)
+        now = RequestClass.READ if by_body else kind.of
+        return replace(facts, request_class=now, by_body=by_body)
 
     def _find(self, asked: _Asked, facts: Facts) -> Found | None:
         data = asked.data

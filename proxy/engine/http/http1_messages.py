@@ -43,7 +43,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ....addons.run.pending import find_redact_text
 from ....addons.wire.http import note
-from ....tape.exchange import Ending
+from ....tape.exchange import Ending, Headers
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n\0]")
 """What some take for the end of a line."""
 _CONNECTION_BYTES = len(b"connection")
+_HOST_BYTES = len(b"host")
 _PERSISTENCE = (b"close", b"keep-alive")
 _PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
 
@@ -371,6 +372,8 @@ def find_wrong_field(message: http.Message) -> str:
     except ValueError as error:
         return str(error)
     fields = message.headers.fields
+    if isinstance(message, http.Request) and _hosts(fields) > 1:
+        return "several Host fields, which may name several servers"
     if not _LINE_ENDS.search(b" ".join([value for _, value in fields])):
         return ""
     for name, value in fields:
@@ -379,6 +382,11 @@ def find_wrong_field(message: http.Message) -> str:
             if _LINE_ENDS.search(flat):
                 return f"a field with NUL, CR or LF in its value: {name!r}"
     return ""
+
+
+def _hosts(fields: Headers) -> int:
+    """Count the fields that name a request's host: RFC 9112 section 3.2 wants one."""
+    return sum(1 for name, _ in fields if len(name) == _HOST_BYTES and name.lower() == b"host")
 
 
 def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:

@@ -123,7 +123,8 @@ class Visit:
         base: str = "",
     ) -> None:
         """Send a request; see what comes."""
-        head = [f"{method} {base}{path} HTTP/1.1", f"host: {self.host}", *lines]
+        host = base.partition("://")[2] or self.host
+        head = [f"{method} {base}{path} HTTP/1.1", f"host: {host}", *lines]
         sock.sendall("\r\n".join([*head, "", ""]).encode() + body)
         self.seen = _status(sock)
 
@@ -942,6 +943,7 @@ def remove(layers: set[str]) -> None:
     """Take parts of the guard out again."""
     if "sockets" in layers:
         server.ConnectionHandler.open_connection = guard._open_connection  # type: ignore[method-assign]
+        server.asyncio = asyncio  # type: ignore[attr-defined]  # where what a name leads to is guarded
     if "requests" in layers:
         stock = guard._make_server_connection
         http_layer.HttpStream.__mro__[1].make_server_connection = stock  # type: ignore[attr-defined]

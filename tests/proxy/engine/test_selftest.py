@@ -1,5 +1,6 @@
 """The engine tries its guard before it begins, and does not begin where the guard does not hold."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +37,15 @@ def _put_back() -> Iterator[None]:
 
 def _without_sockets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(guard, "install_sockets", lambda: None)
+    patch.setattr(server, "asyncio", asyncio)
     patch.setattr(server.ConnectionHandler, "open_connection", guard._open_connection)
+
+
+def _without_addresses(patch: pytest.MonkeyPatch) -> None:
+    """Sockets are guarded, where their names lead to is not."""
+    patch.setattr(guard, "install_sockets", lambda: None)
+    patch.setattr(server, "asyncio", asyncio)
+    patch.setattr(server.ConnectionHandler, "open_connection", guard.guarded_open_connection)
 
 
 def _without_requests(patch: pytest.MonkeyPatch) -> None:
@@ -71,6 +80,7 @@ def _another_handler(patch: pytest.MonkeyPatch) -> None:
     ("change", "said"),
     [
         (_without_sockets, "a denied request came through, new connections are not guarded"),
+        (_without_addresses, "what a name leads to is not guarded"),
         (_without_requests, "a denied request came through, requests are not guarded"),
         (_without_resolver, "names can be looked up beside it"),
         (_moved_sockets, "the place where new connections are guarded is not in the path"),
