@@ -38,6 +38,7 @@ _PATTERN = re.compile(
 )
 _KEPT = "".join(map(chr, range(0x21, 0x7F)))
 """Characters of a path that stay as they are in its normal form."""
+_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +209,17 @@ def parse_match(text: str) -> Match:
         if not 0 < port < 65536:
             raise ValueError(f"{text!r}: port {port} is not between 1 and 65535")
     host, path = _normal_glob(found["host"]), found["path"] or ""
-    wrong = _find_wrong_host(found["host"]) or _find_wrong_path(path)
-    if wrong:
-        part, better = wrong
-        normal = text.strip().replace(part, better, 1)
-        raise ValueError(
-            f"{text!r} can never match: in normal form it is {normal!r}; write that, or * in the place of"
-            " what is spelled in another way"
-        )
+    for part, better in (
+        ("host", _find_better_host(found["host"])),
+        ("path", _find_better_path(path)),
+    ):
+        if better is not None:
+            start, end = found.span(part)
+            normal = f"{found.string[:start]}{better}{found.string[end:]}"
+            raise ValueError(
+                f"{text!r} can never match: in normal form it is {normal!r}; write that, or * in the place of"
+                " what is spelled in another way"
+            )
     return Match(text.strip(), methods, scheme, host, port, path)
 
 
@@ -227,27 +231,25 @@ def _normal_glob(host: str) -> str:
     return ".".join(label if "*" in label else normal_host(label) for label in labels)
 
 
-def _find_wrong_host(host: str) -> tuple[str, str] | None:
-    """Give a host that no request has, as it is read in several ways, and what it should be."""
-    if "*" in host:
-        return None
-    readings = host_readings(host)
-    return (host, readings[-1]) if len(readings) > 1 else None
+def _find_better_host(host: str) -> str | None:
+    """Give the normal form of a host that no request has, as it is read in several ways; None of any other."""
+    readings = host_readings(host) if "*" not in host else ()
+    return readings[-1] if len(readings) > 1 else None
 
 
-def _find_wrong_path(pattern: str) -> tuple[str, str] | None:
-    """Give a path that no request has in normal form, and its normal form."""
-    path, _, query = pattern.partition("?")
+def _find_better_path(pattern: str) -> str | None:
+    """Give the normal form of a path that no request has in normal form; None of any other."""
+    path, mark, query = pattern.partition("?")
     if "#" in query:
-        return pattern, pattern.partition("#")[0]
+        return pattern.partition("#")[0]
     if not path:
         return None
     normal = quote(normal_path(path), safe=_KEPT)
-    if normal != upper_triplets(path) and f"{normal}/" != upper_triplets(path):
-        return path, normal
+    if upper_triplets(path) not in (normal, f"{normal}/"):
+        return f"{normal}{mark}{query}"
     readings = path_readings(path)
     # Whoever takes it for something else takes the request for that, too.
     other = next((one for one in readings.paths if not _fits_nearly(path, one)), None)
-    if other is not None or not readings.whole:
-        return path, path if other is None else other
-    return None
+    if other is None:
+        return None if readings.whole else f"{path[:_SHOWN]}*"
+    return f"{other}{mark}{query}"

@@ -38,6 +38,8 @@ class Effect:
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
     by: str = ""
     """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `live`, `injected` or `refused`."""
+    left: bool = False
+    """Whether it was sent on."""
     tape_seq: int | None = None
     """What answered it on the tape."""
     after: list[int] = field(default_factory=list)
@@ -95,6 +97,7 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
     if intent:
         effect.by = "live" if playback else "upstream"
         effect.answered_by = "live rule" if playback else "upstream"
+        effect.left = True
     elif data["verdict"] == VerdictKind.SERVED.value:
         effect.by, effect.tape_seq = "tape", data["tape_seq"]
         effect.answered_by = f"tape seq {data['tape_seq']}"
@@ -220,6 +223,7 @@ def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> No
     """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
     if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in SHORT_CIRCUITS:
         effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
+        effect.left = effect.left and inject not in SHORT_CIRCUITS
 
 
 def summarise(request: Request, limit: int = 120) -> str:

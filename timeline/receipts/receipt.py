@@ -163,6 +163,8 @@ class Receipt:
     foreign: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     live: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    """Requests whose heads say more than one thing of host, method or path."""
     refused: list[dict[str, Any]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
     gaps: list[GapRow] = field(default_factory=list)
@@ -283,6 +285,7 @@ class Receipt:
             "divergences": [dict(divergence) for divergence in self.divergences],
             "unused": self.unused,
             "live": self.live,
+            "claims": self.claims,
             "refused": self.refused,
             "faults": self.faults,
             "unfinished": self.unfinished,
@@ -423,8 +426,16 @@ class _Fold:
         if receipt.root is None or _rank(row) < _rank(receipt.root):
             receipt.root = row
 
+    def _claims(self, data: Mapping[str, Any]) -> None:
+        """Take in what a request's head says of its host, method or path beside."""
+        if "claims" in data and not data.get("again"):
+            row = {key: data[key] for key in ("seq", "method", "url")}
+            told = [{"kind": kind, "text": text} for kind, text in data["claims"]]
+            _bounded(self.receipt.claims, {**row, "claims": told})
+
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.hints.request(data)
+        self._claims(data)
         self.receipt.requests += 1
         self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
         live = self.receipt.mode == "playback"
@@ -437,6 +448,7 @@ class _Fold:
     def _verdict(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
         self.hints.request(data)
+        self._claims(data)
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value

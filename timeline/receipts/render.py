@@ -340,6 +340,9 @@ def render_receipt(receipt: Receipt) -> str:
             for row in receipt.faults
         ],
     )
+    lines += _rows(
+        "named or spelled in more than one way", [_claims(row) for row in receipt.claims]
+    )
     lines += _rows("unfinished at the end", [f"seq {seq}" for seq in receipt.unfinished])
     lines += _rows("tried to leave, denied", [_attempt(row) for row in receipt.egress])
     lines += _rows(
@@ -387,6 +390,11 @@ def _gap(row: GapRow) -> str:
     what = f"{row.exchanges} exchanges and {row.records} rows of the log are missing"
     sent = f", {row.effects} effects were sent on unlogged" if row.effects else ""
     return plain(f"GAP at {since} for {lasted:.1f} s: {what}{sent}: {row.reason}", 2 * _WIDTH)
+
+
+def _claims(row: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{one['kind']} {one['text']}" for one in row["claims"])
+    return f"seq {row['seq']}  {row['method']} {row['url']}: {said}"
 
 
 def _told(receipt: Receipt, key: str) -> Sequence[Any]:
@@ -461,6 +469,10 @@ def _containment(receipt: Receipt) -> str:
     kind += ", files too" if told.get("files") else ""
     count = _times(told["counters"]["packets_out"], "packet")
     unread = "" if told.get("tapped", True) else f", {_UNREAD}"
+    live = receipt.counts["live"]
+    if live:
+        sent = _times(live, "request")
+        return f"{kind}: {count} left past the proxy, {sent} sent out by live rules{unread}"
     return f"{kind}: {count} left the machine{unread}"
 
 
@@ -526,14 +538,24 @@ def _gate(row: GateRow) -> str:
 
 
 def _effects(receipt: Receipt) -> list[str]:
-    if not receipt.effects:
+    if receipt.mode == "record":
+        return _effect_rows("effects", receipt.effects)
+    left = [effect for effect in receipt.effects if effect.left]
+    answered = [effect for effect in receipt.effects if not effect.left]
+    return [
+        *_effect_rows("effects, executed by a live rule", left),
+        *_effect_rows("effects, answered instead of executed", answered),
+    ]
+
+
+def _effect_rows(title: str, effects: Sequence[Effect]) -> list[str]:
+    if not effects:
         return []
-    title = "effects" if receipt.mode == "record" else "effects, answered instead of executed"
     lines = [f"{title}:"]
-    for effect in receipt.effects[:_ROWS]:
+    for effect in effects[:_ROWS]:
         lines += _effect(effect)
-    if len(receipt.effects) > _ROWS:
-        lines.append(f"  … and {len(receipt.effects) - _ROWS} more")
+    if len(effects) > _ROWS:
+        lines.append(f"  … and {len(effects) - _ROWS} more")
     return lines
 
 
