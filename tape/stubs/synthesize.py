@@ -27,6 +27,7 @@ from urllib.parse import parse_qsl, unquote
 from blake3 import blake3
 
 from ..canonical import graphql
+from ..canonical.claims import names_of
 from ..canonical.form import BodyKind, open_body
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
 from ..matching.id_rewriting import IdRewriting
@@ -101,6 +102,7 @@ def is_model(exchange: Exchange, asked: Request) -> bool:
         and exchange.request_class is RequestClass.EFFECT
         and (recorded.method, recorded.scheme) == (asked.method, asked.scheme)
         and recorded.authority.lower() == asked.authority.lower()
+        and names_of(recorded) == names_of(asked)
         and not is_grpc(asked)  # whose outcome stands in trailers
         and operation(recorded) == operation(asked)
     )

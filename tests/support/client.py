@@ -5,6 +5,7 @@ import base64
 import ssl
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 
 class Answer:
@@ -26,6 +27,8 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
+        self.host = "x"
+        """Of the tunnel, once there is one."""
 
     @classmethod
     async def open(cls, address: str) -> Self:
@@ -36,6 +39,7 @@ class Connection:
     async def tunnel(self, target: str, credentials: str = "", ca: Path | None = None) -> Answer:
         """Ask for a tunnel to HOST:PORT and speak TLS in it, trusting `ca`; plain where that is None."""
         self.writer.write(f"CONNECT {target} HTTP/1.1\r\n{_authorize(credentials)}\r\n".encode())
+        self.host = target
         answer = await self._read(bodiless=True)
         if answer.status == 200 and ca is not None:
             context = ssl.create_default_context(cafile=str(ca))
@@ -43,13 +47,14 @@ class Connection:
         return answer
 
     async def ask(
-        self, target: str, *, body: bytes = b"", host: str = "x", credentials: str = ""
+        self, target: str, *, body: bytes = b"", host: str = "", credentials: str = ""
     ) -> Answer:
         """Send one request, POST where there is a body, and read the answer.
 
         target: a path in a tunnel, a whole URL otherwise.
         """
         method = "POST" if body else "GET"
+        host = host or urlsplit(target).netloc or self.host
         head = f"{method} {target} HTTP/1.1\r\nhost: {host}\r\n{_authorize(credentials)}"
         self.writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         return await self._read()

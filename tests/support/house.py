@@ -28,6 +28,7 @@ PENDING = ("addons/run/pending.py", ("flight", "pending"))
 """The module that owns an exchange on its way, and the names that such an exchange has elsewhere."""
 
 INSIDE = {
+    "config": "errors archive_url targets match schema contradictions values document json_schema schema_file load watch",
     "tape": "exchange records redaction canonical classify dialects diff matching playback policy contracts stubs",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
