@@ -400,7 +400,7 @@ def _get(stage: Stage, run: str, place: str, plain: bool) -> int:
                 return 0
             sock.sendall(f"GET / HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
         try:
-            return int((sock.recv(65536).split(b" ", 2) + [b"0", b"0"])[1])
+            return int([*sock.recv(65536).split(b" ", 2), b"0", b"0"][1])
         except (OSError, ValueError):
             return 0
 

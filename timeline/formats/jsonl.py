@@ -10,7 +10,7 @@ Rules:
 """
 
 import json
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,6 +81,7 @@ class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class _Request(_Part, kw_only=True):
     method: str
     url: str
+    names: list[tuple[Literal["sni", "authority", "target"], str]] = []
 
 
 class _Response(_Part, kw_only=True):
@@ -239,6 +240,7 @@ def _request(told: _Request) -> Request:
         headers=_headers(told.headers, f"{where}.headers"),
         body=_body(told, where),
         trailers=_headers(told.trailers, f"{where}.trailers"),
+        names=tuple((kind, text) for kind, text in told.names),
     )
 
 

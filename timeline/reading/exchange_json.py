@@ -34,6 +34,7 @@ def exchange_json(
             "http_version": request.http_version,
             "headers": _headers(request.headers),
             "trailers": _headers(request.trailers),
+            "names": [list(pair) for pair in request.names],
             **_whole(request.body, request.spilled),
         },
         "response": None,

@@ -172,6 +172,7 @@ def render_exchange(
         *_inference(exchange),
         "",
         plain(f"{request.method} {request.url} {request.http_version}", 2000),
+        *(plain(f"  ({kind} {name})", 500) for kind, name in request.names),
         _headers(request.headers),
         _body(request),
         "",
