@@ -131,7 +131,7 @@ class Decide:
         pending.request = request
         pending.searched = not recording
         if reads_by_body(pending.kind, request):
-            pending.facts = replace(pending.facts, request_class=RequestClass.READ, by_body=True)
+            pending.facts = pending.facts._replace(request_class=RequestClass.READ, by_body=True)
         if recording:
             return self._decide_leaving(pending, open_run)
         if open_run.tape is None:

@@ -37,11 +37,8 @@ class Ways(NamedTuple):
     """Whether these are all paths."""
     query: str | None
     """As sent; None without a `?`."""
-
-    @property
-    def plain(self) -> bool:
-        """Whether there is one way."""
-        return len(self.methods) == len(self.places) == 1 and self.paths == (self.sent,)
+    plain: bool
+    """Whether there is one way."""
 
 
 def find_ways(
@@ -63,12 +60,8 @@ def _find(method: str, scheme: str, host: str, port: int, path: str, more: More)
         found = path_readings(claimed.partition("?")[0])
         paths += found.paths
         whole = whole and found.whole
-    return Ways(
-        tuple(dict.fromkeys((method, *more.methods))),
-        scheme,
-        tuple(dict.fromkeys((*own, *more.places))),
-        sent,
-        tuple(dict.fromkeys(paths)),
-        whole,
-        None,
-    )
+    methods = tuple(dict.fromkeys((method, *more.methods)))
+    places = tuple(dict.fromkeys((*own, *more.places)))
+    every = tuple(dict.fromkeys(paths))
+    plain = len(methods) == len(places) == 1 and every == (sent,) and whole
+    return Ways(methods, scheme, places, sent, every, whole, None, plain)

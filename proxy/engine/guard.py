@@ -167,7 +167,7 @@ def install_sockets() -> None:
     vars(seen).update(vars(asyncio))
     # Looked up when it is called, as everything here that is replaced by name.
     vars(seen)["open_connection"] = lambda *place, **more: connect(*place, **more)
-    server.asyncio = seen  # type: ignore[attr-defined]  # the only sockets of that module
+    server.asyncio = seen  # the only sockets of that module
 
 
 def install_requests() -> None:

@@ -66,9 +66,6 @@ _FIELDS = {
     b"x-original-url": ClaimKind.PATH,
     b"x-rewrite-url": ClaimKind.PATH,
 }
-_LENGTHS = frozenset(map(len, _FIELDS))
-_FIRST = frozenset(b"hHxXfF")
-"""First bytes of their names: a look at one byte spares most fields the rest."""
 _PARAMETERS = frozenset({"_method", "x-http-method-override", "x-http-method", "x-method-override"})
 _FORWARDED_HOST = re.compile(r'(?:^|[;,])\s*host\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]*([^/\\?#]*)")
@@ -96,24 +93,30 @@ def find_claims(
     names: what TLS, `:authority` and an absolute target name, as kind and text, where that is not in `headers`.
     """
     found: list[Claim] = []
-    for name, value in headers:
-        if name and name[0] in _FIRST and len(name) in _LENGTHS:
-            kind = _FIELDS.get(name.lower().replace(b"_", b"-"))
-            if kind is ClaimKind.HOST:
-                if not agrees(value.decode("latin-1"), scheme, host, port):
-                    found.append(Claim(kind, value.decode("latin-1")))
-            elif kind is not None:
-                found += _said(kind, value.decode("latin-1"), scheme, host, port)
-    found += [Claim(ClaimKind(kind), text) for kind, text in names]
+    for at, kind in _find_fields(tuple([name for name, _ in headers])):
+        value = headers[at][1].decode("latin-1")
+        if kind is not ClaimKind.HOST:
+            found += _said(kind, value, scheme, host, port)
+        elif not agrees(value, scheme, host, port):
+            found.append(Claim(kind, value))
+    if names:
+        found += [Claim(ClaimKind(kind), text) for kind, text in names]
     absolute = _ABSOLUTE.match(target) if target[:1] != "/" else None
     if absolute is not None and not agrees(absolute[1], scheme, host, port):
         found.append(Claim(ClaimKind.TARGET, absolute[1]))
     if "?" in target:
         found += _in_pairs(target.partition("?")[2])
     sent = method if isinstance(method, str) else method.decode("latin-1")
-    if sent != sent.upper():
+    if not sent.isupper() and sent != sent.upper():
         found.append(Claim(ClaimKind.METHOD, sent))
     return tuple(dict.fromkeys(found[:_MOST])) if found else ()
+
+
+@lru_cache(maxsize=1024)
+def _find_fields(names: tuple[bytes, ...]) -> tuple[tuple[int, ClaimKind], ...]:
+    """Find which fields of a head may claim something; clients send the same ones again and again."""
+    kinds = (_FIELDS.get(name.lower().replace(b"_", b"-")) for name in names)
+    return tuple((at, kind) for at, kind in enumerate(kinds) if kind is not None)
 
 
 def claims_of(request: Request) -> Claims:

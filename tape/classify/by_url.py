@@ -322,9 +322,9 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
     """Say what kinds of calls a request can be taken for, in each of its ways."""
     query = "" if ways.query is None else f"?{ways.query}"
     if ways.plain:
-        (host, port), method = ways.places[0], ways.methods[0]
-        kind = classify(method, ways.scheme, host, port, ways.sent + query, classes)
-        return WayKinds(kind, _ALONE[kind.of])
+        host, port = ways.places[0]
+        kind = classify(ways.methods[0], ways.scheme, host, port, ways.sent + query, classes)
+        return _ALONE[kind]
     paths = (ways.sent, *ways.paths)
     if not ways.whole or len(ways.methods) * len(ways.places) * len(paths) > _MOST_WAYS:
         return _ANYTHING
@@ -340,7 +340,10 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
     )
 
 
-_ALONE = {of: frozenset({of}) for of in RequestClass}
+_ALONE = {
+    kind: WayKinds(kind, frozenset({kind.of}))
+    for kind in (Kind(of, named=named) for of in RequestClass for named in (True, False))
+}
 
 _Find = Callable[[str, str, str, int, str], Kind]
 _finders: dict[int, tuple[Classes, _Find, bool]] = {}

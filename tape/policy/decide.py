@@ -25,6 +25,7 @@ A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from ...config import (
     Answer,
@@ -73,8 +74,7 @@ class Action(StrEnum):
     REFUSE = "refuse"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the policy may look at. A body decides on a class, and never on what leaves."""
 
     method: str

@@ -5,7 +5,6 @@ playback was served the tape's exchange is checked, and what Playhead itself ans
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...config import Config
 from ...store import RunInfo, Store
@@ -56,7 +55,7 @@ def _check(
 ) -> Iterator[ContractRow]:
     request, response = exchange.request, exchange.response
     facts, _ = Facts.of_request(request, config.classes)
-    applicable = contracts.find(replace(facts, request_class=class_now(request, config.classes)))
+    applicable = contracts.find(facts._replace(request_class=class_now(request, config.classes)))
     if applicable is None:
         return
     found = []

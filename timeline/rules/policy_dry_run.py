@@ -10,7 +10,7 @@ Rules:
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...config import Config, Mode
@@ -204,10 +204,10 @@ class _DryRun:
         if exchange is None:
             now = RequestClass(recorded)
             by_body = kind.of is RequestClass.EFFECT and now is RequestClass.READ
-            return replace(facts, request_class=now, by_body=by_body)
+            return facts._replace(request_class=now, by_body=by_body)
         by_body = reads_by_body(kind, exchange.request)
         now = RequestClass.READ if by_body else kind.of
-        return replace(facts, request_class=now, by_body=by_body)
+        return facts._replace(request_class=now, by_body=by_body)
 
     def _find(self, asked: _Asked, facts: Facts) -> Found | None:
         data = asked.data

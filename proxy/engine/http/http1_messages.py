@@ -386,7 +386,8 @@ def find_wrong_field(message: http.Message) -> str:
 
 def _hosts(fields: Headers) -> int:
     """Count the fields that name a request's host: RFC 9112 section 3.2 wants one."""
-    return sum(1 for name, _ in fields if len(name) == _HOST_BYTES and name.lower() == b"host")
+    named = [name for name, _ in fields if len(name) == _HOST_BYTES]
+    return sum(name.lower() == b"host" for name in named) if len(named) > 1 else len(named)
 
 
 def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:

@@ -943,7 +943,7 @@ def remove(layers: set[str]) -> None:
     """Take parts of the guard out again."""
     if "sockets" in layers:
         server.ConnectionHandler.open_connection = guard._open_connection  # type: ignore[method-assign]
-        server.asyncio = asyncio  # type: ignore[attr-defined]  # where what a name leads to is guarded
+        server.asyncio = asyncio  # where what a name leads to is guarded
     if "requests" in layers:
         stock = guard._make_server_connection
         http_layer.HttpStream.__mro__[1].make_server_connection = stock  # type: ignore[attr-defined]
