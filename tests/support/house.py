@@ -24,8 +24,8 @@ ATTRIBUTES = 20
 SUBJECT = 72
 FIRST_MEASURED = "8ce4952a542f8857cdabf086537e0103f3337436"
 """Commits after this one have short subjects."""
-PENDING = ("addons/run/pending.py", ("flight", "pending"))
-"""The module that owns an exchange on its way, and the names that such an exchange has elsewhere."""
+PENDING = ("addons/run/pending.py", ("pending",))
+"""The module that owns an exchange on its way, and the names of variables that refer to one elsewhere."""
 
 INSIDE = {
     "config": "errors archive_url targets match schema contradictions values document json_schema schema_file load watch",
