@@ -23,7 +23,7 @@ from ..tape.exchange import Exchange, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from .run.contract_state import MAX_REASON, ContractState, Found, report
+from .run.contract_state import MAX_REASON, ContractState, ContractViolation, report
 from .run.pending import PendingExchange, find_pending
 from .wire.http import make_answer, read_request
 
@@ -56,7 +56,9 @@ class Contract:
     ) -> None:
         asked = read_request(flow, pending.fields, pending.uploaded, pending.names)
         checked = await asyncio.to_thread(_check_request, pending, rule, asked)
-        contract_state.in_request = Found("request", rule.match.text, checked, refuses=False)
+        contract_state.in_request = ContractViolation(
+            "request", rule.match.text, checked, refuses=False
+        )
         # A message that cannot be checked violates its contract.
         wrong = checked.text or "; ".join(checked.unchecked)
         if wrong and rule.on_violation is OnViolation.REFUSE:

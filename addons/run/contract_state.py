@@ -17,8 +17,8 @@ MAX_REASON = 600
 _DECLARED = "declared by the request"
 
 
-class Found(NamedTuple):
-    """What was found in a message."""
+class ContractViolation(NamedTuple):
+    """The violations of one contract by one message; none if the message follows it."""
 
     of: str
     """`request`, `response` or `model`."""
@@ -45,8 +45,8 @@ class ContractState:
         """Whether the answer is held back until it has been checked."""
         self.withheld = ""
         """Why the client is sent a refusal in the place of the answer."""
-        self.in_request: Found | None = None
-        self._found: list[Found] = []
+        self.in_request: ContractViolation | None = None
+        self._found: list[ContractViolation] = []
         """In the answer."""
 
     def check_answer(
@@ -72,13 +72,13 @@ class ContractState:
 
             checked = check_response(rule.response, response, shown)
             refuses = held and rule.on_violation is OnViolation.REFUSE
-            self._found.append(Found("response", rule.match.text, checked, refuses))
+            self._found.append(ContractViolation("response", rule.match.text, checked, refuses))
         if self.applicable.model is not None:
             from ...tape.contracts.model_output import check_answer  # reads every dialect
 
             checked = check_answer(request, response, shown)
             refuses = held and self.applicable.model is OnViolation.REFUSE
-            self._found.append(Found("model", MODELS, checked, refuses))
+            self._found.append(ContractViolation("model", MODELS, checked, refuses))
         for found in self._found:
             if found.refused and not self.withheld:
                 # What matters most comes first: who shows it cuts it.
@@ -98,7 +98,7 @@ class ContractState:
             report(pending, found, recorded=recorded)
 
 
-def report(pending: "PendingExchange", found: Found, *, recorded: bool = False) -> None:
+def report(pending: "PendingExchange", found: ContractViolation, *, recorded: bool = False) -> None:
     """Note in the run's log what a check has found, if it has found anything. Loop."""
     checked = found.checked
     if not checked.violations and not checked.unchecked:

@@ -25,7 +25,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
-    contract  seq, of, rule, refused, count, violations, unchecked     what was not as agreed on: of `request`, `response`
+    contract  seq, of, rule, refused, count, violations, unchecked     contract violations: of `request`, `response`
               or `model`; the first violations as what, place, expected, found; what could not be checked, and why
               recorded                      the client was refused the same on the tape
     egress    target, by, reason, protocol, process, count      something tried to leave and was denied, the latter
