@@ -66,7 +66,7 @@ class PreloadBundle:
         self._recorded = recorded
         # Nobody else may enter the outer one, whatever the inner one has to be open for.
         self._outer = Path(tempfile.mkdtemp(prefix="playhead-clock-")).resolve()
-        self.folder = self._outer / "kit"
+        self.folder = self._outer / "preloads"
         self.folder.mkdir()
         self._notes = self.folder / "notes"
         self._tape = self.folder / "tape"

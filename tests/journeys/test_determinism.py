@@ -106,7 +106,7 @@ NEEDED = {
 def test_a_replay_asks_the_same_byte_for_byte(
     recorded: Told, launcher: Launcher, where: str
 ) -> None:
-    """As it was recorded without a flag, in the sandbox and outside; that is rung 4 of the ladder."""
+    """As it was recorded without a flag, in the sandbox and outside; that is fidelity level 4."""
     need(*NEEDED[where])
     replayed = launcher("replay", where, "tape")
     assert replayed.code == 0, replayed.err

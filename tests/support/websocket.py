@@ -161,7 +161,7 @@ class Deflate:
     """Compression of the client's side."""
 
     def __init__(self, extensions: str) -> None:
-        """As agreed on in a handshake's answer."""
+        """The parameters negotiated in a handshake's answer."""
         self._keeps = "client_no_context_takeover" not in extensions
         self._server_keeps = "server_no_context_takeover" not in extensions
         self._out = zlib.compressobj(wbits=-12)
