@@ -83,6 +83,14 @@ class RunInfo:
         return self.archived is not None and not self.archived.restored_ns
 
     @property
+    def is_unrecovered(self) -> bool:
+        """Whether its process ended abruptly, and no process that writes has opened the store since.
+
+        Its log has no closing event yet: the next such process recovers the run.
+        """
+        return self.status is RunStatus.RECOVERED and not self.sealed_ns
+
+    @property
     def index_number(self) -> int:
         """Number that the rows of its index stand under."""
         return self.index or self.number

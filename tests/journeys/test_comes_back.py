@@ -337,6 +337,7 @@ def test_what_a_client_saw_is_what_it_is_replayed(
     held = before[kind]
     assert held.verified == {
         "run": kind,
+        "state": "sound",
         "exchanges": len(held.stored.exchanges),
         "unproven": 0,
         "problems": [],

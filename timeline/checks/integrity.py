@@ -7,6 +7,7 @@ row of it is held against what its exchange says, or, where `reindex` made it, a
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from blake3 import blake3
@@ -24,6 +25,19 @@ Find = Callable[[Exchange], Entry]
 """Gives the keys that an exchange has under some rules."""
 _TELLING = (EventKind.INTENT, EventKind.VERDICT, EventKind.OUTCOME)
 _CLOSING = {RunStatus.SEALED: EventKind.SEALED, RunStatus.RECOVERED: EventKind.RECOVERED}
+
+
+_ATTEMPTS = 3
+"""How often a run that is being recorded is read, while something about it does not fit."""
+
+
+class State(StrEnum):
+    """What a check found a run to be."""
+
+    SOUND = "sound"
+    UNRECOVERED = "unrecovered"
+    """As its process left it when it ended abruptly: no process that writes has opened the store since."""
+    DAMAGED = "damaged"
 
 
 class Problem(NamedTuple):
@@ -51,10 +65,18 @@ class Verified:
     problems: tuple[Problem, ...]
     """In the order of seqs."""
 
+    @property
+    def state(self) -> State:
+        """What the run is, by what was found."""
+        if self.problems:
+            return State.DAMAGED
+        return State.UNRECOVERED if self.run.is_unrecovered else State.SOUND
+
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
         return {
             "run": self.run.id,
+            "state": self.state.value,
             "exchanges": self.exchanges,
             "unproven": self.unproven,
             "problems": [one.to_json() for one in self.problems],
@@ -85,19 +107,31 @@ def verify_run(
     find: of a run that was indexed anew, gives the keys under the rules that this was done under; None where those are
         not known: then its index is only held against what there is.
     """
+    for _ in range(_ATTEMPTS):
+        found = _verify(store, run, progress, find)
+        if not found.problems or run.status is not RunStatus.OPEN:
+            break
+        run = store.reload(run)  # it may have been written to between two reads
+    return found
+
+
+def _verify(
+    store: Store, run: RunInfo, progress: Callable[[int, int], None], find: Find | None
+) -> Verified:
     told = _Told()
+    held = store.seqs(run)  # before the log, which tells of each
     problems = list(_check_log(store, run, told))
     whole = not problems
-    if whole and run.status in _CLOSING:
+    if whole and run.status in _CLOSING and not run.is_unrecovered:
         problems += _check_closing(store, run, told)
-    held = store.seqs(run)
     index = _Index(store, run, find if run.index else _own_entry)
     unproven = 0
     for seq in held:
         problems += _check_exchange(store, run, seq, told, index, whole=whole)
         unproven += seq not in told.hashes
         progress(seq, run.exchanges)
-    lost = told.ended.difference(held)
+    # What ended after `held` was read is there.
+    lost = {seq for seq in told.ended.difference(held) if not store.holds(run, seq)}
     problems += [
         Problem(seq, 0, "it is missing: the log tells of its outcome") for seq in sorted(lost)
     ]
@@ -228,6 +262,12 @@ def _said(store: Store, run: RunInfo, exchange: Exchange) -> bytes:
     return told.digest(HASH_BYTES)
 
 
+_UNRECOVERED = (
+    "its process ended abruptly; the next command that writes to the store, such as `playhead record` or"
+    " `playhead gc`, recovers it"
+)
+
+
 def render_verified(found: Sequence[Verified]) -> str:
     """Say of each run whether it is sound, and where first it is not."""
     lines = []
@@ -235,8 +275,12 @@ def render_verified(found: Sequence[Verified]) -> str:
         count = f"{one.exchanges} exchange{'s' if one.exchanges != 1 else ''}"
         if one.unproven:
             count += f", {one.unproven} without a hash"
-        if not one.problems:
+        if one.state is State.SOUND:
             lines.append(f"{plain(one.run.id)}: sound, {count}")
+            continue
+        if one.state is State.UNRECOVERED:
+            lines.append(f"{plain(one.run.id)}: not recovered yet, {count}")
+            lines.append(f"  run: {_UNRECOVERED}")
             continue
         first = one.problems[0]
         where = f"first bad seq {first.seq}" if first.seq else "bad"
