@@ -81,7 +81,7 @@ def _normal(name: str) -> str:
 
 def test_programs_are_looked_for_in_one_place() -> None:
     """By `support/needs.py`, which tries each for what tests ask of it."""
-    looks = re.compile(r"shutil\.which\(|from shutil import .*which|importorskip")
+    looks = re.compile(r"shutil\.which\(|from shutil import .*which")
     found = [
         str(path.relative_to(TESTS))
         for path in TESTS.rglob("*.py")

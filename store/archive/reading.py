@@ -28,8 +28,9 @@ from ...tape.records.codec import (
 from ...tape.records.events import CHAIN_START, link_of
 from ...tape.records.tape_file import Kind, Record
 from ..errors import StoreError, StoreTooNew
+from . import VERSION
 from .location import Place
-from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION, VERSION_KEY
+from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION_KEY
 
 FOLDERS = tuple(SCHEMAS)
 _READ = {

@@ -9,7 +9,6 @@ file there speaks for does not count.
 
 import pyarrow as pa
 
-VERSION = 1
 VERSION_KEY = b"playhead.archive"
 """Of a file's metadata: the version of this format."""
 FILES_KEY = b"playhead.files"

@@ -27,6 +27,7 @@ from ...tape.records.codec import (
 )
 from ...tape.records.events import CHAIN_START, check_link, decode_event
 from ...tape.records.tape_file import Kind, Record, hash_record
+from . import VERSION
 from .location import Place
 from .schema import (
     FILES_KEY,
@@ -35,7 +36,6 @@ from .schema import (
     HEADER_WORDS,
     SCHEMAS,
     STEPS,
-    VERSION,
     VERSION_KEY,
     WORDS,
 )

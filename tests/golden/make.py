@@ -26,15 +26,12 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.config import ArchivePlace, loads
 from playhead.config.schema import CONFIG_VERSION
 from playhead.store import RunInfo, Store, StoreKey
-from playhead.store.archive.location import Place
-from playhead.store.archive.reading import BatchReader
-from playhead.store.archive.schema import VERSION as ARCHIVE_VERSION
-from playhead.store.archive.writing import BatchWriter
+from playhead.store.archive import VERSION as ARCHIVE_VERSION
 from playhead.store.keys import FORMAT, OLDEST_FORMAT
 from playhead.tape.exchange import (
     Chunk,
@@ -58,6 +55,9 @@ from playhead.tests.support.exchanges import make_exchange, make_intent, make_re
 from playhead.timeline import build
 from playhead.timeline.formats.tape_file import RecordIngest, export_tape, import_tape, records_of
 from playhead.timeline.receipts.receipt import RECEIPT_VERSION
+
+if TYPE_CHECKING:
+    from playhead.store.archive.location import Place
 
 FOLDER = Path(__file__).parent
 VERSIONS: Mapping[str, tuple[int, int]] = {
@@ -225,6 +225,8 @@ def describe_tape(file: Path, folder: Path) -> dict[str, Any]:
 
 def describe_archive(archive: Path, folder: Path) -> dict[str, Any]:
     """Say what an archive holds, once it is taken into a store in `folder`."""
+    from playhead.store.archive.reading import BatchReader
+
     with (
         Store.open(folder) as store,
         BatchReader(place_of(archive), BATCH) as reader,
@@ -246,8 +248,10 @@ def describe_configuration(text: str) -> dict[str, Any]:
 # ---- files -----------------------------------------------------------------------------------------
 
 
-def place_of(folder: Path) -> Place:
+def place_of(folder: Path) -> "Place":
     """Open an archive in a folder."""
+    from playhead.store.archive.location import Place
+
     return Place(ArchivePlace(folder=folder))
 
 
@@ -296,6 +300,8 @@ def _make_tape(work: Path, version: int) -> None:
 
 
 def _make_archive(work: Path, version: int) -> None:
+    from playhead.store.archive.writing import BatchWriter
+
     place = place_of(work / "archive")
     place.prepare()
     with (

@@ -14,11 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import grpc
-import httpx
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
-
 from playhead.addons.run.pending import HELD_BYTES
 
 from .certificates import Certificates
@@ -160,6 +155,8 @@ def ask_stream(asking: Asking) -> Seen:
 
 def ask_sse(asking: Asking) -> Seen:
     """A model's stream of events, read by httpx."""
+    import httpx
+
     body = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "stream": True}
     with (
         httpx.Client(proxy=asking.proxy_url, timeout=_LONG_S, trust_env=False) as client,
@@ -170,6 +167,9 @@ def ask_sse(asking: Asking) -> Seen:
 
 def ask_websocket(asking: Asking) -> Seen:
     """Text, binary and fragments, by the `websockets` library."""
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
     seen: Seen = []
     with connect(asking.origins.websocket.url, proxy=asking.proxy_url, compression=None) as talk:
         for said in ("hello", b"\x00\xff" * 40, ["in ", "three ", "frames"]):
@@ -185,6 +185,8 @@ def ask_websocket(asking: Asking) -> Seen:
 
 def ask_grpc(asking: Asking) -> Seen:
     """One answer, a stream, a dialogue and a failure, by the `grpcio` package."""
+    import grpc
+
     port = asking.origins.grpc.ports["plain"]
     with grpc.insecure_channel(
         f"localhost:{port}", options=(("grpc.http_proxy", asking.proxy_url),)
@@ -210,6 +212,8 @@ def ask_h2(asking: Asking) -> Seen:
 
 def ask_large(asking: Asking) -> Seen:
     """Bodies that are files in the store, both ways, by httpx."""
+    import httpx
+
     url = f"http://{asking.target}/large"
     with httpx.Client(proxy=asking.proxy_url, timeout=_LONG_S, trust_env=False) as client:
         fetched = client.get(url)

@@ -80,8 +80,8 @@ def _know(path: Path) -> _Known:
     if not head.startswith(_PARQUET):
         version = tape_file.read_version(head)
         return _Known("tape", version, tape_file.VERSION, TAPE_STEPS)
+    from ...store.archive import VERSION
     from ...store.archive.reading import read_version  # needs pyarrow
-    from ...store.archive.schema import VERSION
 
     version = read_version(path)
     if version > VERSION:

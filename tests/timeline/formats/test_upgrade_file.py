@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.cli import main
-from playhead.store import StoreError, StoreTooNew, StoreUnwritable
-from playhead.store.archive import schema
+from playhead.store import StoreError, StoreTooNew, StoreUnwritable, archive
 from playhead.tape.records import tape_file
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.golden.make import golden, unpack
@@ -14,7 +13,7 @@ from playhead.timeline.formats import upgrade_file as module
 from playhead.timeline.formats.upgrade_file import upgrade_file
 
 TAPE = golden("tape", tape_file.VERSION)
-ARCHIVE = golden("archive", schema.VERSION)
+ARCHIVE = golden("archive", archive.VERSION)
 
 
 @pytest.fixture
@@ -45,14 +44,14 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_there_is_a_step_for_every_version_that_was_released() -> None:
     """Whoever raises a version adds the step that leads to it."""
     assert sorted(module.TAPE_STEPS) == list(range(1, tape_file.VERSION))
-    assert sorted(module.ARCHIVE_STEPS) == list(range(1, schema.VERSION))
+    assert sorted(module.ARCHIVE_STEPS) == list(range(1, archive.VERSION))
 
 
 def test_a_current_file_stays_as_it_is(tape: Path, tmp_path: Path) -> None:
     """A tape, and each file of an archive."""
     assert upgrade_file(tape) == ("tape", tape_file.VERSION, tape_file.VERSION, None)
     for file in unpack(ARCHIVE.name, tmp_path / "archive").rglob("*.parquet"):
-        assert upgrade_file(file) == ("archive", schema.VERSION, schema.VERSION, None)
+        assert upgrade_file(file) == ("archive", archive.VERSION, archive.VERSION, None)
     assert tape.read_bytes() == TAPE.read_bytes()
 
 
@@ -120,10 +119,10 @@ def test_a_newer_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """With both versions; an earlier one without a step is refused too."""
     file = next(unpack(ARCHIVE.name, tmp_path).rglob("*.parquet"))
     with monkeypatch.context() as behind:
-        behind.setattr(schema, "VERSION", schema.VERSION - 1)
+        behind.setattr(archive, "VERSION", archive.VERSION - 1)
         with pytest.raises(StoreTooNew, match="has format 1; this version reads up to 0"):
             upgrade_file(file)
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setattr(archive, "VERSION", archive.VERSION + 1)
     with pytest.raises(StoreError, match="has version 1 of its format"):
         upgrade_file(file)
 
