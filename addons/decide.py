@@ -13,7 +13,7 @@ from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Classes, Mode
-from ..config.targets.paths import normal_path
+from ..config.targets.paths import normal_path, without_trailing
 from ..store import LogCorrupt
 from ..tape.canonical.claims import find_body_claims, find_claims
 from ..tape.canonical.form import raw_key
@@ -320,7 +320,16 @@ def _find_facts(
     data = message.data
     scheme, host, port = message.scheme, message.host, message.port
     target = data.path.decode("latin-1")
-    claims = find_claims(data.method, scheme, host, port, target, data.headers.fields, names)
+    claims = find_claims(
+        data.method,
+        scheme,
+        host,
+        port,
+        target,
+        data.headers.fields,
+        names,
+        named=bool(data.authority),
+    )
     return Facts.of((message.method, scheme, host, port, target), claims, classes)
 
 
@@ -357,10 +366,12 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     pending.redactions += more
     pending.searched = True
     counted = open_run.usage_meter is not None and open_run.usage_meter.asks_for_repeats(pending)
-    if counted and not pending.facts.ways.plain:
+    if counted:
         path, mark, query = pending.request.target.partition("?")
-        spelled = replace(pending.request, target=f"{normal_path(path)}{mark}{query}")
-        pending.alike = open_run.fingerprint(spelled, pending.request_class)
+        normal = without_trailing(normal_path(path))
+        if normal != path:
+            spelled = replace(pending.request, target=f"{normal}{mark}{query}")
+            pending.alike = open_run.fingerprint(spelled, pending.request_class)
     if counted or asks_for_repeats(pending):
         found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found

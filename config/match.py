@@ -26,6 +26,7 @@ from .targets.paths import (
     query_readings,
     split_pairs,
     upper_triplets,
+    without_trailing,
 )
 from .targets.ways import Ways
 
@@ -39,6 +40,8 @@ _PATTERN = re.compile(
 _KEPT = "".join(map(chr, range(0x21, 0x7F)))
 """Characters of a path that stay as they are in its normal form."""
 _SHOWN = 40
+_STAR = "\ue000"
+"""In the place of a star while a pattern is read as a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +163,13 @@ def _has_pairs(pattern: str, query: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _globs(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """Give what a glob matches: as written, and with what is percent-encoded in it decoded."""
-    written = upper_triplets(pattern)
-    plain = _glob(written)
-    if "%" not in written:
-        return (plain,)
-    return plain, _compile([decode(part) for part in written.split("*")], re.DOTALL)
+    """Give what a glob matches: as written, and as servers take what is written, decoded or without trailing dots."""
+    written = upper_triplets(pattern).split("*")
+    decoded = [decode(part) for part in written]
+    ways = [written, decoded]
+    # A star stands for some character, and what follows it is no beginning of a segment.
+    ways += [without_trailing(_STAR.join(way)).split(_STAR) for way in ways]
+    return tuple(_compile(list(way)) for way in dict.fromkeys(map(tuple, ways)))
 
 
 @lru_cache(maxsize=1024)
@@ -175,17 +179,17 @@ def _loose_globs(pattern: str) -> tuple[re.Pattern[str], ...]:
 
 @lru_cache(maxsize=1024)
 def _glob(pattern: str) -> re.Pattern[str]:
-    return _compile(pattern.split("*"), re.DOTALL)
+    return _compile(pattern.split("*"))
 
 
-def _compile(parts: list[str], flags: re.RegexFlag) -> re.Pattern[str]:
+def _compile(parts: list[str]) -> re.Pattern[str]:
     first, *rest = map(re.escape, parts)
     if not rest:
-        return re.compile(first, flags)
+        return re.compile(first, re.DOTALL)
     # What stands between two stars is taken where it comes first, for good: each text is gone through once,
     # however long it is and however often a part comes in it.
     between = "".join(f"(?>.*?{part})" for part in rest[:-1])
-    return re.compile(f"{first}{between}.*{rest[-1]}", flags)
+    return re.compile(f"{first}{between}.*{rest[-1]}", re.DOTALL)
 
 
 def parse_match(text: str) -> Match:

@@ -37,6 +37,7 @@ _PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_][a-z0-9_-]*")
 _NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61\u2024\ufe52]")
 _SPACES = re.compile(r"[\x00-\x20\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
+_EMPTY_LABELS = re.compile(r"\.{2,}")
 _DEVIATIONS = frozenset("ßς\u200c\u200d")
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]@]*\]|[^:\[\]@/\\?#,]*)(?::(?P<port>[0-9]{0,9}))?")
 _LISTS = re.compile(r"[,/\\?#@\s]+")
@@ -147,6 +148,7 @@ def _otherwise(text: str) -> Iterator[str]:
     if "@" in text:
         yield text.rpartition("@")[2]
     yield text.rstrip(".")
+    yield _EMPTY_LABELS.sub(".", text)
     yield _SPACES.sub("", text)
     yield _SPACES.split(text)[0]
     if not text.isascii():

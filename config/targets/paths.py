@@ -38,7 +38,7 @@ _PARAMETERS = re.compile(r";[^/]*")
 _CONTROLS = re.compile(r"[\t\n\r]")
 _NETWORK = re.compile(r"[/\\]{2,}[^/\\?#]*")
 _ABSOLUTE = re.compile(r"/?(?:https?|wss?):[/\\]*[^/\\?#]*", re.IGNORECASE)
-_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)")
+_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)|(?<=\.) +(?=/|$)")
 _SEPARATORS = re.compile(r"%(?:2[fF]|5[cC])")
 _OVERLONG = re.compile(
     "[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0\x80[\x80-\xbf][\x80-\xbf]"
@@ -94,7 +94,7 @@ def normal_path(path: str) -> str:
     r"""Give the normal form of a path: one for all that servers commonly take for the same.
 
     Percent-encodings of unreserved characters and of separators decoded, `\\` as `/`, no fragment, no `;params`, no empty
-    segments, dot segments resolved, no trailing dots or slash.
+    segments, dot segments resolved, no trailing slash.
     """
     if not path.startswith("/") or _PLAIN.fullmatch(path):
         return path if len(path) < 2 else path.rstrip("/")
@@ -103,10 +103,14 @@ def normal_path(path: str) -> str:
         before = path
         path = _SEPARATORS.sub("/", decode_unreserved(path)).replace("\\", "/")
         path = _resolve(_SLASHES.sub("/", _PARAMETERS.sub("", _cut_fragment(path))))
-        path = _TRAILING.sub("", path)
         if path == before:
             break
     return path.rstrip("/") or "/"
+
+
+def without_trailing(path: str) -> str:
+    """Leave out dots and spaces at the end of segments, as Windows does."""
+    return _TRAILING.sub("", path)
 
 
 def upper_triplets(text: str) -> str:
@@ -204,11 +208,6 @@ def _without_controls(path: str) -> str:
     return _CONTROLS.sub("", path)
 
 
-def _without_trailing(path: str) -> str:
-    """Leave out dots and spaces at the end of segments."""
-    return _TRAILING.sub("", path)
-
-
 def _without_authority(path: str) -> str:
     """Leave out what reads like an authority at the beginning."""
     found = _NETWORK.match(path) or _ABSOLUTE.match(path)
@@ -226,7 +225,7 @@ _STEPS: tuple[Callable[[str], str], ...] = (
     _resolve,
     _without_controls,
     _cut_at_nul,
-    _without_trailing,
+    without_trailing,
     _cut_query,
     _without_authority,
 )

@@ -5,7 +5,7 @@ obey further fields. Each such word that says something else than the request's 
 claims, as nearly all are, means what it says.
 
 Names are compared in normal form (`config.targets.hosts`): case, a trailing dot and the scheme's own port make no
-difference, and a name that is absent agrees.
+difference, and a name that is absent agrees where another one is there: without `Host` and `:authority` a server takes its default.
 
 Source: RFC 9110 section 7.2, RFC 9113 section 8.3.1, RFC 7239 for `Forwarded`; Rack, Symfony, Laravel, Express and ASP.NET for
 overrides of methods, IIS and Symfony for those of paths.
@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...config.targets.hosts import Place, host_readings, places
+from ...config.targets.hosts import NO_PORT, Place, host_readings, places
 from ...config.targets.paths import decode, split_pairs
 from ...config.targets.ways import NO_MORE, More
 from ..exchange import Headers, Request
@@ -32,6 +32,8 @@ class ClaimKind(StrEnum):
     TARGET = "target"
     """An absolute target."""
     HOST = "host"
+    UNNAMED = "unnamed"
+    """None of them: a server takes its default host for it."""
     FORWARDED = "forwarded"
     """A field that some servers take for `Host`."""
     METHOD = "method"
@@ -52,6 +54,7 @@ class Claim(NamedTuple):
 
 
 Claims = tuple[Claim, ...]
+_UNNAMED = Claim(ClaimKind.UNNAMED, "")
 
 _FIELDS = {
     b"host": ClaimKind.HOST,
@@ -86,14 +89,20 @@ def find_claims(
     target: str,
     headers: Headers,
     names: Iterable[tuple[str, str]] = (),
+    *,
+    named: bool = False,
 ) -> Claims:
     """Find what a request's head claims.
 
     method: as sent.
     names: what TLS, `:authority` and an absolute target name, as kind and text, where that is not in `headers`.
+    named: whether it has an `:authority` or absolute target, so that it needs no `Host`.
     """
     found: list[Claim] = []
-    for at, kind in _find_fields(tuple([name for name, _ in headers])):
+    fields, hosts = _find_fields(tuple([name for name, _ in headers]))
+    if not named and not hosts:
+        found.append(_UNNAMED)
+    for at, kind in fields:
         value = headers[at][1].decode("latin-1")
         if kind is not ClaimKind.HOST:
             found += _said(kind, value, scheme, host, port)
@@ -113,10 +122,14 @@ def find_claims(
 
 
 @lru_cache(maxsize=1024)
-def _find_fields(names: tuple[bytes, ...]) -> tuple[tuple[int, ClaimKind], ...]:
-    """Find which fields of a head may claim something; clients send the same ones again and again."""
-    kinds = (_FIELDS.get(name.lower().replace(b"_", b"-")) for name in names)
-    return tuple((at, kind) for at, kind in enumerate(kinds) if kind is not None)
+def _find_fields(names: tuple[bytes, ...]) -> tuple[tuple[tuple[int, ClaimKind], ...], bool]:
+    """Find which fields of a head may claim something, and whether one is `Host`.
+
+    Remembered: clients send the same fields again and again.
+    """
+    kinds = [_FIELDS.get(name.lower().replace(b"_", b"-")) for name in names]
+    found = tuple((at, kind) for at, kind in enumerate(kinds) if kind is not None)
+    return found, ClaimKind.HOST in kinds
 
 
 def claims_of(request: Request) -> Claims:
@@ -129,6 +142,7 @@ def claims_of(request: Request) -> Claims:
         request.target,
         request.headers,
         request.names,
+        named=request.http_version.startswith("HTTP/2"),
     )
     content = request.header(b"content-type")
     more = find_body_claims(content, request.body) if content is not None else ()
@@ -179,6 +193,8 @@ def claimed(claims: Claims, scheme: str, port: int) -> More:
             methods.append(text)
         elif kind is ClaimKind.PATH:
             paths.append(text)
+        elif kind is ClaimKind.UNNAMED:
+            found.append(Place("", NO_PORT))
         elif kind is ClaimKind.SNI:
             found += [Place(one, port) for one in host_readings(text)]
         else:

@@ -36,7 +36,7 @@ from blake3 import blake3
 
 from ...config.match import parse_match
 from ...config.schema import IgnoreRule
-from ...config.targets.paths import normal_path
+from ...config.targets.paths import normal_path, without_trailing
 from ...config.values import parse_json_path
 from ..exchange import Fingerprint, Headers, Request, RequestClass
 from ..records.content_coding import undo_coding
@@ -317,7 +317,7 @@ def effect_key(form: Canonical) -> bytes:
     Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
     normal form, so that another spelling of an effect is that effect.
     """
-    return _fingerprint(form._replace(path=normal_path(form.path)), ())
+    return _fingerprint(form._replace(path=without_trailing(normal_path(form.path))), ())
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:

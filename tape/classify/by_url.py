@@ -332,6 +332,7 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
         classify(method, ways.scheme, place.host, place.port, path + query, classes)
         for method in ways.methods
         for place in ways.places
+        if place.port >= 0  # else it is no place, but what stands where one should
         for path in paths
     ]
     return WayKinds(

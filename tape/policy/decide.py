@@ -359,7 +359,10 @@ def show_ways(ways: Ways) -> str:
     """Name on one line in what a request can be read in several ways."""
     told = []
     if len(ways.places) > 1:
-        hosts = [f"{place.host}:{place.port}" for place in ways.places[:_SHOWN]]
+        hosts = [
+            f"{place.host or '(none)'}:{place.port}" if place.port >= 0 else place.host or "(none)"
+            for place in ways.places[:_SHOWN]
+        ]
         told.append(f"hosts {' and '.join(dict.fromkeys(hosts))}")
     if len(ways.methods) > 1:
         told.append(f"methods {' and '.join(ways.methods[:_SHOWN])}")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...config import Limits
 from ...config.targets.hosts import normal_host
-from ...config.targets.paths import normal_path
+from ...config.targets.paths import normal_path, without_trailing
 from ..exchange import Fingerprint, RequestClass
 from .decide import Facts
 
@@ -179,5 +179,5 @@ class Row:
 
 
 def _place(facts: Facts) -> Place:
-    path = normal_path(facts.target.partition("?")[0])
+    path = without_trailing(normal_path(facts.target.partition("?")[0]))
     return facts.method, facts.scheme, normal_host(facts.host), facts.port, path

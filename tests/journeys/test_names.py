@@ -45,7 +45,7 @@ class Spelled(NamedTuple):
 
     target: str = "/emit"
     host: str = "{own}"
-    """`{own}` is the origin's."""
+    """`{own}` is the origin's, `-` stands for no field at all."""
     method: str = "POST"
     sni: str | None = "localhost"
     tunnel: str = "localhost"
@@ -74,6 +74,7 @@ OTHER_NAMES = (
     Spelled(target="https://other.test/emit"),
     Spelled(tunnel="127.0.0.1"),
     Spelled(more=("X-Forwarded-Host: other.test",)),
+    Spelled(host="-"),
 )
 OTHER_SPELLINGS = (
     Spelled(target="/emit/"),
@@ -142,7 +143,8 @@ class Stage:
         """Ask over HTTP/1.1 in a tunnel; give the status, or 0."""
         with self.tunnel(run, one) as sock:
             own = one.host.format(own=f"localhost:{self.origin.port}", port=self.origin.port)
-            lines = [f"{one.method} {one.target} HTTP/1.1", f"Host: {own}", *one.more]
+            named = [] if own == "-" else [f"Host: {own}"]
+            lines = [f"{one.method} {one.target} HTTP/1.1", *named, *one.more]
             if not one.body:
                 lines.append("Content-Length: 0")
             sock.sendall("\r\n".join([*lines, "", one.body]).encode("latin-1"))

@@ -9,6 +9,7 @@ Of two WebSockets the client's messages are compared, each with the one of the s
 does. Their places go by their JSON paths, as rules name them for all messages of a WebSocket.
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -597,11 +598,27 @@ def _match(group: list[_Observation]) -> str:
     if any(request[2] != path for one in group for request in one.requests):
         path = path_shape(path)
     where = f"{origin}{path if path.startswith('/') else ''}"
+    # A method or a spelling that patterns have no word for: the rule names none, or has a star there.
+    wide = origin + _starred(path)
+    for text in (f"{method} {where}", where, f"{method} {wide}"):
+        with contextlib.suppress(ValueError):
+            return parse_match(text).text
+    return wide
+
+
+def _starred(path: str) -> str:
+    """Put a star in the place of each segment that is spelled as no pattern may be."""
+    if not path.startswith("/"):
+        return ""
+    segments = path[1:].split("/")
+    return "".join(f"/{_star(segment)}" for segment in segments)
+
+
+def _star(segment: str) -> str:
     try:
-        return parse_match(f"{method} {where}").text
+        return parse_match(f"*://x/{segment}").path[1:] if segment else "*"
     except ValueError:
-        # A method that patterns have no word for: the rule names none.
-        return where
+        return "*"
 
 
 # ---- what to write -----------------------------------------------------------------------------------

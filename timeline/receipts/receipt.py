@@ -18,6 +18,7 @@ from typing import Any
 
 from ...config import Match, parse_match
 from ...store import RunInfo, RunStatus, Store
+from ...tape.canonical.claims import ClaimKind
 from ...tape.diff.divergence import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
@@ -430,8 +431,10 @@ class _Fold:
         """Take in what a request's head says of its host, method or path beside."""
         if "claims" in data and not data.get("again"):
             row = {key: data[key] for key in ("seq", "method", "url")}
-            told = [{"kind": kind, "text": text} for kind, text in data["claims"]]
-            _bounded(self.receipt.claims, {**row, "claims": told})
+            said = [pair for pair in data["claims"] if pair[0] != ClaimKind.UNNAMED.value]
+            told = [{"kind": kind, "text": text} for kind, text in said]
+            if told:
+                _bounded(self.receipt.claims, {**row, "claims": told})
 
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.hints.request(data)

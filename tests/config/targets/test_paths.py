@@ -27,7 +27,6 @@ SAME = (
     "/v1/refunds#part",
     "/v1/refunds/.",
     "/v1/refunds/x/..",
-    "/v1/refunds.",
 )
 """Spellings with one normal form."""
 OTHERWISE = (
@@ -43,6 +42,8 @@ OTHERWISE = (
     "/v1/refunds%00.png",
     "/v1/refunds%3fa=1",
     "/v1/refunds%23a",
+    "/v1/refunds.",
+    "/v1/x/..%20/refunds",
     "/v1/ref\tunds",
     "/v1/ref%0aunds",
     "/v1/refunds%20",

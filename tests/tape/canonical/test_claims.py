@@ -1,7 +1,10 @@
 """What a request's head says of its host, method and path beside."""
 
+from dataclasses import replace
+
 import pytest
 
+from playhead.config import Classes
 from playhead.config.targets.hosts import Place
 from playhead.config.targets.ways import More
 from playhead.tape.canonical.claims import (
@@ -16,12 +19,13 @@ from playhead.tape.canonical.claims import (
 from playhead.tape.canonical.form import canonical, compile_rules, effect_key, fingerprint, raw_key
 from playhead.tape.diff.difference import differences
 from playhead.tape.exchange import Headers, Request, RequestClass
+from playhead.tape.policy.decide import Facts
 
 RULES = compile_rules()
 
 
 def _claims(*headers: tuple[bytes, bytes], target: str = "/", method: str = "POST") -> list[str]:
-    found = find_claims(method, "https", "a.example", 443, target, headers)
+    found = find_claims(method, "https", "a.example", 443, target, headers, named=True)
     return [f"{kind} {text}" for kind, text in found]
 
 
@@ -63,6 +67,15 @@ def test_what_says_something_else_is_a_claim(
     assert _claims(*headers, target=target) == said
 
 
+def test_a_request_that_names_no_host_agrees_with_nothing() -> None:
+    """A server takes its default one; over HTTP/2 `:authority` names it, and an SNI may be absent."""
+    bare = _ask()
+    assert claims_of(bare) == (Claim(ClaimKind.UNNAMED, ""),)
+    assert len(Facts.of_request(bare, Classes())[0].ways.places) == 2
+    assert claims_of(replace(bare, http_version="HTTP/2.0")) == ()
+    assert claims_of(_ask(((b"host", b"a.example"),))) == ()
+
+
 def test_a_method_in_small_letters_is_one_of_its_own() -> None:
     """Methods are told apart by case: RFC 9110 section 9.1."""
     assert _claims(method="post") == ["method post"]
@@ -81,9 +94,8 @@ def test_a_method_in_small_letters_is_one_of_its_own() -> None:
 )
 def test_a_form_may_claim_a_method(kind: bytes, body: bytes) -> None:
     """Rails, Laravel and Symfony obey it."""
-    assert claims_of(_ask(((b"content-type", kind),), body=body)) == (
-        Claim(ClaimKind.METHOD, "DELETE"),
-    )
+    headers = ((b"host", b"a.example"), (b"content-type", kind))
+    assert claims_of(_ask(headers, body=body)) == (Claim(ClaimKind.METHOD, "DELETE"),)
 
 
 def test_claims_are_read_as_rules_look_at_them() -> None:

@@ -237,6 +237,23 @@ def test_ids_in_paths_become_a_star_in_the_rule(study: Any) -> None:
     assert (lesson.same, lesson.would_match) == (0, 2)
 
 
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [("/a;b=1/c", "/*/c"), ("/p/g%2fn/x", "/p/*/x"), ("/a//b", "/a/*/b"), ("/m/x%3A0", "/m/x%3A0")],
+)
+def test_a_path_that_no_pattern_may_spell_has_a_star_there(
+    study: Any, path: str, written: str
+) -> None:
+    """So the rule that is proposed loads, and matches."""
+
+    def task(chance: Random) -> list[Asked]:
+        return [ask({"nonce": new_id(chance)}, url=f"https://api.test{path}")]
+
+    lesson = study(task)
+    assert [one.match for one in lesson.places] == [f"POST https://api.test{written}"]
+    assert lesson.would_match == 1
+
+
 def test_what_has_no_partner_is_listed(tmp_path: Path) -> None:
     """On either side."""
     with Store.open(tmp_path) as store:
