@@ -37,8 +37,9 @@ _SLASHES = re.compile(r"/{2,}")
 _PARAMETERS = re.compile(r";[^/]*")
 _CONTROLS = re.compile(r"[\t\n\r]")
 _NETWORK = re.compile(r"[/\\]{2,}[^/\\?#]*")
+_SCHEME = re.compile(r"/?(?:https?|wss?):", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"/?(?:https?|wss?):[/\\]*[^/\\?#]*", re.IGNORECASE)
-_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)|(?<=\.) +(?=/|$)")
+_TRAILING = re.compile(r"(?<=[^/. ])[. ]+(?=/|$)| +(?=/|$)")
 _SEPARATORS = re.compile(r"%(?:2[fF]|5[cC])")
 _OVERLONG = re.compile(
     "[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0\x80[\x80-\xbf][\x80-\xbf]"
@@ -146,11 +147,15 @@ def _fold(text: str) -> str:
         return text
     text = _OVERLONG.sub(_short, text)
     try:
-        plain = text.encode("latin-1").decode("utf-8")
+        plain = text.encode("latin-1").decode("utf-8", "surrogateescape")
     except UnicodeError:
         plain = text
     folded = unicodedata.normalize("NFKC", plain)
-    return text if folded == plain else _bytes_of(folded)
+    if folded == plain:
+        return text
+    return folded.encode(
+        "utf-8", "surrogateescape" if plain is not text else "surrogatepass"
+    ).decode("latin-1")
 
 
 def _short(found: re.Match[str]) -> str:
@@ -214,6 +219,10 @@ def _without_authority(path: str) -> str:
     return path if found is None else path[found.end() :]
 
 
+def _without_scheme(path: str) -> str:
+    return _SCHEME.sub("", path, count=1) if _SCHEME.match(path) else path
+
+
 _STEPS: tuple[Callable[[str], str], ...] = (
     _cut_fragment,
     decode_unreserved,
@@ -228,6 +237,7 @@ _STEPS: tuple[Callable[[str], str], ...] = (
     without_trailing,
     _cut_query,
     _without_authority,
+    _without_scheme,
 )
 
 

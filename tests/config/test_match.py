@@ -1,9 +1,13 @@
 """Match patterns: which requests a rule speaks of."""
 
+import posixpath
+import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
+from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.config import parse_match
@@ -188,3 +192,67 @@ def test_what_is_sure_is_clear_and_what_is_clear_may_be(path: str, rule: Match) 
     ways = _ways("POST", f"/{path}")
     assert rule.maybe(ways) or not rule.clearly(ways)
     assert rule.clearly(ways) or not rule.surely(ways)
+
+
+_SERVERS: tuple[Callable[[str], str], ...] = (
+    unquote,
+    posixpath.normpath,
+    lambda path: path.replace("\\", "/"),
+    lambda path: re.sub(r";[^/]*", "", path),
+    lambda path: re.sub("/+", "/", path),
+    lambda path: re.sub("[\t\r\n]", "", path),
+    lambda path: path.partition("#")[0],
+    lambda path: path.partition("\0")[0],
+)
+"""What servers do to a path, by other means than ours."""
+_PIECES = st.sampled_from(
+    [
+        "a",
+        "..",
+        ".",
+        "/",
+        "\\",
+        ";",
+        "%2e",
+        "%2F",
+        "%5c",
+        "%25",
+        "2e",
+        "%252e",
+        "#",
+        "%00",
+        "%0a",
+        "%20",
+    ]
+)
+OPEN = parse_match("*://a.example/open/*")
+
+
+@settings(max_examples=500)
+@given(st.lists(_PIECES, max_size=9), st.lists(st.sampled_from(_SERVERS), max_size=6))
+def test_no_server_takes_what_is_let_out_for_something_else(
+    pieces: list[str], servers: list[Callable[[str], str]]
+) -> None:
+    """Whatever decodes, resolves and cuts in whatever order: the path stays within what the rule names."""
+    path = "/open/" + "".join(pieces)
+    if not OPEN.surely(_ways("GET", path)):
+        return
+    for serve in servers:
+        path = serve(path) or "/"
+    assert f"{path}/".startswith("/open/")
+
+
+@settings(max_examples=500)
+@given(st.lists(_PIECES, max_size=9), st.lists(st.sampled_from(_SERVERS), max_size=6))
+def test_what_some_server_takes_for_it_is_held(
+    pieces: list[str], servers: list[Callable[[str], str]]
+) -> None:
+    """A gate on what a server makes of a path holds the path."""
+    path = asked = "/" + "".join(pieces)
+    for serve in servers:
+        path = serve(path) or "/"
+    try:
+        rule = parse_match(f"*://a.example{path}")
+    except ValueError:
+        return  # in no normal form yet: another server goes on from there
+    assert rule.maybe(_ways("GET", asked)), path
