@@ -31,12 +31,11 @@ from ..tape.policy.decide import (
     Facts,
     Found,
     Policy,
-    decide,
 )
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
 from .bidirectional import is_bidirectional
-from .run.constraints import add_violation, asks_for_repeats, decide_leaving
+from .run.constraints import add_violation, asks_for_repeats, decide_leaving, decide_on
 from .run.open_run import OpenRun
 from .run.order import find_earlier, find_needs, reorder_reason
 from .run.pending import HELD_BYTES, PendingExchange, attach, find_pending
@@ -135,7 +134,7 @@ class Decide:
         if recording:
             return self._decide_leaving(pending, open_run)
         if open_run.tape is None:
-            pending.decision = decide(pending.facts, open_run.mode, _NO_RULES, None)
+            pending.decision = decide_on(pending, _NO_RULES, None)
             return None
         pending.raw = raw_key(request, pending.request_class)
         known = open_run.find_known(pending.raw)
@@ -236,7 +235,7 @@ class Decide:
     def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
         now = add_violation(pending, Constraints(model=pending.made is not None))
-        pending.decision = decide(pending.facts, open_run.mode, open_run.policy, found, now)
+        pending.decision = decide_on(pending, open_run.policy, found, now)
         pending.found = found
         if pending.decision.action is not Action.SERVE:
             return False
@@ -300,7 +299,7 @@ class Decide:
                 await self._settle_stub(pending, open_run, hit)
             else:
                 now = add_violation(pending, UNCONSTRAINED)
-                pending.decision = decide(pending.facts, open_run.mode, open_run.policy, hit, now)
+                pending.decision = decide_on(pending, open_run.policy, hit, now)
 
     async def _find_needs(
         self, pending: PendingExchange, open_run: OpenRun, seq: Seq

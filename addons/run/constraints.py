@@ -32,15 +32,26 @@ def asks_for_repeats(pending: PendingExchange) -> bool:
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
 
 
+def decide_on(
+    pending: PendingExchange, policy: Policy, found: Found | None, now: Constraints = UNCONSTRAINED
+) -> Decision:
+    """Decide on a request; what the reason quotes of it is without its secrets."""
+    open_run = pending.open_run
+    decision = decide(pending.facts, open_run.mode, policy, found, now)
+    if pending.facts.ways.plain:
+        return decision
+    return replace(decision, reason=open_run.redactor.redact_text(decision.reason))
+
+
 def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None) -> Decision:
     """Decide on a request that leaves unless a gate or a limit is in its way; count it where it may. Once a request."""
     open_run = pending.open_run
     usage_meter = open_run.usage_meter
     if usage_meter is None:
-        return decide(pending.facts, open_run.mode, policy, found, _find_constraints(pending))
+        return decide_on(pending, policy, found, _find_constraints(pending))
     spent = usage_meter.find_spent(pending)
     now = _find_constraints(pending) if spent is None else Constraints(spent=spent.text)
-    decision = decide(pending.facts, open_run.mode, policy, found, now)
+    decision = decide_on(pending, policy, found, now)
     if decision.action in _LEAVING:
         usage_meter.count(pending)
     elif decision.rule == LIMITS and spent is not None:

@@ -18,6 +18,7 @@ from playhead.config import (
     Gate,
     LiveRule,
     Mode,
+    RedactRule,
     Runs,
     parse_match,
 )
@@ -182,6 +183,7 @@ async def staged(
     *,
     live: str = "",
     gate: str = "",
+    secret_path: str = "",
 ) -> AsyncIterator[Stage]:
     """An engine with one rule, whose `PORT` is the origin's."""
     with RawOrigin(_say, certificates) as origin:
@@ -196,6 +198,7 @@ async def staged(
             live=rules,
             effects=gates,
             runs=Runs(grace_s=0.1),
+            redact=(RedactRule(path=secret_path),) if secret_path else (),
         )
         async with running_engine(config) as running:
             yield Stage(running, origin)
@@ -283,6 +286,22 @@ async def test_a_refusal_says_why_the_live_rule_does_not_apply(
         assert "effects, executed by a live rule:" in executed
         assert "seq 2" in executed.split("executed by a live rule:")[1]
         assert "seq 2" not in answered.split("live:")[0].split("refused:")[0].split("\nroot")[0]
+
+
+async def test_a_reason_that_quotes_a_request_shows_no_secret_of_it(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """A path that is shown for how it is spelled is redacted like any other."""
+    rule = "POST https://localhost:PORT/hooks/*"
+    async with staged(store_dir, certificates, live=rule, secret_path="^/hooks/([^/]+)") as stage:
+        await _play(stage)
+        spelled = Spelled(target="/hooks/Zm9vYmFyYmF6cXV4/../../x")
+        assert await asyncio.to_thread(stage.ask, "tape", spelled) == 424
+        run = _run_of(stage.running, "tape@1")
+        await stage.running.end("tape@1")
+        (refused,) = build(stage.running.store, run).refused
+        assert "does not apply" in refused["reason"]
+        assert "Zm9vYmFyYmF6cXV4" not in str(stage.running.store.events(run))
 
 
 @pytest.mark.parametrize("one", [*SAME[1:], *OTHER_NAMES, *OTHER_SPELLINGS], ids=_name)
