@@ -123,7 +123,7 @@ class LiveRule:
     """An allowlist entry: what may leave in playback, and why."""
 
     match: Match
-    """Requests; or, as `tcp://HOST:PORT`, a service of this machine that speaks no HTTP."""
+    """Requests; or, as `tcp://HOST:PORT` or `unix:///PATH`, a service of this machine that is let into a sandbox."""
     reason: str
 
     @property
@@ -132,6 +132,16 @@ class LiveRule:
         if self.match.scheme != "tcp" or self.match.port is None:
             return None
         return self.match.host, self.match.port
+
+    @property
+    def socket(self) -> str | None:
+        """Path of a socket that is let into a sandbox; None where it speaks of anything else."""
+        return self.match.path if self.match.scheme == "unix" else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it speaks of a service of this machine, and of no request."""
+        return self.service is not None or self.socket is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ alone would also take `1_0`, `inf` and the digits of other scripts.
 
 import difflib
 import os.path
+import posixpath
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -365,10 +366,12 @@ def parse_pattern(text: str) -> Match:
 
 
 def parse_live_match(text: str) -> Match:
-    """Parse what a live rule speaks of: a match pattern, or `tcp://HOST:PORT` for a service of this machine.
+    """Parse what a live rule speaks of: a match pattern; `tcp://HOST:PORT` or `unix:///PATH` for a service of this machine.
 
     Raises: ValueError, whose text says what would be right.
     """
+    if text.startswith("unix:"):
+        return _parse_socket(text)
     if not text.startswith("tcp://"):
         return parse_pattern(text)
     expected = "expected a service of this machine with its port, as tcp://127.0.0.1:5432"
@@ -382,6 +385,15 @@ def parse_live_match(text: str) -> Match:
     if port in (80, 443):
         raise ValueError(f"{show(text)}: port {port} is HTTP, which is recorded; {expected}")
     return Match(text, frozenset(), "tcp", "127.0.0.1" if host == "localhost" else host, port, "")
+
+
+def _parse_socket(text: str) -> Match:
+    path = "/" + text.removeprefix("unix:").lstrip("/")
+    plain = posixpath.normpath(path) == path and "\0" not in path and path != "/"
+    if not text.startswith("unix:/") or not plain:
+        expected = "expected the whole path of a socket, as unix:///tmp/mysql.sock"
+        raise ValueError(f"{show(text)} is no such service; {expected}")
+    return Match(text, frozenset(), "unix", "", None, path)
 
 
 def parse_header_name(text: str) -> str:

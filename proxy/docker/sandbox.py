@@ -21,7 +21,7 @@ from ..errors import EngineError
 from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.socket_reachability import find_paths
 from ..sandbox.network.listeners import Service
-from ..sandbox.sandbox import SandboxListeners
+from ..sandbox.sandbox import SandboxListeners, SocketUse
 from .client import Docker, Sweep, variables_of
 from .container_spec import (
     HARD,
@@ -126,6 +126,7 @@ class DockerSandbox:
         self.sole_process = ""
         """Docker does not tell."""
         self.counters: dict[str, int] = {}
+        self.sockets = SocketUse()
         self._docker = docker = Docker()
         self._wanted = wanted
         self._command = list(command)

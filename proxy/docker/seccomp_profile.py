@@ -18,6 +18,7 @@ from ..sandbox.kernel import seccomp
 
 FILE = Path(__file__).with_name("seccomp.json")
 _ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")
+_NO_STREAMS = [kind for kind in range(seccomp.TYPE_BITS + 1) if kind not in seccomp.STREAMS]
 _WHOLE = 0xFFFFFFFF
 
 
@@ -37,6 +38,11 @@ def profile() -> dict[str, Any]:
             _rule(seccomp.REFUSED, errno.EPERM),
             *(_rule(["socket"], errno.EAFNOSUPPORT, one) for one in sockets),
             _rule(["socketpair"], errno.EAFNOSUPPORT, pairs),
+            *(
+                _rule([call], errno.EAFNOSUPPORT, _argument(0, seccomp.UNIX), one)
+                for call in ("socket", "socketpair")
+                for one in (_argument(1, kind, seccomp.TYPE_BITS) for kind in _NO_STREAMS)
+            ),
             *(_rule(["ioctl"], errno.EPERM, _argument(1, number)) for number in seccomp.TYPING),
             *(_rule(["clone"], errno.EPERM, _argument(0, bit, bit)) for bit in bits),
             *(

@@ -26,7 +26,7 @@ from ...config import Config, Mode
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.network.listeners import Service
-from ..sandbox.sandbox import SandboxListeners
+from ..sandbox.sandbox import SandboxListeners, SocketUse
 from ..trust.env_files import Form, render_env_file
 from ..trust.environment import removed
 from .container_spec import PRELOADS, agent_variables, share_certificates
@@ -116,6 +116,7 @@ class SidecarSandbox:
         self.stopped_by = 0
         self.sole_process = ""
         self.counters: dict[str, int] = {}
+        self.sockets = SocketUse()
         self._link = Link(link, services)
         self._agent = agent
         self._public = public

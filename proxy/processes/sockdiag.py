@@ -46,6 +46,8 @@ class Listening(NamedTuple):
     """The lower 32 bits of what its file is numbered."""
     inode: int
     """As in `/proc/PID/fd`."""
+    device: tuple[int, int] = (0, 0)
+    """Of the file system that its file is in, as in `/proc/PID/mountinfo`."""
 
 
 class Socket(NamedTuple):
@@ -89,7 +91,9 @@ def list_listening() -> Iterator[Listening]:
         rows = dict(_attributes(message[_UNIX_ANSWER.size :]))
         if _PLACE in rows and (state == _LISTEN or kind == socket.SOCK_DGRAM):
             path = os.fsdecode(rows.get(_NAME, b"").rstrip(b"\0"))
-            yield Listening(path, struct.unpack_from("=I", rows[_PLACE])[0], inode)
+            number, device = struct.unpack_from("=II", rows[_PLACE])
+            # Source: Linux, include/linux/kdev_t.h: 20 bits for the minor number.
+            yield Listening(path, number, inode, (device >> 20, device & 0xFFFFF))
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,5 +1,6 @@
 """Run a command in a sandbox: connect its sockets to the proxy, and collect evidence about it."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,13 +9,14 @@ from typing import Any, Protocol
 from ...config import Config
 from ..sandbox.filesystem.bubblewrap import Files, make_files
 from ..sandbox.filesystem.masking import make_plan
+from ..sandbox.filesystem.protection import restrict_imports
 from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
 from ..sandbox.network.packet_capture import Attempt, PacketCapture
 from ..sandbox.network.resolver import Resolver
-from ..sandbox.sandbox import Sandbox, SandboxListeners
+from ..sandbox.sandbox import Sandbox, SandboxListeners, SocketUse
 from ..trust.environment import proxy_url
 from .runtime import Runtime
 
@@ -29,6 +31,7 @@ class AnySandbox(Protocol):
     stopped_by: int
     sole_process: str
     counters: dict[str, int]
+    sockets: SocketUse
 
     async def open(self) -> SandboxListeners:
         """Make it. Raises: EngineError."""
@@ -71,10 +74,12 @@ class OwnNamespaces:
         *,
         strict: bool,
         shared: Sequence[Path] = (),
+        files: Sequence[Path] = (),
     ) -> None:
         """Prepare for one command with these variables.
 
         shared: folders that the command writes to for us.
+        files: those of the configuration, to be protected from it.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
@@ -86,7 +91,11 @@ class OwnNamespaces:
             bundle=runtime.ca.bundle_file,
             store=config.store,
             public=config.public_ca_dir,
+            files=files,
+            shared=shared,
+            let_in=[rule.socket for rule in config.live if rule.socket is not None],
         )
+        restrict_imports()
         self._files: Files | None = None
         if config.sandbox.files:
             public = config.public_ca_dir
@@ -95,6 +104,7 @@ class OwnNamespaces:
             "strict": strict,
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
+            "copied": self._plan.protection.overlaid,
         }
 
     def make_sandbox(self, services: Sequence[Service]) -> Sandbox:
@@ -113,7 +123,8 @@ class OwnNamespaces:
         """List the path sockets that can be connected to now."""
         if self._strict:
             return ()
-        reachable_sockets = find_reachable(self._plan.hidden, self._plan.masked)
+        plan = self._plan
+        reachable_sockets = find_reachable(plan.hidden, (*plan.masked, *plan.let_in))
         return [path for path in reachable_sockets if self._files is None or self._files.sees(path)]
 
 
@@ -127,6 +138,7 @@ class SandboxedRun:
         self._uses = [
             Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
         ]
+        self._let_in = {rule.socket: rule.reason for rule in config.live if rule.socket}
         self.sandbox = place.make_sandbox([use.service for use in self._uses])
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
@@ -214,10 +226,17 @@ class SandboxedRun:
             "services": [
                 {**asdict(use), "service": f"tcp://{use.service.host}:{use.service.port}"}
                 for use in self._uses
+            ]
+            + [self._socket_row(*one) for one in self._let_in.items()],
+            "sockets_watched": self.sandbox.sockets.watched,
+            "sockets_used": [
+                {**row, "path": redact(row["path"])} for row in self.sandbox.sockets.refused
             ],
-            "sockets": sorted(self._reachable)[:_MOST_SOCKETS],
+            "sockets": []
+            if self.sandbox.sockets.watched
+            else sorted(self._reachable)[:_MOST_SOCKETS],
         }
-        left = [*self._denied(leaving, resolver), *self._silent()]
+        left = [*self._denied(leaving, resolver), *self._silent(), *self._sockets()]
         return summary, [{**row, "target": redact(row["target"])} for row in left]
 
     def _denied(
@@ -241,6 +260,29 @@ class SandboxedRun:
         for (host, port), count in self._runtime.engine.transparent.silent_targets.items():
             one = Attempt("tcp", host, port)
             yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
+
+    def _socket_row(self, path: str, reason: str) -> dict[str, Any]:
+        """Say what was made of a socket that is let in. What passed it is between two programs, and nobody counted it."""
+        return {
+            "service": f"unix://{path}",
+            "reason": reason,
+            "connections": self.sandbox.sockets.used.get(os.path.realpath(path), 0),
+            "failed": 0,
+            "bytes_sent": None,
+            "bytes_received": None,
+        }
+
+    def _sockets(self) -> Iterator[dict[str, Any]]:
+        """Yield the path sockets of programs outside that were tried."""
+        for row in self.sandbox.sockets.refused:
+            yield {
+                "target": f"unix://{row['path']}",
+                "by": "sandbox",
+                "reason": "a socket of a program outside, refused; a live rule lets one in by its path",
+                "protocol": "unix",
+                "process": row["process"],
+                "count": row["count"],
+            }
 
     def _row(self, by: str, one: Attempt, count: int, reason: str) -> dict[str, Any]:
         name = self._names.find(one.address) if self._names is not None else None

@@ -1,23 +1,27 @@
 """The sandbox's init: the launcher starts this file as a process, which sets up the sandbox step by step.
 
     launcher ── the helper: leaves the machine's namespaces, opens listeners, hands them over, waits for "go"
+                ├─ the watcher: makes the command's connections
                 └─ the first process (1 inside): mounts, drops rights, filters system calls, reaps
                    └─ the command
 
 When the command has ended the first process ends, and with it, by the kernel, everything that is left. When the
 launcher dies the kernel ends the helper, and so on down. Only modules that are quick to import are used here.
 
-Messages to the launcher: `listeners` with sockets; `command` from the command's own process, so that its number is
+Messages to the launcher: `listeners` with sockets; `arranged`, when the file system is there; `command` from the command's own process, so that its number is
 seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
+import contextlib
 import os
+import resource
 import signal
 import socket
 import sys
 from typing import Any, NamedTuple, NoReturn
 
 from .channel import Channel, read_variables
+from .connects import Watcher
 from .filesystem import mounts
 from .kernel import namespaces, seccomp, syscalls
 from .network import listeners, netlink
@@ -88,19 +92,27 @@ def _fail(channel: Channel, step: str, error: OSError) -> int:
 def _run(channel: Channel, plan: dict[str, Any], command: Command) -> int:
     # The first process mounts another /proc, in which this one is not.
     counted = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    watcher = Watcher.fork(plan["let_in"])
+    try:
+        namespaces.enter_processes()
+    except OSError as error:
+        return _fail(channel, "user namespaces", error)
     alive, ours = os.pipe()  # closed when this process ends, however it ends
     first = os.fork()
     if first == 0:
         os.close(ours)
-        _be_first(channel, plan, command, alive)
+        _be_first(channel, plan, command, alive, watcher.there)
     os.close(alive)
+    watcher.there.close()
     _, status = os.waitpid(first, 0)
     code = _shell_code(status)
-    channel.send(ended=code, counters=read_counters(counted))
+    channel.send(ended=code, counters=read_counters(counted), **watcher.end())
     return code
 
 
-def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: int) -> NoReturn:
+def _be_first(
+    channel: Channel, plan: dict[str, Any], command: Command, alive: int, there: socket.socket
+) -> NoReturn:
     """Be the first process: set up, start the command, reap, end with its code."""
     try:
         syscalls.die_with_parent(signal.SIGKILL)
@@ -110,51 +122,73 @@ def _be_first(channel: Channel, plan: dict[str, Any], command: Command, alive: i
             os._exit(_SETUP_FAILED)  # the helper was gone before it could be asked for
         except BlockingIOError:
             pass
-        mounts.rearrange(plan)
+        channel.send(arranged=True, read_only=mounts.rearrange(plan))
         if plan["wrapper"]:
-            _wrap(channel, plan, command)
+            _wrap(channel, plan, command, there)
         # Programs would fail in the folder that they are in: it is looked up anew, below what was mounted.
         try:
             os.chdir(os.getcwd())
         except FileNotFoundError:  # it was removed, and what is above it may be hidden
             os.chdir("/")
-        _give_up_rights(strict=plan["strict"])
+        _give_up_rights(there, strict=plan["strict"])
     except OSError as error:
         os._exit(_fail(channel, "the sandbox", error))
     _run_and_reap(channel, command)
 
 
-def _wrap(channel: Channel, plan: dict[str, Any], command: Command) -> NoReturn:
+def _wrap(
+    channel: Channel, plan: dict[str, Any], command: Command, there: socket.socket
+) -> NoReturn:
     """Become bubblewrap, which makes the file system and has `_be_first_within` go on in it."""
-    for descriptor in (channel.socket.fileno(), command.variables):
+    held = (channel.socket.fileno(), there.fileno(), command.variables)
+    for descriptor in held:
         os.set_inheritable(descriptor, True)
     within = _WITHIN_STRICT if plan["strict"] else _WITHIN
-    passed = (sys.argv[1], within, str(channel.socket.fileno()), str(command.variables))
+    passed = (sys.argv[1], within, *map(str, held))
     start = [sys.executable, "-E", "-P", "-s", "-c", START, *passed]
     os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
 
 
 def _be_first_within(arguments: list[str]) -> NoReturn:
     """Be the first process in the file system that bubblewrap has made."""
-    command = Command(tuple(arguments[5:]), int(arguments[4]))
+    command = Command(tuple(arguments[6:]), int(arguments[5]))
     channel = Channel(socket.socket(fileno=int(arguments[3])))
-    os.set_inheritable(channel.socket.fileno(), False)
-    os.set_inheritable(command.variables, False)
+    there = socket.socket(fileno=int(arguments[4]))
+    for descriptor in (channel.socket.fileno(), there.fileno(), command.variables):
+        os.set_inheritable(descriptor, False)
     try:
-        _give_up_rights(strict=arguments[2] == _WITHIN_STRICT)
+        _give_up_rights(there, strict=arguments[2] == _WITHIN_STRICT)
     except OSError as error:
         os._exit(_fail(channel, "the sandbox", error))
     _run_and_reap(channel, command)
 
 
-def _give_up_rights(*, strict: bool) -> None:
+def _give_up_rights(there: socket.socket, *, strict: bool) -> None:
+    """Be somebody without rights.
+
+    there: to the helper, which is handed the connections that the command will make.
+    """
     # Python's own handler ends us, and who is inside may send it. Programs that are executed do not inherit it.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)
     syscalls.forbid_new_privileges()
     syscalls.drop_capabilities()
     syscalls.close_to_others()
-    seccomp.install(strict=strict)
+    _limit_dumps()
+    listener = seccomp.install(strict=strict)
+    if listener is not None:
+        socket.send_fds(there, [b"!"], [listener])
+        os.close(listener)
+    there.close()
+
+
+def _limit_dumps() -> None:
+    """Have nobody outside be handed the memory of a program that crashes: of 1 byte the kernel runs no handler.
+
+    Source: Linux, fs/coredump.c.
+    """
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
 
 
 def _run_and_reap(channel: Channel, command: Command) -> NoReturn:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ... import __path__ as package_path
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
@@ -43,6 +44,18 @@ class SandboxListeners:
                 sock.close()
 
 
+@dataclass(slots=True)
+class SocketUse:
+    """What became of path sockets of programs outside."""
+
+    watched: bool = False
+    """Whether none can have been used unseen."""
+    used: dict[str, int] = field(default_factory=dict)
+    """How often each was connected to that a live rule names, by its path."""
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    """Others that were tried: `path`, `process` and `count`."""
+
+
 class Sandbox:
     """One sandbox, for one command. Open it, take its listeners, start the command, wait for it."""
 
@@ -68,8 +81,12 @@ class Sandbox:
         """Signal that the command was stopped by, once it was."""
         self.sole_process = ""
         """Name of the command's process if it was the only one, once it has ended; else empty."""
+        self.read_only: list[str] = []
+        """Folders of the proxy's environment of which there is no copy to write to."""
         self.counters: dict[str, int] = {}
         """What the kernel had counted when the command had ended."""
+        self.sockets = SocketUse()
+        """What became of path sockets, once it has ended."""
         self._command = list(command)
         self._environ = dict(environ)
         self._strict = strict
@@ -128,6 +145,7 @@ class Sandbox:
         """
         assert self._channel is not None
         self._channel.send(go=True)
+        self.read_only = (await self._next(_SETUP_S)).data["read_only"]
         self.pid = (await self._next(_SETUP_S)).pid
         await self._next(_SETUP_S)
         self._running = True
@@ -147,6 +165,11 @@ class Sandbox:
             self.stopped_by = int(message.data["stopped"])
             return None
         self.counters = message.data["counters"]
+        self.sockets = SocketUse(
+            self._strict or "sockets_used" in message.data,
+            message.data.get("sockets_used", {}),
+            message.data.get("sockets_refused", []),
+        )
         assert self._process is not None
         await asyncio.to_thread(self._process.wait)
         return int(message.data["ended"])

@@ -202,7 +202,7 @@ class Policy:
     def of(cls, config: Config) -> "Policy":
         """Compile the rules of a configuration."""
         live: list[tuple[LiveRule, RequestClass | None]] = [
-            (rule, None) for rule in config.live if rule.service is None
+            (rule, None) for rule in config.live if not rule.is_local
         ]
         live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
         live += _class_rules(config.playback.reads, RequestClass.READ)

@@ -311,6 +311,14 @@ FAULTS = [
         "live: [{match: 'tcp://127.0.0.1:99999', reason: r}]",
         "1:16: live[0].match: 'tcp://127.0.0.1:99999': Port out of range 0-65535",
     ),
+    (
+        "live: [{match: 'unix:socket', reason: r}]",
+        "1:16: live[0].match: 'unix:socket' is no such service; expected the whole path of a socket",
+    ),
+    (
+        "live: [{match: 'unix:///run/../tmp/socket', reason: r}]",
+        "1:16: live[0].match: 'unix:///run/../tmp/socket' is no such service",
+    ),
     ("sandbox: {replay: tight}", "1:19: sandbox.replay: unknown value 'tight'; expected"),
     ("sandbox: {image: --rm}", "1:18: sandbox.image: '--rm' is no image; expected its name"),
     ("sandbox: {docker: strict}", "1:11: sandbox.docker: unknown key"),

@@ -423,7 +423,6 @@ async def _sandboxed(
 ) -> dict[str, Any]:
     from playhead.proxy.sandbox.filesystem.bubblewrap import make_files
     from playhead.proxy.sandbox.filesystem.masking import make_plan
-    from playhead.proxy.sandbox.filesystem.socket_reachability import find_reachable
     from playhead.proxy.sandbox.sandbox import Sandbox
 
     roots, store = folder / "roots.pem", folder / "store"
@@ -441,7 +440,7 @@ async def _sandboxed(
     inlets.close()
     assert code == 0, code
     found = json.loads(output.read_text())
-    return {**found, "within reach": find_reachable(plan.hidden, plan.masked)}
+    return {**found, "sockets refused": sandbox.sockets.refused}
 
 
 def _furnish(folder: Path, uid: int) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .... import __path__ as package_path
 from ...errors import EngineError
-from .mounts import SETTINGS
+from .mounts import find_settings
 
 _TEMPORARY = ("/tmp", "/var/tmp")
 _HOMES = ("/home", "/root")
@@ -57,8 +57,8 @@ class Files:
             words += ["--unshare-user"]
         words += ["--ro-bind", "/", "/", "--dev", "/dev", "--mqueue", "/dev/mqueue"]
         words += ["--proc", "/proc"]
-        for name in SETTINGS:  # bubblewrap leaves them to root
-            words += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
+        for path in find_settings():  # bubblewrap leaves them to root
+            words += ["--ro-bind-try", path, path]
         for place in self.empty:
             words += ["--tmpfs", place]
         for place in self.visible:

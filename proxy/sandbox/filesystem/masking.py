@@ -7,7 +7,7 @@ outside may read, and the store: a tape that a command can write to proves nothi
 for other things (it holds the working folder, the home folder, the program) stays, and the sockets that stand in it
 are hidden one by one. What is mounted at several places is hidden at all of them.
 
-Devices that lead to a disk, a modem or another machine are nothing: as root one may open them.
+Sockets at which somebody listens wherever else are nothing too, but for those that a live rule names.
 """
 
 import contextlib
@@ -18,13 +18,16 @@ import shutil
 import socket
 import stat
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from .mountinfo import find_again, read_mounts
 from .mounts import SHARED_MEMORY
+from .protection import Protection, make_protection
+from .socket_reachability import find_reachable
 
 RESOLVER = "127.0.0.53"
 """Any address would do: all lead to the proxy's answers."""
@@ -47,13 +50,6 @@ _OF_CONTAINERS = (
     *("/var/lib/docker.sock", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket"),
     "/var/snap/lxd/common/lxd/unix.socket",
 )
-_DEVICES = re.compile(
-    r"/dev/(?:mem|kmem|port|kmsg|nvram|snapshot|uinput|uhid|loop-control|btrfs-control|ppp|net/tun"
-    r"|vhost-.*|sg\d+|bsg/.*|nvme.*|ng\d.*|hidraw.*|input/.*|bus/usb/.*|usb/.*"
-    r"|tty(?:S|USB|ACM|AMA).*|rfcomm.*|cdc-wdm.*|wwan.*|lp\d+|mapper/.*)"
-)
-"""Besides all disks."""
-_DEEPEST = 3
 _PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE")
 """Variables that hold a path, some with more behind it."""
 _URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
@@ -73,21 +69,37 @@ class Plan:
     made: tuple[str, ...]
     """Folders in those that are there nevertheless, and empty."""
     masked: tuple[str, ...]
-    """Sockets and devices to be nothing."""
+    """Sockets to be nothing; those that are not there any more do not matter."""
     bound: tuple[tuple[str, str], ...]
     """Files of ours, and those in whose place they stand."""
     files: Mapping[str, str]
     """Texts by the file in whose place they stand."""
+    let_in: tuple[str, ...] = ()
+    """Sockets that a live rule names: they stand where they did."""
+    protection: Protection = field(default_factory=Protection)
+    """What the proxy itself depends on."""
 
 
 def make_plan(
-    environ: Mapping[str, str], command: str, *, bundle: Path, store: Path, public: Path
+    environ: Mapping[str, str],
+    command: str,
+    *,
+    bundle: Path,
+    store: Path,
+    public: Path,
+    files: Iterable[Path] = (),
+    shared: Iterable[Path] = (),
+    let_in: Iterable[str] = (),
 ) -> Plan:
-    """Decide what to hide from a command that is run with these variables.
+    """Decide what to hide from a command that is run with these variables, and what to protect from it.
 
     bundle: roots with ours among them, in place of the system's.
     public: folder of the CA's public files, in the store or elsewhere.
+    files: those of the configuration.
+    shared: folders that the command writes to for us.
+    let_in: path sockets that a live rule names.
     """
+    let_in = tuple(dict.fromkeys(map(os.path.realpath, let_in)))
     used = [public, bundle, *_used(environ, command)]
     kept = {*used, *(path.resolve() for path in used)}
     hidden: list[Path] = []
@@ -98,11 +110,14 @@ def make_plan(
         elif not _below(folder, hidden):
             hidden.append(folder)
     masked += _everywhere(_socket_paths(environ))
-    masked += _everywhere(_devices())
     hidden += [
         folder for folder in _everywhere(_store(store, public, kept)) if not _below(folder, hidden)
     ]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
+    named = tuple(map(str, hidden)), tuple(map(str, masked))
+    masked += map(Path, find_reachable(*named))
+    working = [*shared, *_working(environ)]
+    protection = make_protection(working, files=files, folders=[store, public])
     return Plan(
         hidden=tuple(map(str, hidden)),
         shown=(str(public.resolve()),) if public.is_dir() else (),
@@ -110,11 +125,22 @@ def make_plan(
         masked=tuple(
             str(path)
             for path in dict.fromkeys(masked)
-            if path.exists() and not _below(path, hidden)
+            if path.exists() and not _below(path, hidden) and str(path) not in let_in
         ),
         bound=tuple((str(bundle.resolve()), target) for target in _system_roots(hidden)),
         files=dict(_files(hidden)),
+        let_in=let_in,
+        protection=protection,
     )
+
+
+def _working(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the folders that the command keeps its own files in."""
+    with contextlib.suppress(FileNotFoundError):  # it was removed
+        yield Path.cwd()
+    yield Path(environ.get("HOME") or "/root")
+    yield Path(environ.get("TMPDIR") or "/tmp")
+    yield Path(tempfile.gettempdir())
 
 
 def _folders(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -154,33 +180,14 @@ def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
     ]
 
 
-def _devices() -> Iterator[Path]:
-    """Yield the devices that this user may open, and an agent has no business with."""
-    for place, folders, names in os.walk("/dev"):
-        if place.count("/") > _DEEPEST:
-            folders.clear()
-        for name in names:
-            path = Path(place, name)
-            with contextlib.suppress(OSError):
-                mode = path.lstat().st_mode
-                dangerous = stat.S_ISBLK(mode) or (
-                    stat.S_ISCHR(mode) and _DEVICES.fullmatch(str(path))
-                )
-                if dangerous and (os.access(path, os.R_OK) or os.access(path, os.W_OK)):
-                    yield path
-
-
 def _below(path: Path, folders: Iterable[Path]) -> bool:
     return any(folder in path.parents for folder in folders)
 
 
 def _used(environ: Mapping[str, str], command: str) -> Iterator[Path]:
     """Yield places that no command can do without."""
-    with contextlib.suppress(FileNotFoundError):  # it was removed
-        yield Path.cwd()
+    yield from _working(environ)
     yield Path(sys.executable)
-    yield Path(environ.get("HOME") or "/root")
-    yield Path(environ.get("TMPDIR") or "/tmp")
     # Some systems keep their programs below /run.
     for folder in (environ.get("PATH") or os.defpath).split(os.pathsep):
         if os.path.isabs(folder):

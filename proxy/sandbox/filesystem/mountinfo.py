@@ -16,6 +16,13 @@ class Mount(NamedTuple):
     point: str
     """Where."""
     kind: str
+    options: str = ""
+    """Of the mount, as in `rw,nodev`."""
+
+    @property
+    def no_devices(self) -> bool:
+        """Whether no device can be opened there."""
+        return "nodev" in self.options.split(",")
 
 
 def read_mounts(table: str = _TABLE) -> list[Mount]:
@@ -47,7 +54,7 @@ def _parse(line: str) -> Mount:
     # 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
     before, _, after = line.partition(" - ")
     fields = before.split()
-    return Mount(fields[2], _plain(fields[3]), _plain(fields[4]), after.split()[0])
+    return Mount(fields[2], _plain(fields[3]), _plain(fields[4]), after.split()[0], fields[5])
 
 
 def _plain(text: str) -> str:

@@ -1,34 +1,37 @@
 """Mount the file system of a sandbox: the machine's own, except for everything that leads out of it.
 
 1. What is mounted here stays here.
-2. Folders with sockets of programs outside are empty; single sockets are nothing.
-3. The resolver asks us, the machine's own names are loopback, and the system's roots hold our certificate too.
-4. `/proc` shows the processes of the sandbox alone; any other is empty.
-5. The kernel's settings can be read only, wherever they are mounted: a file of root's may be written by root without
+2. What the proxy itself depends on is a copy, can be read only, or cannot be moved (`layers`).
+3. Devices are those that any program needs (`devices`).
+4. Folders with sockets of programs outside are empty; single sockets are nothing.
+5. The resolver asks us, the machine's own names are loopback, and the system's roots hold our certificate too.
+6. `/proc` shows the processes of the sandbox alone; any other is empty.
+7. The kernel's settings can be read only, wherever they are mounted: a file of root's may be written by root without
    any capability, and what stands in `core_pattern` is run outside.
-6. Message queues are those of the sandbox, wherever they are mounted.
+8. Message queues are those of the sandbox, wherever they are mounted.
 
-Files stay as they are: what may be written outside may be written here.
+All other files stay as they are: what may be written outside may be written here.
 """
 
+import contextlib
 import os
+import stat
+from collections.abc import Iterator
 from typing import Any
 
 from ..kernel.syscalls import (
     MS_BIND,
-    MS_NOATIME,
     MS_NODEV,
-    MS_NODIRATIME,
     MS_NOEXEC,
     MS_NOSUID,
     MS_PRIVATE,
     MS_RDONLY,
     MS_REC,
-    MS_RELATIME,
-    MS_REMOUNT,
     mount,
     unmount,
 )
+from .devices import close_others, make_devices
+from .layers import cover, hold, lock, lock_all, pin
 from .mountinfo import Mount, read_mounts
 
 SHARED_MEMORY = "/dev/shm"
@@ -36,8 +39,6 @@ _STAGE = "/proc"
 """Where files of ours are written before they are put in the places of others: there on every machine, and hidden
 by the new one afterwards."""
 _PLAIN = MS_NOSUID | MS_NODEV
-SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
-"""Of `/proc`; what there is of them."""
 _OF_THE_KERNEL = frozenset(
     (
         *("sysfs", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs", "configfs", "bpf"),
@@ -45,28 +46,28 @@ _OF_THE_KERNEL = frozenset(
     )
 )
 """Kinds of file systems that hold settings of the kernel's."""
-_PRESERVED = (
-    # of statvfs, of mount: what a mount from outside has, it cannot lose in here
-    (os.ST_NOSUID, MS_NOSUID),
-    (os.ST_NODEV, MS_NODEV),
-    (os.ST_NOEXEC, MS_NOEXEC),
-    (os.ST_NOATIME, MS_NOATIME),
-    (os.ST_NODIRATIME, MS_NODIRATIME),
-    (os.ST_RELATIME, MS_RELATIME),
-)
 
 
-def rearrange(plan: dict[str, Any]) -> None:
+def rearrange(plan: dict[str, Any]) -> list[str]:
     """Change what this process and all that it makes see; in the first process of the new namespaces.
 
-    plan: `hiding.Plan` as JSON types.
+    plan: `masking.Plan` as JSON types.
+    Gives the folders that were to be copies, and can be read only.
     Raises: OSError.
     """
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    protection = plan["protection"]
+    pin(protection["pinned"])
+    kept, shown = hold(protection["kept"]), hold(plan["shown"])
+    let_in = hold(filter(os.path.exists, plan["let_in"]))
+    make_devices()
+    locked = cover(protection["overlaid"], kept)
+    for path in protection["locked"]:
+        mount(path, path, flags=MS_BIND | MS_REC)
+        lock_all(path)
     for source, target in plan["bound"]:
         mount(source, target, flags=MS_BIND)
-        _lock(target)
-    shown = [(os.open(folder, os.O_PATH), folder) for folder in plan["shown"]]
+        lock(target)
     for folder in plan["hidden"]:
         shared = folder == SHARED_MEMORY
         mount(
@@ -79,23 +80,47 @@ def rearrange(plan: dict[str, Any]) -> None:
     for folder in plan["made"]:
         os.makedirs(folder, 0o700, exist_ok=True)
     for path in plan["masked"]:
-        mount("/dev/null", path, flags=MS_BIND)
-    for held, folder in shown:
+        with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
+            mount("/dev/null", path, flags=MS_BIND)
+    for folder, held in shown.items():
         os.makedirs(folder, 0o755, exist_ok=True)
         mount(f"/proc/self/fd/{held}", folder, flags=MS_BIND)
-        _lock(folder)
+        lock(folder)
         os.close(held)
+    _let_in(let_in)
     _write_files(plan["files"])
     mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC)
-    if not plan[
-        "wrapper"
-    ]:  # it has its own, which the kernel allows where nothing is hidden in this one
-        for path in (f"/proc/{name}" for name in SETTINGS):
-            if os.path.exists(path):
-                mount(path, path, flags=MS_BIND)
-                _lock(path)
+    # bubblewrap has its own, which the kernel allows where nothing is hidden in this one.
+    if not plan["wrapper"]:
+        for path in find_settings():
+            mount(path, path, flags=MS_BIND)
+            lock(path)
+    close_others()
     for mounted in read_mounts():
         _defuse(mounted)
+    return locked
+
+
+def find_settings() -> Iterator[str]:
+    """Yield what of `/proc` is the kernel's, and may be written by anybody."""
+    for name in sorted(os.listdir("/proc")):
+        path = f"/proc/{name}"
+        if name.isdigit() or os.path.islink(path):
+            continue
+        with contextlib.suppress(OSError):
+            mode = os.stat(path).st_mode
+            if stat.S_ISDIR(mode) or mode & 0o222:
+                yield path
+
+
+def _let_in(sockets: dict[str, int]) -> None:
+    """Have sockets stand where they did, whatever is hidden or masked there."""
+    for path, held in sockets.items():
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        with contextlib.suppress(FileExistsError), open(path, "x"):
+            pass
+        mount(f"/proc/self/fd/{held}", path, flags=MS_BIND)
+        os.close(held)
 
 
 def _write_files(files: dict[str, str]) -> None:
@@ -116,15 +141,8 @@ def _write_files(files: dict[str, str]) -> None:
             # A file that is gone is mounted there, over which nothing can be. Whatever resolver or address it names
             # leads to us all the same.
             continue
-        _lock(target)
+        lock(target)
     unmount(_STAGE)
-
-
-def _lock(target: str) -> None:
-    """Have nothing be written through a mount."""
-    has = os.statvfs(target).f_flag
-    kept = sum(flag for seen, flag in _PRESERVED if has & seen)
-    mount("none", target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | kept)
 
 
 def _defuse(mounted: Mount) -> None:
@@ -140,6 +158,6 @@ def _defuse(mounted: Mount) -> None:
     if kind == "mqueue":
         mount("mqueue", point, "mqueue", _PLAIN | MS_NOEXEC)
     elif kind != "proc":
-        _lock(point)
+        lock(point)
     elif not f"{point}/".startswith("/proc/"):
         mount("tmpfs", point, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=755")

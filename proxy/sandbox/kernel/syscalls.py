@@ -5,6 +5,7 @@ Source: mount(2), prctl(2), capset(2), seccomp(2).
 
 import ctypes
 import os
+import platform
 import struct
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_RDONLY = 0x2, 0x4, 0x8, 0x1
@@ -14,16 +15,23 @@ MS_BIND, MS_REMOUNT, MS_REC, MS_PRIVATE = 0x1000, 0x20, 0x4000, 0x40000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 4, 22
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _SECCOMP_MODE_FILTER = 2
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_MODE_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _CAPABILITY_VERSION = 0x20080522
 _MOST_CAPABILITIES = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def has_failed(what: str) -> OSError:
+    """Make the error of a call that has just failed."""
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")
+
+
 def _check(result: int, what: str) -> None:
     if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise has_failed(what)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
@@ -75,3 +83,19 @@ def install_filter(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     filtered = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     _check(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filtered, 0, 0), "PR_SET_SECCOMP")
+
+
+def install_listening_filter(program: bytes) -> int | None:
+    """Do as `install_filter`; give a descriptor at which calls are answered that the filter hands over.
+
+    None on a kernel that has no such thing: nothing was installed then.
+    """
+    buffer = ctypes.create_string_buffer(program, len(program))
+    filtered = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
+    number = _SECCOMP[platform.machine()]
+    # A signal would make the call be made a second time, on a socket that is connected by then.
+    for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
+        descriptor = _libc.syscall(number, _SET_MODE_FILTER, flags, filtered)
+        if descriptor >= 0:
+            return int(descriptor)
+    return None

@@ -45,6 +45,7 @@ def test_the_file_is_what_the_code_writes() -> None:
     [
         *(("socket", (family, 1)) for family in FAMILIES),
         *(("socketpair", (family, 1)) for family in FAMILIES),
+        *((call, (1, kind)) for call in ("socket", "socketpair") for kind in (2, 3, 5, 0x80001)),
         *(("clone", (flags,)) for flags in (THREAD, NEW_USER, NEW_NET | 17, 17, NEW_TIME)),
         *(("unshare", (flags,)) for flags in (0x400, NEW_USER, NEW_NET, NEW_TIME)),
         *(("ioctl", (0, request)) for request in (0x5401, 0x5412, 0x541C)),

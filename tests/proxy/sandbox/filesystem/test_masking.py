@@ -41,8 +41,7 @@ def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
     assert agent in made.hidden
     made = plan(folder, XDG_RUNTIME_DIR="/run")
     assert "/run" in made.hidden
-    assert find_reachable(made.hidden, made.masked).count(f"{agent}/socket") == 1
-    made = plan(folder, XDG_RUNTIME_DIR=agent)
+    assert f"{agent}/socket" in made.masked
     assert f"{agent}/socket" not in find_reachable(made.hidden, made.masked)
 
 
@@ -60,12 +59,26 @@ def test_the_runtime_folder_is_empty_and_there(folder: Path) -> None:
     ],
 )
 def test_sockets_that_variables_name_are_nothing(folder: Path, variable: str, value: str) -> None:
-    """One by one, wherever they are."""
-    path = str(folder / "agent" / "socket")
+    """One by one, wherever they are, and whoever listens there."""
+    path = str(folder / "agent" / "other")
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
     made = plan(folder, **{variable: value.format(path)})
     assert path in made.masked
-    assert path not in find_reachable(made.hidden, made.masked)
     assert path not in plan(folder, **{variable: "tcp://127.0.0.1:2375"}).masked
+
+
+def test_a_socket_that_a_live_rule_names_stays(folder: Path) -> None:
+    """By its path, also in a folder that is hidden."""
+    path = str(folder / "agent" / "socket")
+    roots, store = folder / "roots.pem", folder / "store"
+    given = {"HOME": str(folder / "home"), "XDG_RUNTIME_DIR": str(folder / "agent")}
+    made = make_plan(
+        given, "sh", bundle=roots, store=store, public=store / "ca", let_in=[path, "/run/none"]
+    )
+    assert made.let_in == (path, "/run/none")
+    assert path not in made.masked
+    assert str(folder / "agent") in made.hidden
 
 
 @pytest.mark.parametrize("needed", ["work", "home", "tmp", "bin"])

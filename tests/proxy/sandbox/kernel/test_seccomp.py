@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from playhead.proxy.sandbox.kernel.bpf import Op, assemble
-from playhead.proxy.sandbox.kernel.seccomp import ALLOW, CALLS, ERROR, KILL, MACHINES, program
+from playhead.proxy.sandbox.kernel.seccomp import ALLOW, ASK, CALLS, ERROR, KILL, MACHINES, program
 from playhead.tests.support.bpf import run
 
 UNIX, INET, INET6, NETLINK, PACKET, VSOCK = 1, 2, 10, 16, 17, 40
@@ -20,6 +20,9 @@ ROWS = {
     "IPv6": ("socket", (INET6, STREAM), ALLOW, ALLOW),
     "netlink": ("socket", (NETLINK, RAW), ALLOW, ALLOW),
     "Unix": ("socket", (UNIX, STREAM), ALLOW, NO_FAMILY),
+    "Unix, packets in order": ("socket", (UNIX, SEQPACKET | CLOEXEC), ALLOW, NO_FAMILY),
+    "Unix, datagrams": ("socket", (UNIX, DGRAM | CLOEXEC), NO_FAMILY, NO_FAMILY),
+    "Unix, raw": ("socket", (UNIX, RAW), NO_FAMILY, NO_FAMILY),
     "packets": ("socket", (PACKET, RAW), NO_FAMILY, NO_FAMILY),
     "vsock": ("socket", (VSOCK, STREAM), NO_FAMILY, NO_FAMILY),
     "no family": ("socket", (0, STREAM), NO_FAMILY, NO_FAMILY),
@@ -27,8 +30,8 @@ ROWS = {
     "a pair": ("socketpair", (UNIX, STREAM | CLOEXEC), ALLOW, ALLOW),
     "a pair of packets in order": ("socketpair", (UNIX, SEQPACKET), ALLOW, ALLOW),
     # It can be sent to any path.
-    "a pair of datagrams": ("socketpair", (UNIX, DGRAM), ALLOW, NO_FAMILY),
-    "a raw pair": ("socketpair", (UNIX, RAW | CLOEXEC), ALLOW, NO_FAMILY),
+    "a pair of datagrams": ("socketpair", (UNIX, DGRAM), NO_FAMILY, NO_FAMILY),
+    "a raw pair": ("socketpair", (UNIX, RAW | CLOEXEC), NO_FAMILY, NO_FAMILY),
     "a pair of another family": ("socketpair", (30, STREAM), NO_FAMILY, NO_FAMILY),
     "a thread": ("clone", (0x3D0F00, 0), ALLOW, ALLOW),
     "a child": ("clone", (17, 0), ALLOW, ALLOW),
@@ -44,7 +47,8 @@ ROWS = {
     "io_uring": ("io_uring_setup", (8, 0), NOT_THERE, NOT_THERE),
     **{
         name: (name, (0, 0), REFUSED, REFUSED)
-        for name in ("setns", "mount", "umount2", "fsopen", "move_mount", "keyctl", "request_key", "bpf")
+        for name in ("setns", "mount", "umount2", "fsopen", "move_mount", "keyctl", "request_key", "bpf",
+                     "open_by_handle_at", "finit_module", "kexec_load", "swapon", "reboot", "clock_settime")
     },
 }  # fmt: skip
 
@@ -63,6 +67,15 @@ def test_what_is_refused(machine: str, what: str) -> None:
     for expected, is_strict in ((contained, False), (strict, True)):
         code = assemble(program(machine, strict=is_strict))
         assert _asked(MACHINES[machine], number, arguments, code) == expected
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_connection_is_asked_for_where_somebody_answers(machine: str) -> None:
+    """Whatever it leads to: the address is where no filter sees it."""
+    number = CALLS["connect"][tuple(MACHINES).index(machine)]
+    for asks, expected in ((True, ASK), (False, ALLOW)):
+        code = assemble(program(machine, strict=False, asks=asks))
+        assert _asked(MACHINES[machine], number, (3, 0, 16), code) == expected
 
 
 @pytest.mark.parametrize("machine", MACHINES)

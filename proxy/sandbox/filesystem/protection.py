@@ -1,0 +1,219 @@
+"""What of the file system the proxy itself depends on, and how a sandbox is kept from changing it.
+
+The proxy runs outside and goes on loading files while the command runs: modules, shared libraries, certificates. Of root,
+and of anybody whose environment Playhead was installed into, the command may write all of them. So each is one of:
+
+1. *overlaid*: the environment that Playhead runs from, and of root the system. The command sees it as it is and writes
+   to a copy in memory, so `pip install` works, and what it wrote is gone afterwards.
+2. *locked*: the configuration and what it names can be read only.
+3. *pinned*: a folder above the store, the configuration or one of the above. It is a mount point, which nobody can
+   rename or remove; a file in it can be written as ever.
+
+Folders in which the command works stay real where they are inside of an overlaid one.
+"""
+
+import contextlib
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .... import __path__ as package_path
+from .mountinfo import Mount, find_again, read_mounts
+
+SYSTEM = (
+    *("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot"),
+    "/var/spool",  # of cron and at, which run outside whatever is put there
+)
+"""Folders that no command keeps anything of its own in; programs and libraries are loaded from there."""
+_LISTS = ("LD_LIBRARY_PATH", "PYTHONPATH")
+_DEVICES = Path("/dev")
+"""A folder of our own in a sandbox, with empty shared memory."""
+_MAPS = "/proc/self/maps"
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Paths are absolute, hold no links, and come with each folder before what is in it."""
+
+    pinned: tuple[str, ...] = ()
+    overlaid: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Folders in those that stay real."""
+    locked: tuple[str, ...] = ()
+    """Files and folders that can be read only."""
+
+
+def make_protection(
+    working: Iterable[Path], *, files: Iterable[Path], folders: Iterable[Path]
+) -> Protection:
+    """Decide what to protect from a command of this user.
+
+    working: folders that the command writes to: these stay real where nothing is loaded from them.
+    files: files and folders of the configuration, to be locked.
+    folders: those that are hidden or closed by somebody else, above which all is to be pinned, as the store.
+    """
+    mounts = read_mounts()
+    loaded = _resolved(_loaded_from())
+    broad = _resolved(map(Path, (*_prefixes(), *SYSTEM, *_of_lists(os.environ), *_caches())))
+    exact, single = _split_files(loaded, broad, _resolved(working))
+    overlaid = _outermost([one for one in {*exact, *broad} if one != Path("/") and _writable(one)])
+    kept = [
+        one
+        for one in sorted(_resolved(working))
+        if any(_is_below(one, place) for place in (*overlaid, _DEVICES))
+        and not any(one == place or _is_below(one, place) for place in exact)
+    ]
+    # What is loaded from a folder that stays real is a copy once more.
+    inner = [one for one in exact if any(_is_below(one, place) for place in kept)]
+    overlaid = sorted({*overlaid, *filter(_writable, inner)})
+    locked = [one for one in {*_resolved(files), *single} if _writable(one)]
+    anchors = {*overlaid, *locked, *_resolved(folders)}
+    points = {mount.point for mount in mounts}
+    pinned = {
+        above
+        for one in anchors
+        for above in one.parents
+        if above not in anchors
+        and str(above) not in points
+        and _writable(above.parent)
+        and not _is_covered(above, overlaid, kept)
+    }
+    aliases = _aliases({*overlaid, *locked}, mounts)
+    return Protection(
+        pinned=tuple(map(str, sorted(pinned - {Path("/")}))),
+        overlaid=tuple(map(str, overlaid)),
+        kept=tuple(map(str, kept)),
+        locked=tuple(map(str, sorted({*locked, *aliases}))),
+    )
+
+
+def restrict_imports() -> None:
+    """Have this process import from where modules came from so far, and from its environment alone.
+
+    Started as `python -m` it would look for what it imports later in the working folder, which the command writes to.
+    """
+    trusted = {os.path.realpath(path) for path in (*_prefixes(), *package_path)}
+    used = {os.path.realpath(path) for path in _module_files()}
+    kept = []
+    for path in sys.path:
+        real = os.path.realpath(path or os.getcwd())
+        inside = any(real == one or real.startswith(f"{one}/") for one in trusted)
+        if path and os.path.isabs(path) and (inside or any(f.startswith(f"{real}/") for f in used)):
+            kept.append(path)
+    sys.path[:] = kept
+    sys.path_importer_cache.pop("", None)
+
+
+def loaded_files() -> Iterator[str]:
+    """Yield the files that this process has loaded: sources of modules, extensions and libraries."""
+    yield from _module_files()
+    yield from _mapped()
+
+
+def _prefixes() -> tuple[str, ...]:
+    return tuple({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix})
+
+
+def _loaded_from() -> Iterator[Path]:
+    """Yield folders that modules are loaded from, and files that were."""
+    yield from map(Path, package_path)
+    for path in sys.path:
+        if os.path.isabs(path):
+            yield Path(path)
+    yield from map(Path, sysconfig.get_paths().values())
+    if site.ENABLE_USER_SITE:
+        yield Path(site.getusersitepackages())
+    yield Path(sys.executable)
+    yield from map(Path, loaded_files())
+
+
+def _module_files() -> Iterator[str]:
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and os.path.isabs(path):
+            yield path
+
+
+def _mapped() -> Iterator[str]:
+    """Yield the files whose code this process has mapped. Source: proc_pid_maps(5)."""
+    with contextlib.suppress(OSError), open(_MAPS, errors="surrogateescape") as file:
+        for line in file:
+            fields = line.rstrip("\n").split(maxsplit=5)
+            if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
+                yield fields[5]
+
+
+def _of_lists(environ: Mapping[str, str]) -> Iterator[str]:
+    for name in _LISTS:
+        for path in environ.get(name, "").split(os.pathsep):
+            if os.path.isabs(path) and path in sys.path + environ.get(_LISTS[0], "").split(":"):
+                yield path
+
+
+def _caches() -> Iterator[str]:
+    """Yield where installers keep files that those of an environment are links to: writing to one changes both."""
+    given = os.environ.get("UV_CACHE_DIR", "")
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    home = os.environ.get("HOME", "")
+    for folder in (given, cache and f"{cache}/uv", home and f"{home}/.cache/uv"):
+        if os.path.isabs(folder):
+            yield folder
+
+
+def _split_files(
+    loaded: set[Path], broad: set[Path], working: set[Path]
+) -> tuple[set[Path], set[Path]]:
+    """Give the folders that are loaded from, and the single files whose folder is the command's."""
+    folders = {one for one in loaded if one.is_dir()}
+    single: set[Path] = set()
+    for file in loaded - folders:
+        if any(place in file.parents for place in (*folders, *broad)):
+            continue
+        folder = file.parent
+        if any(folder == one or folder in one.parents for one in working):
+            single.add(file)
+        else:
+            folders.add(folder)
+    # From the working folder itself nothing is loaded any more: see `restrict_imports`.
+    package = {Path(path).resolve() for path in package_path}
+    return {one for one in folders if one in package or one not in working}, single
+
+
+def _resolved(paths: Iterable[Path]) -> set[Path]:
+    found = set()
+    for path in paths:
+        with contextlib.suppress(OSError, RuntimeError):
+            found.add(path.resolve(strict=True))
+    return found
+
+
+def _outermost(paths: list[Path]) -> list[Path]:
+    return sorted(one for one in paths if not any(_is_below(one, other) for other in paths))
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder in path.parents
+
+
+def _is_covered(path: Path, overlaid: list[Path], kept: list[Path]) -> bool:
+    """Say whether a folder is seen as a copy alone."""
+    holders = [one for one in (*overlaid, *kept) if one == path or _is_below(path, one)]
+    return bool(holders) and max(holders, key=lambda one: len(one.parts)) in overlaid
+
+
+def _writable(path: Path) -> bool:
+    """Say whether this user could change it, or give itself the right to."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() or os.access(path, os.W_OK)
+
+
+def _aliases(paths: Iterable[Path], mounts: list[Mount]) -> set[Path]:
+    found = {Path(again) for path in paths for again in find_again(str(path), mounts)}
+    return {one for one in found if one.exists()}
