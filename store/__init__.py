@@ -10,6 +10,7 @@ from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
+from .own_folder import require_own_file, require_own_folder
 from .spill.spool import Spool
 from .store import Store
 from .tables.exchanges import Record
@@ -38,5 +39,7 @@ __all__ = [
     "make_key_file",
     "put_ballast",
     "read_key",
+    "require_own_file",
+    "require_own_folder",
     "without_ballast",
 ]

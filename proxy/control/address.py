@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from ...config import Config
+from ...store import require_own_folder
 from ..errors import EngineError
 from ..trust.atomic_files import temporary_sibling, write_new
 
@@ -61,6 +62,7 @@ def open_token(config: Config) -> str:
     """
     path = token_path(config)
     try:
+        require_own_folder(config.store / "private")
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not path.exists():
             _make_token(path)
@@ -98,6 +100,7 @@ def publish(store: Path, address: Address) -> Path:
     Raises: OSError.
     """
     folder = _folder(store)
+    require_own_folder(folder.parent)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     find_addresses(store, forget=True)
     path = folder / f"{address.pid}.json"

@@ -5,25 +5,77 @@ import os
 import secrets
 from pathlib import Path
 
+from ...store import require_own_folder
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new
 
 KEY_FILE = "redaction.key"
-_KEY_BYTES = 32
+RECEIPT_KEY_FILE = "receipt.key"
+KEY_BYTES = 32
+
+
+def open_private(store: Path) -> Path:
+    """Give the folder of what nobody else may see, made on first use.
+
+    Raises: StoreError, where it is a link or another user's; OSError.
+    """
+    folder = store / "private"
+    require_own_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
 
 
 def open_redaction_key(store: Path) -> bytes:
     """Open the key that placeholders are made with, made on first use; 32 bytes.
 
-    Raises: EngineError, when it can be neither read nor made.
+    Raises: EngineError, when it can be neither read nor made; StoreError, where its folder is not this user's own.
     """
-    folder = store / "private"
-    path = folder / KEY_FILE
+    return _open_key(
+        store,
+        KEY_FILE,
+        "the redaction key",
+        "Move it away: a new one is made, and secrets get other placeholders from then on.",
+    )
+
+
+def open_receipt_key(store: Path) -> bytes:
+    """Open the key that receipts are signed with, made on first use; 32 bytes.
+
+    Raises: EngineError, when it can be neither read nor made; StoreError, where its folder is not this user's own.
+    """
+    return _open_key(
+        store,
+        RECEIPT_KEY_FILE,
+        "the key of receipts",
+        "Move it away: a new one is made, and receipts that were signed before cannot be checked any more.",
+    )
+
+
+def find_receipt_key(store: Path) -> bytes | None:
+    """Give the key that receipts are signed with; None where the store has none, or this user may not read it.
+
+    Raises: EngineError, where it is none; StoreError, where its folder is not this user's own.
+    """
+    require_own_folder(store / "private")
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        key = (store / "private" / RECEIPT_KEY_FILE).read_bytes()
+    except OSError:
+        return None
+    if len(key) != KEY_BYTES:
+        raise EngineError(
+            f"the key of receipts in {str(store / 'private')!r} holds {len(key)} bytes; expected {KEY_BYTES}",
+            "Move it away: a new one is made with the next run.",
+        )
+    return key
+
+
+def _open_key(store: Path, name: str, what: str, advice: str) -> bytes:
+    path = store / "private" / name
+    try:
+        open_private(store)
         if not path.exists():
             temporary = temporary_sibling(path)
-            write_new(temporary, secrets.token_bytes(_KEY_BYTES), 0o600)
+            write_new(temporary, secrets.token_bytes(KEY_BYTES), 0o600)
             try:
                 # A link instead of a rename: of several processes that start at once one wins.
                 with contextlib.suppress(FileExistsError):
@@ -33,12 +85,11 @@ def open_redaction_key(store: Path) -> bytes:
         key = path.read_bytes()
     except OSError as error:
         raise EngineError(
-            f"cannot read or make the redaction key {str(path)!r}: {error.strerror or error}",
+            f"cannot read or make {what} {str(path)!r}: {error.strerror or error}",
             "Make the store's folder writable, or name another with --store.",
         ) from error
-    if len(key) != _KEY_BYTES:
+    if len(key) != KEY_BYTES:
         raise EngineError(
-            f"the redaction key {str(path)!r} holds {len(key)} bytes; expected {_KEY_BYTES}",
-            "Move it away: a new one is made, and secrets get other placeholders from then on.",
+            f"{what} {str(path)!r} holds {len(key)} bytes; expected {KEY_BYTES}", advice
         )
     return key

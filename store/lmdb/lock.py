@@ -81,7 +81,7 @@ def hold_alone(path: Path, what: str) -> StoreLock:
 
 def _open(path: Path) -> int:
     file = path / NAME
-    flags = os.O_RDONLY | os.O_CLOEXEC
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(FileNotFoundError):
         return os.open(file, flags)
     return os.open(file, flags | os.O_CREAT, 0o600)

@@ -17,6 +17,7 @@ from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..keys import CHECK_ROW, ERASED_ROW, FORMAT, LEFT_ROW, OLDEST_FORMAT, TABLES, UPGRADE_ROW
+from ..own_folder import require_own_file, require_own_folder
 from .database import Database, unreadable
 from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
@@ -67,6 +68,9 @@ def open_database(
 
 def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
     try:
+        require_own_folder(folder)
+        for name in ("data.mdb", "lock.mdb"):
+            require_own_file(folder / name)
         if not readonly:
             # What agents and customers said is nobody else's to read on this machine.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

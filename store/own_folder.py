@@ -1,0 +1,47 @@
+"""Whose a folder is: what is private stands in a real folder of this user's own, or nothing is written to it."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from .errors import StoreError
+
+
+def require_own_folder(folder: Path) -> None:
+    """Refuse a folder that is a link, or another user's; one that is not there yet is as good.
+
+    Raises: StoreError; OSError, where it cannot be looked at.
+    """
+    _require(folder, stat.S_ISDIR, "a folder")
+
+
+def require_own_file(file: Path) -> None:
+    """Refuse a file that is a link, or another user's; one that is not there yet is as good.
+
+    Raises: StoreError; OSError, where it cannot be looked at.
+    """
+    _require(file, stat.S_ISREG, "a file")
+
+
+def _require(path: Path, is_right: Callable[[int], bool], what: str) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise StoreError(
+            f"{str(path)!r} is a link to {os.readlink(path)!r}; expected {what} that is there itself",
+            "remove the link and move there what it leads to, or name another store with --store",
+        )
+    if not is_right(found.st_mode):
+        raise StoreError(
+            f"{str(path)!r} is something else; expected {what}",
+            "move it away, or name another store with --store",
+        )
+    if found.st_uid != os.geteuid():
+        raise StoreError(
+            f"{str(path)!r} belongs to user {found.st_uid}; this is user {os.geteuid()}",
+            f"run it as user {found.st_uid}, give the whole store to this user with chown -R, or name another"
+            " with --store",
+        )
