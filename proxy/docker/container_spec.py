@@ -10,6 +10,7 @@ from ..sandbox.filesystem.masking import ROOTS
 from ..trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 from ..trust.environment import removed, variables
 from . import seccomp_profile as profile
+from .volumes import bind
 
 PRELOADS = Path(profile.__file__).resolve().parents[1] / "determinism"
 HARD = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
@@ -51,36 +52,26 @@ def share_certificates(public: Path, folder: Path) -> Path:
 
 def mounts(certificates: Path, preload_bundle: PreloadBundle | None) -> list[str]:
     """Write Docker's flags for files of ours, at the paths that they have here."""
-    words = _mount(certificates, certificates)
+    words = bind(str(certificates), str(certificates))
     for target in ROOTS:
-        words += _mount(certificates / BUNDLE_FILE, Path(target))
+        words += bind(str(certificates / BUNDLE_FILE), target)
     if preload_bundle is not None:
-        words += _mount(PRELOADS, PRELOADS)
-        words += _mount(preload_bundle.folder, preload_bundle.folder, writable=True)
+        words += bind(str(PRELOADS), str(PRELOADS))
+        words += bind(str(preload_bundle.folder), str(preload_bundle.folder), writable=True)
     return words
 
 
-def _mount(source: Path, target: Path, *, writable: bool = False) -> list[str]:
-    # Docker reads this as a row of CSV.
-    fields = [
-        "type=bind",
-        f"source={source}",
-        f"target={target}",
-        *([] if writable else ["readonly"]),
-    ]
-    return ["--mount", ",".join('"' + field.replace('"', '""') + '"' for field in fields)]
-
-
-def agent_flags(network_of: str) -> list[str]:
+def agent_flags(network_of: str, *, sockets: bool = True) -> list[str]:
     """Write Docker's flags for the container of an agent.
 
     network_of: container whose network it joins, and whose processes: when that one ends, so does the agent.
+    sockets: whether it may have Unix sockets with a path.
     """
     joined = f"container:{network_of}"
     return [
         *("--network", joined, "--pid", joined),
         *HARD,
-        *("--security-opt", f"seccomp={profile.FILE}"),
+        *("--security-opt", f"seccomp={profile.FILE if sockets else profile.STRICT_FILE}"),
         *("--pids-limit", str(_PIDS)),
     ]
 

@@ -19,7 +19,7 @@ from ...config import Config
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..sandbox.filesystem.masking import RESOLVER
-from ..sandbox.filesystem.socket_reachability import find_paths
+from ..sandbox.filesystem.protection import find_depended
 from ..sandbox.network.listeners import Service
 from ..sandbox.sandbox import SandboxListeners, SocketUse
 from .client import Docker, Sweep, variables_of
@@ -33,6 +33,7 @@ from .container_spec import (
     variable_flags,
 )
 from .network_link import Link
+from .volumes import Depended, find_reached, guard
 
 IMAGE_VARIABLE = "PLAYHEAD_IMAGE"
 _IMAGE = "playhead"
@@ -62,9 +63,23 @@ class DockerPlace:
         self._wanted = wanted
 
     def place(
-        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
+        self,
+        config: Config,
+        command: Sequence[str],
+        preload_bundle: PreloadBundle | None,
+        url: str,
+        files: Sequence[Path] = (),
     ) -> "_Containers":
-        """Give the place for one command."""
+        """Give the place for one command.
+
+        files: those of the configuration.
+        """
+        let_in = [os.path.realpath(rule.socket) for rule in config.live if rule.socket]
+        depended = Depended(
+            hidden=(os.path.realpath(config.store),),
+            locked=find_depended(files),
+            let_in=tuple(let_in),
+        )
 
         def make(services: Sequence[Service]) -> DockerSandbox:
             public = config.public_ca_dir
@@ -75,19 +90,24 @@ class DockerPlace:
                 public=public,
                 preload_bundle=preload_bundle,
                 services=services,
+                depended=depended,
             )
 
-        return _Containers(make, self._wanted.volumes)
+        return _Containers(make, self._wanted.volumes, let_in)
 
 
 class _Containers:
     """See `contained.Place`."""
 
     def __init__(
-        self, make: "Callable[[Sequence[Service]], DockerSandbox]", volumes: Sequence[str]
+        self,
+        make: "Callable[[Sequence[Service]], DockerSandbox]",
+        volumes: Sequence[str],
+        let_in: Sequence[str],
     ) -> None:
         self._make = make
-        self._mounted = [os.path.realpath(path) for path in map(_mounted_from, volumes) if path]
+        self._volumes = volumes
+        self._let_in = let_in
         self.summary: dict[str, Any] = {"strict": False, "files": None, "image": ""}
 
     def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
@@ -96,11 +116,8 @@ class _Containers:
         return sandbox
 
     def reachable_sockets(self) -> list[str]:
-        # Of the machine's files it sees none but ours, and what somebody mounted.
-        if not self._mounted:
-            return []
-        found = map(os.path.realpath, find_paths())
-        return [path for path in found if any(map(Path(path).is_relative_to, self._mounted))]
+        # Of the machine's files it sees none but ours, and what somebody mounted; there without sockets of its own.
+        return find_reached(self._volumes, self._let_in) if self._let_in else []
 
 
 class DockerSandbox:
@@ -115,10 +132,12 @@ class DockerSandbox:
         public: Path,
         preload_bundle: PreloadBundle | None,
         services: Sequence[Service] = (),
+        depended: Depended = Depended(),  # noqa: B008  # frozen
     ) -> None:
         """Prepare; nothing is started yet.
 
         url: of the proxy, inside.
+        depended: what the agent must not change in a folder of this machine.
         public: folder of the CA's public files.
         Raises: EngineError, where there is no engine, or not the images.
         """
@@ -127,6 +146,11 @@ class DockerSandbox:
         """Docker does not tell."""
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
+        guarded = guard(wanted.volumes, depended)
+        self._volumes = [word for volume in wanted.volumes for word in ("--volume", volume)]
+        self._volumes += guarded
+        self._sockets = not wanted.volumes or bool(depended.let_in)
+        self.sockets.watched = not wanted.volumes or not self._sockets
         self._docker = docker = Docker()
         self._wanted = wanted
         self._command = list(command)
@@ -217,9 +241,9 @@ class DockerSandbox:
         file = self._folder / "environment"
         self._docker.run(
             *("create", "--name", self._agent, "--interactive", *terminal),
-            *agent_flags(self._network),
+            *agent_flags(self._network, sockets=self._sockets),
             *mounts(self._certificates, self._preload_bundle),
-            *(word for volume in self._wanted.volumes for word in ("--volume", volume)),
+            *self._volumes,
             *variable_flags(variables, os.environ, file),
             *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
         )
@@ -287,12 +311,6 @@ class DockerSandbox:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _mounted_from(volume: str) -> str:
-    """Give the path here of what Docker's flag mounts; empty for a volume of Docker's own."""
-    source, mark, _ = volume.partition(":")
-    return source if mark and source.startswith(("/", ".")) else ""
 
 
 def _ipv6_flags() -> list[str]:

@@ -1,6 +1,8 @@
 """The seccomp profile of an agent's container: the rules of our sandbox in Docker's format.
 
-    python -m playhead.proxy.docker.seccomp_profile > proxy/docker/seccomp.json
+    python -m playhead.proxy.docker.seccomp_profile
+
+writes `seccomp.json`, and beside it `seccomp-strict.json`, which refuses Unix sockets with a path too.
 
 Docker's own default lets vsock through before 23.0 and io_uring before 25.0, and knows nothing of typing into terminals.
 With every capability dropped its long list of what is allowed adds nothing to this one of what is refused. Docker takes several conditions on one argument as alternatives, and knows "equal under a mask", not "any of these bits":
@@ -17,14 +19,15 @@ from typing import Any
 from ..sandbox.kernel import seccomp
 
 FILE = Path(__file__).with_name("seccomp.json")
+STRICT_FILE = Path(__file__).with_name("seccomp-strict.json")
 _ARCHITECTURES = ("SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64")
 _NO_STREAMS = [kind for kind in range(seccomp.TYPE_BITS + 1) if kind not in seccomp.STREAMS]
 _WHOLE = 0xFFFFFFFF
 
 
-def profile() -> dict[str, Any]:
+def profile(*, strict: bool = False) -> dict[str, Any]:
     """Write the profile."""
-    families = sorted(seccomp.FAMILIES)
+    families = sorted(one for one in seccomp.FAMILIES if one != seccomp.UNIX or not strict)
     unknown = [family for family in range(families[-1]) if family not in families]
     sockets = [_argument(0, family) for family in unknown]
     sockets.append({"index": 0, "value": families[-1], "op": "SCMP_CMP_GT"})
@@ -40,7 +43,7 @@ def profile() -> dict[str, Any]:
             _rule(["socketpair"], errno.EAFNOSUPPORT, pairs),
             *(
                 _rule([call], errno.EAFNOSUPPORT, _argument(0, seccomp.UNIX), one)
-                for call in ("socket", "socketpair")
+                for call in (("socketpair",) if strict else ("socket", "socketpair"))
                 for one in (_argument(1, kind, seccomp.TYPE_BITS) for kind in _NO_STREAMS)
             ),
             *(_rule(["ioctl"], errno.EPERM, _argument(1, number)) for number in seccomp.TYPING),
@@ -68,4 +71,5 @@ def _rule(names: Any, number: int, *conditions: dict[str, Any]) -> dict[str, Any
 
 
 if __name__ == "__main__":
-    print(json.dumps(profile(), indent=1))
+    for path, strict in ((FILE, False), (STRICT_FILE, True)):
+        path.write_text(json.dumps(profile(strict=strict), indent=1) + "\n")

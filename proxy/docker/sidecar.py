@@ -55,9 +55,16 @@ class Sidecar:
         self._agent = agent
 
     def place(
-        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
+        self,
+        config: Config,
+        command: Sequence[str],
+        preload_bundle: PreloadBundle | None,
+        url: str,
+        files: Sequence[Path] = (),
     ) -> "_SidecarPlace":
         """Give the place for one agent.
+
+        files: those of the configuration, which its container does not see.
 
         Raises: EngineError, where something has to go out and nothing can.
         """

@@ -91,6 +91,16 @@ def make_protection(
     )
 
 
+def find_depended(files: Iterable[Path]) -> tuple[str, ...]:
+    """Give what the proxy depends on, for whoever can hide none of it: nothing is in anything else that is given.
+
+    files: those of the configuration.
+    """
+    broad = _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches())))
+    found = {*_resolved(files), *_resolved(_loaded_from()), *broad} - {Path("/")}
+    return tuple(map(str, _outermost(list(found))))
+
+
 def restrict_imports() -> None:
     """Have this process import from where modules came from so far, and from its environment alone.
 
@@ -119,16 +129,16 @@ def _prefixes() -> tuple[str, ...]:
 
 
 def _loaded_from() -> Iterator[Path]:
-    """Yield folders that modules are loaded from, and files that were."""
-    yield from map(Path, package_path)
-    for path in sys.path:
-        if os.path.isabs(path):
-            yield Path(path)
-    yield from map(Path, sysconfig.get_paths().values())
+    """Yield folders that modules are loaded from, and files beside those that were."""
+    folders = [*package_path, *sysconfig.get_paths().values()]
+    folders += [path for path in sys.path if os.path.isabs(path)]
     if site.ENABLE_USER_SITE:
-        yield Path(site.getusersitepackages())
+        folders.append(site.getusersitepackages())
+    yield from map(Path, folders)
     yield Path(sys.executable)
-    yield from map(Path, loaded_files())
+    known = tuple(f"{os.path.realpath(folder)}/" for folder in (*folders, *_prefixes()))
+    # Most files are in those: a thousand paths are looked at as texts.
+    yield from (Path(path) for path in set(loaded_files()) if not path.startswith(known))
 
 
 def _module_files() -> Iterator[str]:
@@ -167,16 +177,17 @@ def _caches() -> Iterator[str]:
 def _split_files(
     loaded: set[Path], broad: set[Path], working: set[Path]
 ) -> tuple[set[Path], set[Path]]:
-    """Give the folders that are loaded from, and the single files whose folder is the command's."""
+    """Give the folders that are loaded from, and the single files whose folder is the command's.
+
+    loaded: folders, and files of which none is in those.
+    """
     folders = {one for one in loaded if one.is_dir()}
     single: set[Path] = set()
     for file in loaded - folders:
-        if any(place in file.parents for place in (*folders, *broad)):
-            continue
         folder = file.parent
         if any(folder == one or folder in one.parents for one in working):
             single.add(file)
-        else:
+        elif not any(_is_below(file, place) for place in broad):
             folders.add(folder)
     # From the working folder itself nothing is loaded any more: see `restrict_imports`.
     package = {Path(path).resolve() for path in package_path}

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from playhead.config import Config
 from playhead.proxy.docker import sandbox
-from playhead.proxy.docker.container_spec import asked_variables, variable_flags
-from playhead.proxy.docker.sandbox import DockerPlace, DockerSandbox, Wanted
+from playhead.proxy.docker.container_spec import agent_flags, asked_variables, variable_flags
+from playhead.proxy.docker.sandbox import DockerSandbox, Wanted
+from playhead.proxy.docker.volumes import Depended, bind, find_reached, guard, mount_flag
+from playhead.proxy.errors import EngineError
 from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
 
 
@@ -96,14 +97,46 @@ def folder() -> Iterator[Path]:
         yield Path(made).resolve()
 
 
-@pytest.mark.parametrize("within", ["", "/service"])
-def test_a_socket_in_a_folder_that_is_mounted_is_told(folder: Path, within: str) -> None:
-    """The container has a way out there; in a volume of Docker's own nobody here listens."""
+def test_a_socket_in_a_folder_that_is_mounted_is_nothing(folder: Path) -> None:
+    """And there are no others: Docker lets nobody look at what is connected to. A live rule lets one in."""
+    path = f"{folder}/service"
+    assert guard([f"{folder}:/there:ro"], Depended()) == bind(
+        "/dev/null", "/there/service", writable=True
+    )
+    assert guard([f"{folder}:/there"], Depended(let_in=(path,))) == []
+    assert guard([f"{folder}x:/there", "name:/there", str(folder)], Depended()) == []
+    with pytest.raises(EngineError, match="is a socket of a program outside") as caught:
+        guard([f"{path}:/there"], Depended())
+    assert f"unix://{path}" in caught.value.hint
+    assert find_reached([f"{folder}:/there"]) == [path]
+    assert find_reached([f"{folder}:/there"], [path]) == []
 
-    def reachable_sockets(*volumes: str) -> list[str]:
-        place = DockerPlace(Wanted("agent", volumes=volumes)).place(Config(), ["agent"], None, "")
-        return list(place.reachable_sockets())
 
-    assert reachable_sockets(f"{folder}{within}:/there:ro") == [f"{folder}/service"]
-    assert reachable_sockets(f"{folder}x:/there", "name:/there", str(folder)) == []
-    assert reachable_sockets() == []
+def test_what_the_proxy_depends_on_is_not_the_agents_in_a_volume(tmp_path: Path) -> None:
+    """The store is empty, the configuration can be read only, and no folder above them can be renamed."""
+    work = tmp_path.resolve() / "work"
+    store, file = work / "deep" / "store", work / "playhead.yaml"
+    store.mkdir(parents=True)
+    file.touch()
+    depended = Depended(hidden=(str(store),), locked=(str(file),))
+    words = guard([f"{work}:/work"], depended)
+    assert words == [
+        *mount_flag("type=tmpfs", "target=/work/deep/store"),
+        *bind(str(file), "/work/playhead.yaml"),
+        *bind(str(work / "deep"), "/work/deep", writable=True),
+    ]
+    for volume in (store, store / "private"):
+        with pytest.raises(EngineError, match="is the store, or in it"):
+            guard([f"{volume}:/work"], depended)
+    with pytest.raises(EngineError, match="is what Playhead runs from, or its configuration"):
+        guard([f"{file}:/work/playhead.yaml"], depended)
+    assert guard([f"{file}:/work/playhead.yaml:ro"], depended) == []
+
+
+def test_an_agent_with_volumes_has_no_path_sockets(made: DockerSandbox) -> None:
+    """Without it has; nothing outside can be reached by one."""
+    assert any(word.endswith("seccomp.json") for word in agent_flags("network"))
+    assert any(
+        word.endswith("seccomp-strict.json") for word in agent_flags("network", sockets=False)
+    )
+    assert made.sockets.watched

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead.proxy.docker.seccomp_profile import FILE, profile
+from playhead.proxy.docker.seccomp_profile import FILE, STRICT_FILE, profile
 from playhead.proxy.sandbox.kernel.bpf import assemble
 from playhead.proxy.sandbox.kernel.seccomp import ALLOW, CALLS, ERROR, MACHINES, program
 from playhead.tests.support.bpf import run
@@ -15,9 +15,9 @@ FAMILIES = range(48)
 NEW_USER, NEW_NET, NEW_TIME, THREAD = 0x10000000, 0x40000000, 0x80, 0x3D0F00
 
 
-def _judge(call: str, *arguments: int) -> int:
+def _judge(strict: bool, call: str, *arguments: int) -> int:
     """Decide as libseccomp does: every condition of a rule has to hold, and the first rule counts."""
-    for rule in profile()["syscalls"]:
+    for rule in profile(strict=strict)["syscalls"]:
         if call in rule["names"] and all(_holds(one, arguments) for one in rule["args"]):
             return ERROR | int(rule["errnoRet"])
     return ALLOW
@@ -36,8 +36,9 @@ def _holds(condition: dict[str, Any], arguments: tuple[int, ...]) -> bool:
 
 
 def test_the_file_is_what_the_code_writes() -> None:
-    """`python -m playhead.proxy.docker.seccomp_profile > proxy/docker/seccomp.json` after every change."""
+    """`python -m playhead.proxy.docker.seccomp_profile` after every change."""
     assert json.loads(FILE.read_text("utf-8")) == profile()
+    assert json.loads(STRICT_FILE.read_text("utf-8")) == profile(strict=True)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +59,14 @@ def test_docker_refuses_what_our_own_sandbox_refuses(call: str, arguments: tuple
     number = CALLS[call][tuple(MACHINES).index("x86_64")]
     padded = (*arguments, *[0] * 6)[:6]
     seen = struct.pack("=iIQ6Q", number, MACHINES["x86_64"], 0, *padded)
-    code = assemble(program("x86_64", strict=False))
-    ours = run(code, lambda place, size: int.from_bytes(seen[place : place + size], "little"))
-    assert _judge(call, *arguments) == ours
+    for strict in (False, True):
+        code = assemble(program("x86_64", strict=strict))
+        ours = run(code, lambda place, size: int.from_bytes(seen[place : place + size], "little"))
+        assert _judge(strict, call, *arguments) == ours
 
 
 def test_no_rule_has_two_conditions_on_one_argument() -> None:
     """Docker would take them as alternatives."""
-    for rule in profile()["syscalls"]:
+    for rule in (*profile()["syscalls"], *profile(strict=True)["syscalls"]):
         indexes = [condition["index"] for condition in rule["args"]]
         assert len(indexes) == len(set(indexes))
