@@ -6,7 +6,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config
-from .common import UNTESTABLE, complain, options, settings
+from .common import DEFAULT_FILE, UNTESTABLE, complain, options, settings
 
 _MOST_BYTES = 64 << 30
 
@@ -82,7 +82,8 @@ def beside(
         if tape_file is not None:
             _import_where_missing(config, run, tape_file)
         launch = record if verb == "record" else replay
-        return launch(config, run, ["agent"], output, Sidecar(link, agent))
+        where = config_file or DEFAULT_FILE
+        return launch(config, run, ["agent"], output, Sidecar(link, agent), config_file=where)
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE

@@ -124,13 +124,16 @@ def receipt(
     from ...timeline import build, render_divergences, render_receipt
     from ..operations.open_store import open_store
     from ..operations.restore import restore_runs
+    from ..trust.receipt_signature import sign
+    from ..trust.secret_files import find_receipt_key
 
     config = reading(config_file, store)
     restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
         made = build(opened, opened.get_run(run))
     if as_json:
-        print_json(made.to_json())
+        seed = find_receipt_key(config.store)
+        print_json(made.to_json() if seed is None else sign(made.to_json(), seed))
         return 0
     click.echo(render_receipt(made))
     if everything and (listed := render_divergences(made)):

@@ -8,7 +8,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
-from .common import UNTESTABLE, complain, options, reading, settings
+from .common import DEFAULT_FILE, UNTESTABLE, complain, options, reading, settings
 
 if TYPE_CHECKING:
     from ..docker.sandbox import DockerPlace
@@ -120,7 +120,9 @@ def record(
     named = config.runs.default
     run = named if named != "per-process" else default_run_name(command[0])
     output = Output(as_json, receipt_file, quiet)
-    return run_record(config, run, command, output, elsewhere)
+    return run_record(
+        config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+    )
 
 
 @click.command()
@@ -172,7 +174,9 @@ def replay(
         from ..run.launcher import replay as run_replay
 
         output = Output(as_json, receipt_file, quiet)
-        return run_replay(config, run, command, output, elsewhere)
+        return run_replay(
+            config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+        )
     except PlayheadError as error:
         complain(error)
         return UNTESTABLE

@@ -4,17 +4,34 @@ from pathlib import Path
 
 import click
 
+from ...config import Config
 from .common import options, print_json, reading
 
 
 @click.command()
 @options("config", "store", "json")
 @click.option("--secrets", is_flag=True, help="Search for values that look like secrets instead.")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Check instead that FILE holds a receipt as this store signed it.",
+)
 @click.argument("run", required=False)
 def verify(
-    config_file: Path | None, store: str | None, as_json: bool, secrets: bool, run: str | None
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    secrets: bool,
+    receipt_file: Path | None,
+    run: str | None,
 ) -> int:
     """Check that a store holds what it held; 1 where it does not."""
+    if receipt_file is not None:
+        if secrets or run is not None:
+            raise click.UsageError("--receipt goes with neither --secrets nor RUN")
+        return _verify_receipt(reading(config_file, store), receipt_file, as_json=as_json)
     from ...timeline.checks.integrity import render_verified
     from ...timeline.checks.secrets import render_findings
     from ..operations.verify import verify_runs, verify_secrets
@@ -32,6 +49,30 @@ def verify(
     else:
         click.echo(render_findings(found, runs))
     return 1 if found else 0
+
+
+def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
+    from ...timeline.receipts.render import plain
+    from ..trust.receipt_signature import BadReceipt, check, read_receipt_file
+    from ..trust.secret_files import find_receipt_key
+
+    text = read_receipt_file(file)
+    try:
+        document = check(text, find_receipt_key(config.store))
+    except BadReceipt as error:
+        if as_json:
+            print_json({"file": str(file), "run": None, "signed": False, "problem": str(error)})
+        else:
+            click.echo(f"{plain(str(file))}: NOT to be trusted: {plain(str(error), 200)}")
+        return 1
+    run, key = document["run"], document["signature"]["key"]
+    if as_json:
+        print_json({"file": str(file), "run": run, "signed": True, "problem": None})
+    else:
+        click.echo(
+            f"{plain(str(file))}: the receipt of run {plain(run)}, as key {key} of this store signed it"
+        )
+    return 0
 
 
 @click.command()

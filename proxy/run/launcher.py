@@ -27,9 +27,14 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..processes.connections import SocketWatch
+from ..sandbox.filesystem.protection import restrict_imports
 from ..terminal import print_status
 from ..trust.environment import environment, proxy_url
+from ..trust.receipt_file import ReceiptFile
+from ..trust.receipt_signature import sign
+from ..trust.secret_files import open_receipt_key
 from .runtime import Runtime
+from .tampering import Baseline, named_files
 
 if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
@@ -63,9 +68,18 @@ class Elsewhere(Protocol):
     """What runs commands in another place than on this machine: in containers."""
 
     def place(
-        self, config: Config, command: Sequence[str], preload_bundle: PreloadBundle | None, url: str
+        self,
+        config: Config,
+        command: Sequence[str],
+        preload_bundle: PreloadBundle | None,
+        url: str,
+        files: Sequence[Path] = (),
     ) -> "Place":
-        """Give the place for one command, which finds the proxy at this address. Raises: EngineError."""
+        """Give the place for one command, which finds the proxy at this address.
+
+        files: those of the configuration.
+        Raises: EngineError.
+        """
 
 
 def record(
@@ -74,12 +88,16 @@ def record(
     command: Sequence[str],
     output: Output,
     elsewhere: Elsewhere | None = None,
+    *,
+    config_file: Path | None = None,
 ) -> int:
     """Record a command under a run's name; give the child's exit code.
 
+    config_file: where the configuration stands, or would.
     Raises: PlayheadError, before the command is started.
     """
-    return _launch(replace(config, mode=Mode.RECORD), run, command, output, elsewhere)
+    wanted = _Wanted(run, command, output, elsewhere, config_file)
+    return _launch(replace(config, mode=Mode.RECORD), wanted)
 
 
 def replay(
@@ -88,43 +106,51 @@ def replay(
     command: Sequence[str],
     output: Output,
     elsewhere: Elsewhere | None = None,
+    *,
+    config_file: Path | None = None,
 ) -> int:
     """Run a command against a tape; give 0 to 120 of its own, or the code that says what was wrong.
 
+    config_file: where the configuration stands, or would.
     Raises: PlayheadError, before the command is started.
     """
-    return _launch(replace(config, mode=Mode.PLAYBACK), run, command, output, elsewhere)
+    wanted = _Wanted(run, command, output, elsewhere, config_file)
+    return _launch(replace(config, mode=Mode.PLAYBACK), wanted)
 
 
-def _launch(
-    config: Config,
-    run: str,
-    command: Sequence[str],
-    output: Output,
-    elsewhere: Elsewhere | None,
-) -> int:
+class _Wanted(NamedTuple):
+    """What is to be run, and where."""
+
+    run: str
+    command: Sequence[str]
+    output: Output
+    elsewhere: Elsewhere | None
+    config_file: Path | None
+
+
+def _launch(config: Config, wanted: _Wanted) -> int:
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_run(config, run, command, output, elsewhere))
+        return runner.run(_run(config, wanted))
 
 
-async def _run(
-    config: Config,
-    run: str,
-    command: Sequence[str],
-    output: Output,
-    elsewhere: Elsewhere | None,
-) -> int:
+async def _run(config: Config, wanted: _Wanted) -> int:
+    run, command, output, _, config_file = wanted
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
+        file = _open_file(output, stack)
         await stack.enter_async_context(runtime)
+        seed = open_receipt_key(config.store)
+        restrict_imports()
+        for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
-        sandboxed, job = await _prepare(runtime, config, command, preload_bundle, elsewhere, stack)
+        sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack)
         child = _Child(job, runtime.registry.hurry)
+        before = await for_clock
         await child.start()
         watch = SocketWatch(lambda: child.pid)
         watching = config.mode is Mode.PLAYBACK and sandboxed is None
@@ -142,6 +168,8 @@ async def _run(
         else:
             info = await _begun(open_run)
         await _note(runtime, info, {"child_exit": code, "contained": sandboxed is not None})
+        if changed := await asyncio.to_thread(before.compare):
+            await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
             redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
             await _note_sandbox(runtime, info, sandboxed, redactor)
@@ -166,22 +194,39 @@ async def _run(
                 "free space: the run is shown as recovered then",
             )
         receipt = await asyncio.to_thread(build, runtime.store, ended)
-    show(receipt, output)
+        written = show(receipt, output, seed, file)
+    if not written or receipt.changed:
+        return UNTESTABLE
     if config.mode is Mode.RECORD:
         passes = config.on_full is OnFull.PASS
         return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
     return exit_code(receipt) or code
 
 
+def _open_file(output: Output, stack: contextlib.AsyncExitStack) -> ReceiptFile | None:
+    """Hold the place of the receipt's file. Raises: EngineError."""
+    if output.file is None:
+        return None
+    file = ReceiptFile(output.file)
+    stack.callback(file.close)
+    return file
+
+
+async def _look(config: Config, config_file: Path | None, file: ReceiptFile | None) -> Baseline:
+    """Look at what the run rests on, before the command runs."""
+    folders = [] if file is None else [file.path.absolute().parent]
+    return await asyncio.to_thread(Baseline, config, config_file=config_file, folders=folders)
+
+
 async def _prepare(
     runtime: Runtime,
     config: Config,
-    command: Sequence[str],
+    wanted: _Wanted,
     preload_bundle: PreloadBundle | None,
-    elsewhere: Elsewhere | None,
     stack: contextlib.AsyncExitStack,
 ) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
+    command, elsewhere = wanted.command, wanted.elsewhere
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
     if config.sandbox.files and (where == "none" or elsewhere is not None):
         raise EngineError(
@@ -197,13 +242,20 @@ async def _prepare(
     from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
     runtime.control.open()
+    files = [*named_files(config), *filter(None, [wanted.config_file])]
     if elsewhere is not None:
-        place = elsewhere.place(config, command, preload_bundle, PROXY_URL)
+        place = elsewhere.place(config, command, preload_bundle, PROXY_URL, files)
     else:
         variables = _variables(config, PROXY_URL, preload_bundle)
         shared = [preload_bundle.folder] if preload_bundle is not None else []
         place = OwnNamespaces(
-            runtime, config, command, variables, strict=where == "strict", shared=shared
+            runtime,
+            config,
+            command,
+            variables,
+            strict=where == "strict",
+            shared=shared,
+            files=files,
         )
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)
@@ -334,16 +386,23 @@ async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> 
     await runtime.store.append_durably(info.number, event, vital=True)
 
 
-def show(receipt: Receipt, output: Output) -> None:
-    """Print a receipt on stderr, so that the child's stdout stays its own, and write it where asked."""
-    document = json.dumps(receipt.to_json(), indent=2)
-    if output.file is not None:
+def show(receipt: Receipt, output: Output, seed: bytes, file: ReceiptFile | None) -> bool:
+    """Print a receipt on stderr, so that the child's stdout stays its own, and write it where asked; signed.
+
+    seed: the store's key of receipts.
+    Says whether it was written, where it was to be.
+    """
+    document = json.dumps(sign(receipt.to_json(), seed), indent=2)
+    written = True
+    if file is not None:
         try:
-            output.file.write_text(document + "\n")
+            file.write(f"{document}\n".encode())
         except OSError as error:
-            print_status(f"playhead: cannot write the receipt to {output.file}: {error}")
+            written = False
+            print_status(f"playhead: cannot write the receipt to {file.path}: {error}")
     if not output.quiet:
         print_status(document if output.as_json else render_receipt(receipt))
+    return written
 
 
 class _Job(Protocol):

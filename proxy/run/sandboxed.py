@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from ...config import Config
 from ..sandbox.filesystem.bubblewrap import Files, make_files
 from ..sandbox.filesystem.masking import make_plan
-from ..sandbox.filesystem.protection import restrict_imports
 from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import PROXY_PORT, Service
@@ -95,7 +94,6 @@ class OwnNamespaces:
             shared=shared,
             let_in=[rule.socket for rule in config.live if rule.socket is not None],
         )
-        restrict_imports()
         self._files: Files | None = None
         if config.sandbox.files:
             public = config.public_ca_dir

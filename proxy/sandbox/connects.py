@@ -70,6 +70,8 @@ class Watcher:
         """
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asked, answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Now: another /proc, in which this process is not, is about to be mounted over it.
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         parent = os.getpid()
         if os.fork() == 0:
             try:
@@ -78,9 +80,10 @@ class Watcher:
                 die_with_parent(signal.SIGKILL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 if os.getppid() == parent:
-                    _watch(here, answers, let_in)
+                    _watch(here, answers, processes, let_in)
             finally:
                 os._exit(0)
+        os.close(processes)
         here.close()
         answers.close()
         return cls(there, asked)
@@ -97,9 +100,8 @@ class Watcher:
         return seen
 
 
-def _watch(here: socket.socket, answers: socket.socket, let_in: list[str]) -> None:
+def _watch(here: socket.socket, answers: socket.socket, processes: int, let_in: list[str]) -> None:
     """Be the watcher. Raises: OSError."""
-    processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     said, descriptors, _, _ = socket.recv_fds(here, 1, 1)
     here.close()
     connects = None

@@ -188,6 +188,9 @@ class Receipt:
     """What was seen of the command's clock and randomness; None where they were its own."""
     child_exit: int | None = None
     end: str = ""
+    changed: list[dict[str, str]] = field(default_factory=list)
+    """What the run rests on (store, configuration, Playhead itself) and was not as before when its command had ended:
+    `path`, and `what` in words."""
     tape_gone: bool = False
     """Whether its tape is not in the store any more, so that nobody knows what was unused."""
 
@@ -259,6 +262,7 @@ class Receipt:
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
             "contained": self.contained,
+            "changed": self.changed,
             "sandbox": self.sandbox,
             "determinism": self.determinism,
             "requests": self.requests,
@@ -307,6 +311,8 @@ def exit_code(receipt: Receipt) -> int:
     if receipt.mode != "playback":
         return 0
     if not receipt.requests or receipt.status == RunStatus.RECOVERED.value:
+        return UNTESTABLE
+    if receipt.changed:
         return UNTESTABLE
     if receipt.egress or receipt.foreign or _packets_out(receipt):
         return LEAKED
@@ -401,6 +407,7 @@ class _Fold:
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)
+                receipt.changed += data.get("changed", ())
                 self.spared += _rules(data.get("live", ()))
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:

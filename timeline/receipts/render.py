@@ -345,6 +345,10 @@ def render_receipt(receipt: Receipt) -> str:
         "named or spelled in more than one way", [_claims(row) for row in receipt.claims]
     )
     lines += _rows("unfinished at the end", [f"seq {seq}" for seq in receipt.unfinished])
+    lines += _rows(
+        "changed while the command ran",
+        [f"{row['path']}: {row['what']}" for row in receipt.changed],
+    )
     lines += _rows("tried to leave, denied", [_attempt(row) for row in receipt.egress])
     lines += _rows(
         "sockets past the proxy",
@@ -368,6 +372,8 @@ def render_receipt(receipt: Receipt) -> str:
             lines.append(
                 f"exit code {code}: its process died, so the end of its log may be missing"
             )
+        elif code == UNTESTABLE and receipt.changed:
+            lines.append(f"exit code {code}: what it rests on was changed, so nobody knows")
         elif code == UNTESTABLE and (receipt.gaps or receipt.tape_gap):
             lines.append(f"exit code {code}: not all was written, so nobody knows")
         elif code:

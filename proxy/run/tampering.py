@@ -1,0 +1,195 @@
+"""Whether what a run rests on is after it what it was before: store, configuration and Playhead itself.
+
+Nothing in a sandbox can change these; where something did all the same, or the command ran outside of one, nobody knows
+what the run was answered with. Compared are device and inode of a path as it was given, links followed, and the hash of
+what is not written to meanwhile.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from ... import __path__ as package_path
+from ...config import Config
+from ..sandbox.filesystem.protection import loaded_files
+from ..trust.ca import CERTIFICATE_FILE
+from ..trust.ca import KEY_FILE as CA_FILE
+from ..trust.secret_files import KEY_FILE, RECEIPT_KEY_FILE
+
+_MOST_BYTES = 64 << 20
+_MOST_TOLD = 20
+_LEFT_OUT = ("__pycache__", "node_modules", "tests", "benchmarks", "docs", "examples", "build")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stood at a path: None for nothing."""
+
+    device: int
+    inode: int
+    digest: bytes | None
+    """None where what it holds may change."""
+
+
+_Loaded = tuple[int, int, int, int, int, int]
+"""Device, inode, size, links, time of change of the content and of anything, in nanoseconds."""
+
+
+class Baseline:
+    """What was there before a command ran."""
+
+    def __init__(
+        self, config: Config, *, config_file: Path | None, folders: Iterable[Path]
+    ) -> None:
+        """Look at everything. Blocks, some 30 ms.
+
+        config_file: None where there is none; then none may appear at this place.
+        folders: others that must stay where they are.
+        """
+        self._fixed = dict(_fixed_files(config, config_file))
+        self._folders = {path: name for name, path in _folders(config, config_file)}
+        self._folders |= dict.fromkeys(folders, "the receipt's folder")
+        self._log = config.store.absolute() / "log.lmdb" / "data.mdb"
+        self._files = {path: _look(path, content=True) for path in self._fixed}
+        self._places = {path: _look(path, content=False) for path in (*self._folders, self._log)}
+        self._package = {path: _look(path, content=True) for path in _package_files()}
+        self._loaded = dict(_loaded())
+
+    def compare(self) -> list[dict[str, str]]:
+        """Give what is not as it was: `path`, and `what` in words. Blocks."""
+        return list(self._compare())[:_MOST_TOLD]
+
+    def _compare(self) -> Iterator[dict[str, str]]:
+        for path, name in self._folders.items():
+            yield from _differ(path, name, self._places[path], _look(path, content=False))
+        before = self._places[self._log]
+        yield from _differ(self._log, "the store's log", before, _look(self._log, content=False))
+        for path, name in self._fixed.items():
+            yield from _differ(path, name, self._files[path], _look(path, content=True))
+        package = {path: _look(path, content=True) for path in _package_files()}
+        for path in sorted({*self._package, *package}):
+            old, new = self._package.get(path), package.get(path)
+            yield from _differ(path, "Playhead's own file", old, new)
+        for name, found in _loaded():
+            was = self._loaded.get(name)
+            if Path(name) not in package and was is not None and _was_changed(was, found):
+                yield {"path": name, "what": "a file that Playhead runs from was changed"}
+
+
+def _folders(config: Config, config_file: Path | None) -> Iterator[tuple[str, Path]]:
+    store = config.store.absolute()
+    yield "the store's folder", store
+    yield "the store's folder of keys", store / "private"
+    yield "the store's log", store / "log.lmdb"
+    if config_file is not None and config_file.exists():
+        yield "the configuration's folder", config_file.absolute().parent
+
+
+def _fixed_files(config: Config, config_file: Path | None) -> Iterator[tuple[Path, str]]:
+    if config_file is not None:
+        yield config_file.absolute(), "the configuration"
+    for path in named_files(config):
+        yield path.absolute(), "a file that the configuration names"
+    for name in (CA_FILE, KEY_FILE, RECEIPT_KEY_FILE):
+        yield config.store.absolute() / "private" / name, "a key of the store"
+    yield config.public_ca_dir.absolute() / CERTIFICATE_FILE, "the CA's certificate"
+    yield Path(sys.executable), "the interpreter"
+
+
+def named_files(config: Config) -> Iterator[Path]:
+    """Yield the files that a configuration names, and the proxy reads."""
+    control = config.control
+    given = (config.upstream_ca, config.encrypt.key_file, control.token_file)
+    yield from (path for path in given if path is not None)
+
+
+def _package_files() -> Iterator[Path]:
+    for root in package_path:
+        for entry in sorted(Path(root).iterdir()):
+            if entry.is_file() and entry.suffix == ".py":
+                yield entry
+            elif (entry / "__init__.py").is_file() and entry.name not in _LEFT_OUT:
+                yield from _files_below(entry)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        yield from (Path(place, name) for name in names)
+
+
+def _look(path: Path, *, content: bool) -> _Place | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        # What may not be read is not hashed either.
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return _Place(found.st_dev, found.st_ino, None)
+    try:
+        found = os.fstat(descriptor)
+        digest = None
+        if content and stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES:
+            digest = _hash(descriptor)
+        return _Place(found.st_dev, found.st_ino, digest)
+    finally:
+        os.close(descriptor)
+
+
+def _hash(descriptor: int) -> bytes:
+    made = sha256()
+    while piece := os.read(descriptor, 1 << 20):
+        made.update(piece)
+    return made.digest()
+
+
+def _differ(
+    path: Path, name: str, before: _Place | None, now: _Place | None
+) -> Iterator[dict[str, str]]:
+    if before == now:
+        return
+    if before is None:
+        what = f"{name} was not there before"
+    elif now is None:
+        what = f"{name} is gone"
+    elif before.digest != now.digest:
+        what = f"{name} has another content"
+    else:
+        pair = f"device {before.device} inode {before.inode}"
+        what = f"{name} is another one: {pair} before, device {now.device} inode {now.inode} now"
+    yield {"path": str(path), "what": what}
+
+
+def _loaded() -> Iterator[tuple[str, _Loaded]]:
+    for path in set(loaded_files()):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        yield (
+            path,
+            (
+                found.st_dev,
+                found.st_ino,
+                found.st_size,
+                found.st_nlink,
+                found.st_mtime_ns,
+                found.st_ctime_ns,
+            ),
+        )
+
+
+def _was_changed(was: _Loaded, now: _Loaded) -> bool:
+    """Say whether a file has another content.
+
+    Installers link files of one environment into the next, which changes the count of links and the last time alone.
+    """
+    if was[:3] != now[:3] or was[4] != now[4]:
+        return True
+    return was[5] != now[5] and was[3] == now[3]

@@ -1,0 +1,70 @@
+"""The file that `--receipt` names: this user's alone, in the folder that was meant before the command ran.
+
+A command may put a link, or another folder, where the file is to be. So the folder is opened before it runs, the file is
+made beside its place, and takes it in one step: whatever has the name is replaced, and never written through.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from ..errors import EngineError
+
+
+class ReceiptFile:
+    """A place for one receipt. Open it before the command runs, write it afterwards, close it."""
+
+    def __init__(self, path: Path) -> None:
+        """Hold the folder.
+
+        Raises: EngineError, where it is not there, or something else than a file has the name.
+        """
+        self.path = path
+        if path.name in ("", "..") or path.is_dir():
+            raise _unusable(path, "it is a folder")
+        try:
+            self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unusable(path, str(error.strerror)) from error
+        try:
+            found = os.stat(path.name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.close()
+            raise _unusable(path, str(error.strerror)) from error
+        if not stat.S_ISREG(found.st_mode):
+            self.close()
+            kind = "a link" if stat.S_ISLNK(found.st_mode) else "no file"
+            raise _unusable(path, f"it is {kind}, and no link is followed")
+
+    def write(self, text: bytes) -> None:
+        """Have the file hold this, with mode 0600. Raises: OSError."""
+        name, folder = self.path.name, self._folder
+        temporary = f".{name[:200]}.{secrets.token_hex(8)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+    def close(self) -> None:
+        """Let the folder go. Twice is once."""
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+
+def _unusable(path: Path, why: str) -> EngineError:
+    return EngineError(
+        f"cannot write the receipt to {str(path)!r}: {why}",
+        "name a file in a folder that is there; --json prints it",
+    )

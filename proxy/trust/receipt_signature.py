@@ -1,0 +1,114 @@
+"""Receipts that can be checked: signed with a key of the store, which no sandbox sees.
+
+What is signed is the whole document but for the signature, in one spelling: keys sorted, no blanks, ASCII. Ed25519, so a
+receipt is signed the same way each time (RFC 8032).
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from ..errors import EngineError
+
+FIELD = "signature"
+_ALGORITHM = "ed25519"
+_PREFIX = b"playhead receipt 1\n"
+_MOST_BYTES = 64 << 20
+
+
+class BadReceipt(Exception):
+    """A receipt that cannot be vouched for; the text says why."""
+
+
+def sign(document: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
+    """Give a receipt with its signature, as its last key.
+
+    seed: 32 bytes, the store's key of receipts.
+    """
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    body = {name: value for name, value in document.items() if name != FIELD}
+    value = base64.b64encode(key.sign(_spell(body))).decode()
+    return {
+        **body,
+        FIELD: {"algorithm": _ALGORITHM, "key": _name(key.public_key()), "value": value},
+    }
+
+
+def check(text: bytes, seed: bytes | None) -> dict[str, Any]:
+    """Give the receipt that a text holds, if it is as this store signed it.
+
+    seed: of this store; None where it has none.
+    Raises: BadReceipt.
+    """
+    document = _read(text)
+    signature = document.get(FIELD)
+    if not isinstance(signature, dict) or set(signature) != {"algorithm", "key", "value"}:
+        raise BadReceipt("it is not signed")
+    if seed is None:
+        raise BadReceipt(
+            f"it is signed with key {signature['key']!s:.40}, and this store has no key of receipts"
+        )
+    key = Ed25519PrivateKey.from_private_bytes(seed).public_key()
+    if (signature["algorithm"], signature["key"]) != (_ALGORITHM, _name(key)):
+        raise BadReceipt(
+            f"it is signed with key {signature['key']!s:.40}, and this store's is {_name(key)}: it is of another"
+            " store, or forged"
+        )
+    body = {name: value for name, value in document.items() if name != FIELD}
+    try:
+        key.verify(base64.b64decode(signature["value"], validate=True), _spell(body))
+    except (InvalidSignature, binascii.Error, ValueError, TypeError):
+        raise BadReceipt("it was changed after it was signed") from None
+    return document
+
+
+def read_receipt_file(path: Path) -> bytes:
+    """Read a file that should hold a receipt. Raises: EngineError."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise EngineError(
+            f"cannot read the receipt {str(path)!r}: {error.strerror}",
+            "name the file that --receipt was given",
+        ) from error
+    if len(text) > _MOST_BYTES:
+        raise EngineError(
+            f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB", "name the file of a receipt"
+        )
+    return text
+
+
+def _name(key: Ed25519PublicKey) -> str:
+    """Name a key: 16 hexadecimal digits of its hash."""
+    return sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
+
+
+def _spell(body: Mapping[str, Any]) -> bytes:
+    return _PREFIX + json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """Read JSON that every reader takes alike. Raises: BadReceipt."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise BadReceipt("a key is there twice, which its readers take differently")
+        return made
+
+    try:
+        document = json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        raise BadReceipt("it is no JSON") from None
+    if not isinstance(document, dict) or not isinstance(document.get("run"), str):
+        raise BadReceipt("it is no receipt of a run")
+    return document
