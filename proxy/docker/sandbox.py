@@ -108,7 +108,7 @@ class _Containers:
         self._make = make
         self._volumes = volumes
         self._let_in = let_in
-        self.summary: dict[str, Any] = {"strict": False, "files": None, "image": ""}
+        self.summary: dict[str, Any] = {"strict": False, "files": None, "image": "", "copied": []}
 
     def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
         sandbox = self._make(services)
@@ -146,6 +146,7 @@ class DockerSandbox:
         """Docker does not tell."""
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
+        self.read_only: list[str] = []
         guarded = guard(wanted.volumes, depended)
         self._volumes = [word for volume in wanted.volumes for word in ("--volume", volume)]
         self._volumes += guarded

@@ -97,6 +97,7 @@ class _SidecarPlace:
             "strict": False,
             "files": None,
             "image": "another container",
+            "copied": [],
         }
         self._given = (link, agent, public, preload_bundle, url)
 
@@ -124,6 +125,7 @@ class SidecarSandbox:
         self.sole_process = ""
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
+        self.read_only: list[str] = []
         self._link = Link(link, services)
         self._agent = agent
         self._public = public

@@ -31,6 +31,7 @@ class AnySandbox(Protocol):
     sole_process: str
     counters: dict[str, int]
     sockets: SocketUse
+    read_only: list[str]
 
     async def open(self) -> SandboxListeners:
         """Make it. Raises: EngineError."""
@@ -205,6 +206,7 @@ class SandboxedRun:
         refused = _refused(self._refused)
         summary = {
             **self._place.summary,
+            "read_only": self.sandbox.read_only,
             "counters": self.sandbox.counters,
             "tapped": leaving is not None,
             "attempts_omitted": leaving.omitted if leaving is not None else 0,

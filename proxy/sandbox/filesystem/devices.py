@@ -7,6 +7,7 @@ of our own. Devices of the machine that are elsewhere cannot be opened: no mount
 import contextlib
 import glob
 import os
+import stat
 from collections.abc import Iterator
 
 from ..kernel.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
@@ -14,6 +15,8 @@ from .layers import restrict
 from .mountinfo import read_mounts
 
 FOLDER = "/dev"
+CLOSED = "/dev/.closed"
+"""A socket that nobody will ever listen at, and nobody can open: it stands in the place of named pipes."""
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _COMPUTING = ("dri/renderD*", "kfd", "nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-caps/*")
 """Graphics cards as far as programs compute with them: a local model is no way out."""
@@ -43,6 +46,7 @@ def make_devices() -> None:
     mount("tmpfs", f"{FOLDER}/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=50%,mode=1777")
     options = "newinstance,ptmxmode=0666,mode=620"
     mount("devpts", f"{FOLDER}/pts", "devpts", MS_NOSUID | MS_NOEXEC, options)
+    os.mknod(CLOSED, stat.S_IFSOCK | 0o600)
     for name, target in _LINKS.items():
         os.symlink(target, f"{FOLDER}/{name}")
     if terminal is not None:

@@ -7,7 +7,8 @@ outside may read, and the store: a tape that a command can write to proves nothi
 for other things (it holds the working folder, the home folder, the program) stays, and the sockets that stand in it
 are hidden one by one. What is mounted at several places is hidden at all of them.
 
-Sockets at which somebody listens wherever else are nothing too, but for those that a live rule names.
+Sockets at which somebody listens wherever else are nothing too, and named pipes that somebody has open, but for those that
+a live rule names.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from urllib.parse import urlsplit
 from .mountinfo import find_again, read_mounts
 from .mounts import SHARED_MEMORY
 from .protection import Protection, make_protection
-from .socket_reachability import find_reachable
+from .socket_reachability import find_pipes, find_reachable
 
 RESOLVER = "127.0.0.53"
 """Any address would do: all lead to the proxy's answers."""
@@ -69,7 +70,7 @@ class Plan:
     made: tuple[str, ...]
     """Folders in those that are there nevertheless, and empty."""
     masked: tuple[str, ...]
-    """Sockets to be nothing; those that are not there any more do not matter."""
+    """Sockets and named pipes to be nothing; those that are not there any more do not matter."""
     bound: tuple[tuple[str, str], ...]
     """Files of ours, and those in whose place they stand."""
     files: Mapping[str, str]
@@ -115,7 +116,7 @@ def make_plan(
     ]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
     named = tuple(map(str, hidden)), tuple(map(str, masked))
-    masked += map(Path, find_reachable(*named))
+    masked += map(Path, (*find_reachable(*named), *map(os.path.realpath, find_pipes())))
     working = [*shared, *_working(environ)]
     protection = make_protection(working, files=files, folders=[store, public])
     return Plan(

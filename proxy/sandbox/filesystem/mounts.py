@@ -30,7 +30,7 @@ from ..kernel.syscalls import (
     mount,
     unmount,
 )
-from .devices import close_others, make_devices
+from .devices import CLOSED, close_others, make_devices
 from .layers import cover, hold, lock, lock_all, pin
 from .mountinfo import Mount, read_mounts
 
@@ -81,7 +81,9 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
         os.makedirs(folder, 0o700, exist_ok=True)
     for path in plan["masked"]:
         with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
-            mount("/dev/null", path, flags=MS_BIND)
+            is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+            mount(CLOSED if is_pipe else "/dev/null", path, flags=MS_BIND)
+    os.unlink(CLOSED)
     for folder, held in shown.items():
         os.makedirs(folder, 0o755, exist_ok=True)
         mount(f"/proc/self/fd/{held}", folder, flags=MS_BIND)
