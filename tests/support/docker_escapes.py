@@ -19,7 +19,12 @@ from .recordings import ask, record_run
 
 def _in_docker(image: str, store: Path, command: list[str]) -> dict[str, str]:
     given = ("replay", "tape", "--store", str(store), "--sandbox", "docker", "--image", image)
-    script = ("--volume", f"{escapes.__file__}:/escapes.py:ro")
+    here = Path(escapes.__file__).parent
+    script = [
+        word
+        for name in ("escapes", "ways_out")
+        for word in ("--volume", f"{here / name}.py:/{name}.py:ro")
+    ]
     tried = ("python", "-I", "/escapes.py", command[-1])
     done = subprocess.run(
         [*COMMAND, *given, *script, "--", *tried],

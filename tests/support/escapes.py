@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import importlib.util
 import json
 import mmap
 import os
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -113,7 +115,18 @@ def probe(given: dict[str, str]) -> dict[str, str]:
         "programs with rights": lambda: _status("NoNewPrivs", "0"),
         "rights to gain": lambda: _status("CapBnd", ""),
     }
+    tries |= _beside("ways_out").ways_out(given, sys.modules[__name__])
     return {name: _try(attempt) for name, attempt in tries.items()}
+
+
+def _beside(name: str) -> Any:
+    """Load a module of this folder, without a package around it."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _try(attempt: Callable[[], object]) -> str:
@@ -353,7 +366,7 @@ def _serve(sock: socket.socket) -> None:
 
     def work() -> None:
         while True:
-            if sock.type == socket.SOCK_STREAM:
+            if sock.type != socket.SOCK_DGRAM:
                 with sock.accept()[0] as peer:
                     peer.sendall(_HELLO)
             else:
@@ -361,7 +374,7 @@ def _serve(sock: socket.socket) -> None:
                 if peer_address:
                     sock.sendto(_HELLO, peer_address)
 
-    if sock.type == socket.SOCK_STREAM:
+    if sock.type != socket.SOCK_DGRAM:
         sock.listen(16)
     threading.Thread(target=work, daemon=True).start()
 
@@ -400,7 +413,51 @@ def _populate(folder: Path) -> dict[str, str]:
     given |= {"proc": str(folder / "proc"), "queues": str(folder / "queues")}
     given["datagrams"] = str(folder / "elsewhere" / "datagrams")
     _bound(socket.AF_UNIX, socket.SOCK_DGRAM, given["datagrams"])
+    given |= _populate_late(folder)
+    os.mkfifo(folder / "pipe")
+    given["pipe"] = str(folder / "pipe")
+    given["device"] = str(folder / "device")
+    threading.Thread(
+        target=_drain, args=(os.open(folder / "pipe", os.O_RDWR),), daemon=True
+    ).start()
+    ours, theirs = os.openpty()
+    given["terminal"] = os.ttyname(theirs)
+    threading.Thread(target=_drain, args=(ours,), daemon=True).start()
     return {**given, **_share()}
+
+
+def _drain(descriptor: int) -> None:
+    while os.read(descriptor, 100):
+        pass
+
+
+def _populate_late(folder: Path) -> dict[str, str]:
+    """Put programs on the machine as soon as a command is there, and once more for each."""
+    late = folder / "late"
+    late.mkdir()
+    path, ready = late / "socket", late / "ready"
+
+    def work() -> None:
+        while True:
+            if ready.exists():
+                kinds = (
+                    (socket.SOCK_STREAM, path),
+                    (socket.SOCK_SEQPACKET, f"{path}-packets"),
+                    (socket.SOCK_DGRAM, f"{path}-datagrams"),
+                )
+                for kind, place in kinds:
+                    if not os.path.exists(place):
+                        _bound(socket.AF_UNIX, kind, str(place))
+            time.sleep(0.01)
+
+    threading.Thread(target=work, daemon=True).start()
+    return {"late": str(path), "ready": str(ready)}
+
+
+def forget_late(folder: Path) -> None:
+    """Have nobody listen there who came late, before the next command."""
+    for path in (folder / "late").iterdir():
+        path.unlink()
 
 
 def _share() -> dict[str, str]:
@@ -426,6 +483,7 @@ async def _sandboxed(
     from playhead.proxy.sandbox.sandbox import Sandbox
 
     roots, store = folder / "roots.pem", folder / "store"
+    forget_late(folder)
     plan = make_plan(environ, command[0], bundle=roots, store=store, public=store / "ca")
     output = folder / "work" / "output"
     command = [*command, str(output)]
@@ -451,6 +509,9 @@ def _furnish(folder: Path, uid: int) -> None:
         os.chown(folder / name, uid, uid)
     _mount(str(folder / "runtime"), folder / "again" / "runtime")
     _mount(str(folder / "ssh"), folder / "again" / "ssh")
+    with contextlib.suppress(OSError):  # root alone may make one
+        os.mknod(folder / "device", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+        os.chown(folder / "device", uid, uid)
     (folder / "closed").mkdir(0o700)
     (folder / "closed" / "proc").mkdir()
     # Somebody who is root in a namespace of his own alone may not have these.
@@ -502,6 +563,7 @@ def populated(uid: int) -> Iterator[tuple[list[str], dict[str, str], Path]]:
 
 def try_bare(command: list[str], environ: dict[str, str]) -> dict[str, str]:
     """Try everything on the machine as it is."""
+    forget_late(Path(environ["HOME"]))
     done = subprocess.run(
         command, env=environ, stdout=subprocess.PIPE, check=True, timeout=60, close_fds=False
     )
@@ -518,8 +580,9 @@ def _main(uid: int) -> None:
             "strict": asyncio.run(_sandboxed(command, environ, folder, strict=True)),
         }
         if needs.has("bubblewrap"):
-            wrapped = _sandboxed(command, environ, folder, strict=True, wrapped=True)
-            found["strict, with files"] = asyncio.run(wrapped)
+            for name, strict in (("contained", False), ("strict", True)):
+                wrapped = _sandboxed(command, environ, folder, strict=strict, wrapped=True)
+                found[f"{name}, with files"] = asyncio.run(wrapped)
         print(json.dumps(found))
 
 
