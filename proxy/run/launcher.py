@@ -256,6 +256,7 @@ async def _prepare(
             strict=where == "strict",
             shared=shared,
             files=files,
+            fixed=[] if wanted.output.file is None else [wanted.output.file.absolute().parent],
         )
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)

@@ -75,11 +75,13 @@ class OwnNamespaces:
         strict: bool,
         shared: Sequence[Path] = (),
         files: Sequence[Path] = (),
+        fixed: Sequence[Path] = (),
     ) -> None:
         """Prepare for one command with these variables.
 
         shared: folders that the command writes to for us.
         files: those of the configuration, to be protected from it.
+        fixed: folders that have to stay where they are.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
@@ -93,6 +95,7 @@ class OwnNamespaces:
             public=config.public_ca_dir,
             files=files,
             shared=shared,
+            fixed=fixed,
             let_in=[rule.socket for rule in config.live if rule.socket is not None],
         )
         self._files: Files | None = None

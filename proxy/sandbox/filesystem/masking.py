@@ -90,6 +90,7 @@ def make_plan(
     public: Path,
     files: Iterable[Path] = (),
     shared: Iterable[Path] = (),
+    fixed: Iterable[Path] = (),
     let_in: Iterable[str] = (),
 ) -> Plan:
     """Decide what to hide from a command that is run with these variables, and what to protect from it.
@@ -98,6 +99,7 @@ def make_plan(
     public: folder of the CA's public files, in the store or elsewhere.
     files: those of the configuration.
     shared: folders that the command writes to for us.
+    fixed: folders that may be written to, and have to stay where they are.
     let_in: path sockets that a live rule names.
     """
     let_in = tuple(dict.fromkeys(map(os.path.realpath, let_in)))
@@ -118,7 +120,7 @@ def make_plan(
     named = tuple(map(str, hidden)), tuple(map(str, masked))
     masked += map(Path, (*find_reachable(*named), *map(os.path.realpath, find_pipes())))
     working = [*shared, *_working(environ)]
-    protection = make_protection(working, files=files, folders=[store, public])
+    protection = make_protection(working, files=files, folders=[store, public], fixed=fixed)
     return Plan(
         hidden=tuple(map(str, hidden)),
         shown=(str(public.resolve()),) if public.is_dir() else (),

@@ -48,13 +48,18 @@ class Protection:
 
 
 def make_protection(
-    working: Iterable[Path], *, files: Iterable[Path], folders: Iterable[Path]
+    working: Iterable[Path],
+    *,
+    files: Iterable[Path],
+    folders: Iterable[Path],
+    fixed: Iterable[Path] = (),
 ) -> Protection:
     """Decide what to protect from a command of this user.
 
     working: folders that the command writes to: these stay real where nothing is loaded from them.
     files: files and folders of the configuration, to be locked.
     folders: those that are hidden or closed by somebody else, above which all is to be pinned, as the store.
+    fixed: folders to be pinned themselves.
     """
     mounts = read_mounts()
     loaded = _resolved(_loaded_from())
@@ -75,7 +80,7 @@ def make_protection(
     points = {mount.point for mount in mounts}
     pinned = {
         above
-        for one in anchors
+        for one in (*anchors, *(place / "in it" for place in _resolved(fixed)))
         for above in one.parents
         if above not in anchors
         and str(above) not in points

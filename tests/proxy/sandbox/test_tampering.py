@@ -1,0 +1,243 @@
+"""What a command does to the proxy that answers it: nothing in a sandbox; outside of one the replay says so."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.support.apart import told_by
+from playhead.tests.support.machine import SOMEBODY
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import ask, record_run
+
+FEWEST = 12
+OWN = {
+    "/srv/machine/workplayhead-tampered",
+    "/srv/machine/work/storeplayhead-tampered",
+    "/srv/machine/work/playhead.yamlplayhead-tampered",
+}
+"""What the tries make in folders of the command's own, before they come to what is not."""
+ALLOWED = {"receipt: a link"}
+"""It is in a folder of the command's own; the receipt takes its place."""
+
+
+@pytest.fixture(scope="module", params=["root", "somebody"])
+def tried(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """What came of it, for each sort of user."""
+    if request.param == "root" and os.geteuid() != 0:
+        pytest.skip("only root can be root")
+    uid = 0 if request.param == "root" else SOMEBODY
+    return request.param, told_by("tampering", str(uid), timeout_s=120)
+
+
+@pytest.mark.parametrize("kind", ["contained", "with files"])
+def test_nothing_of_it_is_there_outside(tried: tuple[str, dict[str, Any]], kind: str) -> None:
+    """Neither a file more, nor one that was touched, nor another configuration; the receipt is this store's."""
+    who, found = tried
+    if kind not in found:
+        pytest.skip("bubblewrap (bwrap) is not installed")
+    done = found[kind]
+    assert done["code"] == 0, done["stderr"]
+    assert len(done["told"]) >= FEWEST
+    assert set(done["left"]) <= OWN
+    assert done["same"]
+    assert done["configuration"] == "store: store\n"
+    assert (done["verified"], done["mode"]) == (0, 0o600)
+    assert done["receipt"]["changed"] == []
+    failed = {name for name, said in done["told"].items() if "Error: " in said}
+    copied = {
+        name
+        for name in done["told"]
+        if name.startswith(("package", "environment", "interpreter", "system"))
+    }
+    assert set(done["told"]) - failed <= ALLOWED | (copied if who == "root" else set())
+
+
+def test_an_environment_is_written_to_as_a_copy(tried: tuple[str, dict[str, Any]]) -> None:
+    """What `pip install` needs: a module more is imported by the command, and gone afterwards."""
+    who, found = tried
+    if who != "root":
+        pytest.skip("this environment is not somebody's to write to")
+    assert found["contained"]["told"]["environment: installed into"] == "42"
+    assert found["contained"]["receipt"]["sandbox"]["read_only"] == []
+
+
+# ---- outside of a sandbox ----------------------------------------------------------------------------
+
+ASK = """
+import os, shutil, urllib.request
+asked = urllib.request.Request("https://api.test/v1/runs", b"", {"content-type": "application/json"})
+urllib.request.urlopen(asked).read()
+"""
+CHANGES = {
+    # what the command does: which path is named, and in which words
+    "open('playhead.yaml', 'a').write('# more')": ("playhead.yaml", "has another content"),
+    "shutil.copy('playhead.yaml', 'x'); os.replace('x', 'playhead.yaml')": (
+        "playhead.yaml",
+        "is another one: device",
+    ),
+    "os.unlink('playhead.yaml')": ("playhead.yaml", "is gone"),
+    "os.rename('playhead.yaml', 'x'); os.symlink('/dev/null', 'playhead.yaml')": (
+        "playhead.yaml",
+        "the configuration",
+    ),
+    "shutil.copytree('store', 'x', ignore=lambda place, names: [n for n in names if n == 'control']);"
+    " os.rename('store', 'y'); os.rename('x', 'store')": ("store", "is another one: device"),
+    "shutil.copytree('store/log.lmdb', 'x'); os.rename('store/log.lmdb', 'y');"
+    " os.rename('x', 'store/log.lmdb')": ("store/log.lmdb", "is another one: device"),
+    "shutil.copy('store/log.lmdb/data.mdb', 'x'); os.replace('x', 'store/log.lmdb/data.mdb')": (
+        "store/log.lmdb/data.mdb",
+        "is another one: device",
+    ),
+    "open('store/private/receipt.key', 'wb').write(bytes(32))": (
+        "store/private/receipt.key",
+        "has another content",
+    ),
+    "open('store/private/ca.pem', 'ab').write(b'x')": ("store/private/ca.pem", "another content"),
+    "open('store/ca/playhead-ca-cert.pem', 'ab').write(b'x')": (
+        "store/ca/playhead-ca-cert.pem",
+        "has another content",
+    ),
+    "os.rename('receipts', 'x'); os.mkdir('receipts')": ("receipts", "is another one: device"),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a configuration and a tape, in which we are."""
+    with Store.open(tmp_path / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    (tmp_path / "playhead.yaml").write_text("store: store\n")
+    (tmp_path / "receipts").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, change: str) -> None:
+    """125, and the path, whatever the command ended with."""
+    path, words = CHANGES[change]
+    flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + change)
+    assert done.returncode == 125, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if f"{place / path}: " in line)
+    assert words in line
+
+
+def test_a_configuration_that_appears_is_said(place: Path) -> None:
+    """The next command would be told what the one before wrote."""
+    (place / "playhead.yaml").unlink()
+    words = ("replay", "tape", "--store", "store", "--", sys.executable, "-c")
+    done = playhead(*words, ASK + "open('playhead.yaml', 'w').write('store: other')")
+    assert done.returncode == 125
+    assert f"{place / 'playhead.yaml'}: the configuration was not there before" in done.stderr
+
+
+def test_a_recording_in_a_changed_place_is_no_recording(place: Path) -> None:
+    """125 there, too; nothing of the tape is lost."""
+    code = "open('playhead.yaml', 'a').write('# more')"
+    done = playhead("record", "--run", "changed", "--", sys.executable, "-c", code)
+    assert done.returncode == 125, done.stderr
+    assert "the configuration has another content" in done.stderr
+
+
+MAKES: dict[str, Callable[[Path], None]] = {
+    "a link": lambda path: path.symlink_to(path.parent / "victim"),
+    "a folder": Path.mkdir,
+    "no file": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("what", MAKES)
+def test_a_receipt_is_written_through_nothing(place: Path, what: str) -> None:
+    """What stands there before is refused before anything is run."""
+    MAKES[what](place / "receipts" / "receipt.json")
+    done = playhead("replay", "tape", "--receipt", "receipts/receipt.json", "--", "touch", "ran")
+    assert done.returncode == 125
+    assert f"it is {what}" in done.stderr
+    assert not (place / "ran").exists()
+    assert not (place / "receipts" / "victim").exists()
+
+
+def test_a_receipt_takes_the_place_of_what_a_command_put_there(place: Path) -> None:
+    """A link is replaced, and never followed; a folder cannot be, and that is 125."""
+    receipt = place / "receipts" / "receipt.json"
+    words = ("replay", "tape", "--receipt", receipt, "--", sys.executable, "-c")
+    done = playhead(*words, f"{ASK}os.symlink({str(place / 'victim')!r}, {str(receipt)!r})")
+    assert done.returncode == 0, done.stderr
+    assert receipt.stat(follow_symlinks=False).st_mode & 0o177777 == 0o100600
+    assert not (place / "victim").exists()
+    receipt.unlink()
+    done = playhead(*words, f"{ASK}os.mkdir({str(receipt)!r})")
+    assert done.returncode == 125
+    assert "cannot write the receipt" in done.stderr
+    shutil.rmtree(receipt)
+
+
+def test_a_receipt_is_checked_by_its_signature(place: Path, tmp_path: Path) -> None:
+    """As it was written, and printed again; not with another word, another store's, a key twice, or none."""
+    receipt = place / "receipts" / "receipt.json"
+    done = playhead("replay", "tape", "--receipt", receipt, "--", sys.executable, "-c", ASK)
+    assert done.returncode == 0, done.stderr
+    text = receipt.read_text()
+
+    def verified(made: str, *flags: str) -> tuple[int, str]:
+        receipt.write_text(made)
+        done = playhead("verify", "--receipt", receipt, *flags)
+        return done.returncode, done.stdout
+
+    code, said = verified(text)
+    assert code == 0
+    assert "the receipt of run tape@1, as key" in said
+    assert verified(json.dumps(json.loads(text), sort_keys=True))[0] == 0
+    assert verified(playhead("receipt", "tape@1", "--json").stdout)[0] == 0
+    made = json.loads(text)
+    for wrong, why in {
+        text.replace('"requests": 1', '"requests": 2'): "was changed after it was signed",
+        text.replace('{\n  "run"', '{\n  "faithful": false,\n  "run"'): "is there twice",
+        json.dumps({**made, "more": 1}): "was changed after it was signed",
+        json.dumps({**made, "signature": {**made["signature"], "value": "x"}}): "was changed",
+        json.dumps({key: made[key] for key in made if key != "signature"}): "is not signed",
+        json.dumps({**made, "signature": {**made["signature"], "key": "0" * 16}}): "another store",
+        "[]": "is no receipt of a run",
+        "x": "is no JSON",
+    }.items():
+        code, said = verified(wrong)
+        assert code == 1
+        assert why in said
+        shown = json.loads(verified(wrong, "--json")[1])
+        assert shown["signed"] is False
+        assert why in shown["problem"]
+    with Store.open(tmp_path / "other") as opened:
+        record_run(opened, "tape", [ask()])
+    code, said = verified(text, "--store", "other")
+    assert code == 1
+    assert "this store has no key of receipts" in said
+    assert playhead("verify", "--receipt", "missing.json").returncode == 2
+    assert playhead("verify", "--receipt", receipt, "tape").returncode == 2
+
+
+@pytest.mark.parametrize("name", ["private", "log.lmdb", "log.lmdb/data.mdb"])
+@pytest.mark.parametrize("way", ["link", "owner"])
+def test_a_store_that_is_not_ones_own_is_refused(place: Path, name: str, way: str) -> None:
+    """A link, or another user's: it is neither read nor written, and left as it is."""
+    playhead("record", "--run", "first", "--", "true")
+    path = place / "store" / name
+    if way == "link":
+        path.rename(place / "moved")
+        path.symlink_to(place / "moved")
+    elif os.geteuid() == 0:
+        os.chown(path, SOMEBODY, SOMEBODY)
+    else:
+        pytest.skip("only root can make it somebody else's")
+    done = playhead("record", "--run", "more", "--", "true")
+    assert done.returncode == 2, done.stderr
+    assert ("is a link to" if way == "link" else f"belongs to user {SOMEBODY}") in done.stderr
+    done = playhead("replay", "first", "--", "true")
+    assert done.returncode == 125
