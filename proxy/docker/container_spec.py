@@ -73,6 +73,8 @@ def agent_flags(network_of: str, *, sockets: bool = True) -> list[str]:
         *HARD,
         *("--security-opt", f"seccomp={profile.FILE if sockets else profile.STRICT_FILE}"),
         *("--pids-limit", str(_PIDS)),
+        # Of 1 byte the kernel runs no handler of crashes: see `sandbox.init`.
+        *("--ulimit", "core=1:1"),
     ]
 
 
