@@ -220,7 +220,7 @@ class _File(_Outlet):
 def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not blocking: a pipe that nobody reads is an error, and no thread that waits for ever.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
         os.close(descriptor)

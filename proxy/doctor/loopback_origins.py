@@ -10,6 +10,7 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from ..trust.atomic_files import write_new
 from ..trust.ca import CertificateAuthority, certificate_store
 
 
@@ -33,7 +34,7 @@ class Origins:
             serialization.NoEncryption(),
         )
         chain = folder / "origin.pem"
-        chain.write_bytes(key + leaf.cert.to_pem())
+        write_new(chain, key + leaf.cert.to_pem(), 0o600)
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._context.load_cert_chain(chain)
 

@@ -242,7 +242,7 @@ async def _prepare(
     from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
     runtime.control.open()
-    files = [*named_files(config), *filter(None, [wanted.config_file])]
+    files = [*named_files(config), *filter(None, [wanted.config_file, config.sink.file])]
     if elsewhere is not None:
         place = elsewhere.place(config, command, preload_bundle, PROXY_URL, files)
     else:

@@ -219,16 +219,24 @@ async def test_a_line_that_was_written_in_part_is_finished(tmp_path: Path) -> No
     assert numbers(taken)[:2] == [0, 1]
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe without reader"])
+MAKES = {
+    "folder": Path.mkdir,
+    "pipe without reader": os.mkfifo,
+    "link": lambda path: path.symlink_to(path.with_name("victim")),
+}
+
+
+@pytest.mark.parametrize("kind", MAKES)
 async def test_a_file_that_cannot_be_written_is_counted(tmp_path: Path, kind: str) -> None:
     """And nothing else happens."""
     path = tmp_path / "x"
-    path.mkdir() if kind == "folder" else os.mkfifo(path)
+    MAKES[kind](path)
     run = Counts()
     async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
         sink_queue.put(run.reporter, line(1))
         await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
     assert run.noted[-1] == {"file": 1}
+    assert not (tmp_path / "victim").exists()
 
 
 def test_the_room_is_bounded() -> None:
