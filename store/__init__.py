@@ -10,7 +10,7 @@ from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
-from .own_folder import require_own_file, require_own_folder
+from .own_folder import make_own_folder, require_own_file, require_own_folder
 from .spill.spool import Spool
 from .store import Store
 from .tables.exchanges import Record
@@ -37,6 +37,7 @@ __all__ = [
     "find_key",
     "hold_alone",
     "make_key_file",
+    "make_own_folder",
     "put_ballast",
     "read_key",
     "require_own_file",

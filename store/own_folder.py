@@ -1,5 +1,6 @@
 """Whose a folder is: what is private stands in a real folder of this user's own, or nothing is written to it."""
 
+import itertools
 import os
 import stat
 from collections.abc import Callable
@@ -8,10 +9,25 @@ from pathlib import Path
 from .errors import StoreError
 
 
+def make_own_folder(folder: Path, mode: int = 0o700) -> list[Path]:
+    """Make a folder, and those above it that are not there; nobody but this user writes to those, whatever its mask.
+
+    mode: of the folder itself; those above may be entered and read by others.
+    Gives those that were made.
+    Raises: OSError.
+    """
+    made = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    for one in reversed(made):
+        one.mkdir(mode=mode if one == folder else 0o755, exist_ok=True)
+    if not made:
+        folder.mkdir(exist_ok=True)  # says what it is, where that is no folder
+    return made
+
+
 def require_own_folder(folder: Path) -> None:
     """Refuse a folder that is a link, or another user's; one that is not there yet is as good.
 
-    Raises: StoreError; OSError, where it cannot be looked at.
+    Raises: StoreError.
     """
     _require(folder, stat.S_ISDIR, "a folder")
 
@@ -19,7 +35,7 @@ def require_own_folder(folder: Path) -> None:
 def require_own_file(file: Path) -> None:
     """Refuse a file that is a link, or another user's; one that is not there yet is as good.
 
-    Raises: StoreError; OSError, where it cannot be looked at.
+    Raises: StoreError.
     """
     _require(file, stat.S_ISREG, "a file")
 
@@ -27,7 +43,7 @@ def require_own_file(file: Path) -> None:
 def _require(path: Path, is_right: Callable[[int], bool], what: str) -> None:
     try:
         found = path.lstat()
-    except FileNotFoundError:
+    except OSError:  # it is not there; or whoever opens it says why it cannot
         return
     if stat.S_ISLNK(found.st_mode):
         raise StoreError(

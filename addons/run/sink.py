@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...config.schema import Sink
+from ...store import make_own_folder
 
 if TYPE_CHECKING:
     import aiohttp
@@ -218,7 +219,7 @@ class _File(_Outlet):
 
 
 def _open(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(path.parent, 0o755)
     # Not blocking: a pipe that nobody reads is an error, and no thread that waits for ever.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from ...config import Config
-from ...store import require_own_folder
+from ...store import make_own_folder, require_own_folder
 from ..errors import EngineError
 from ..trust.atomic_files import temporary_sibling, write_new
 
@@ -63,7 +63,7 @@ def open_token(config: Config) -> str:
     path = token_path(config)
     try:
         require_own_folder(config.store / "private")
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_own_folder(path.parent)
         if not path.exists():
             _make_token(path)
     except OSError as error:
@@ -101,7 +101,7 @@ def publish(store: Path, address: Address) -> Path:
     """
     folder = _folder(store)
     require_own_folder(folder.parent)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_own_folder(folder)
     find_addresses(store, forget=True)
     path = folder / f"{address.pid}.json"
     document = {"pid": address.pid, "started": address.started, "url": address.url}

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from ...tape.redaction.redactor import Redactor
 from ..control.http.route import House
 from ..control.server import ControlServer
 from ..engine import Engine
+from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore import restore_run
 from ..processes import connections as sockets
@@ -74,6 +76,7 @@ class Runtime:
 
     async def __aenter__(self) -> "Runtime":
         async with contextlib.AsyncExitStack() as stack:
+            _require_no_link(self.config.sink.file)
             self.ca: CertificateAuthority = open_ca(
                 self.config.store, self.config.public_ca_dir, upstream_ca=self.config.upstream_ca
             )
@@ -147,6 +150,15 @@ class Runtime:
                 await self.registry.tick()
             except Exception:
                 logger.exception("a tick failed; the next one comes in %s s", _TICK_S)
+
+
+def _require_no_link(file: Path | None) -> None:
+    """Refuse a sink that would be written through a link. Raises: EngineError."""
+    if file is not None and file.is_symlink():
+        raise EngineError(
+            f"sink.file {str(file)!r} is a link to {os.readlink(file)!r}, and no link is followed",
+            "name the file that it leads to",
+        )
 
 
 async def _cancelled(task: "asyncio.Task[None]") -> None:

@@ -50,11 +50,15 @@ class Baseline:
         config_file: None where there is none; then none may appear at this place.
         folders: others that must stay where they are.
         """
+        config_file_path = config_file.absolute() if config_file is not None else None
         self._fixed = dict(_fixed_files(config, config_file))
         self._folders = {path: name for name, path in _folders(config, config_file)}
         self._folders |= dict.fromkeys(folders, "the receipt's folder")
         self._log = config.store.absolute() / "log.lmdb" / "data.mdb"
         self._files = {path: _look(path, content=True) for path in self._fixed}
+        for path in [path for path, found in self._files.items() if found is None]:
+            if path != config_file_path:  # it is ours to make, as the control API's token
+                del self._files[path], self._fixed[path]
         self._places = {path: _look(path, content=False) for path in (*self._folders, self._log)}
         self._package = {path: _look(path, content=True) for path in _package_files()}
         self._loaded = dict(_loaded())

@@ -5,6 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
+from ...store import make_own_folder
 from ..errors import EngineError
 
 
@@ -39,7 +40,7 @@ def write_public(path: Path, content: bytes, mode: int = 0o644) -> bool:
             return False
     temporary = temporary_sibling(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(path.parent, 0o755)
         write_new(temporary, content, mode)
         os.replace(temporary, path)
     except OSError as error:

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ...store import require_own_folder
+from ...store import make_own_folder, require_own_folder
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new, write_public
 from .roots import certificates_in, merge, roots_in_force
@@ -221,7 +221,7 @@ def _make(path: Path, now: datetime) -> None:
     ) + certificate.public_bytes(serialization.Encoding.PEM)
     temporary = temporary_sibling(path)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(path.parent)
         path.parent.chmod(0o700)
         write_new(temporary, pem, 0o600)
         try:

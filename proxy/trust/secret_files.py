@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from ...store import require_own_folder
+from ...store import make_own_folder, require_own_folder
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new
 
@@ -21,7 +21,7 @@ def open_private(store: Path) -> Path:
     """
     folder = store / "private"
     require_own_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_own_folder(folder)
     return folder
 
 

@@ -17,8 +17,9 @@ from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..keys import CHECK_ROW, ERASED_ROW, FORMAT, LEFT_ROW, OLDEST_FORMAT, TABLES, UPGRADE_ROW
-from ..own_folder import require_own_file, require_own_folder
+from ..own_folder import make_own_folder, require_own_file, require_own_folder
 from .database import Database, unreadable
+from .liveness import FOLDER as OWNERS
 from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
 from .missing_pages import UnreadablePages, find_lost_page
@@ -71,9 +72,11 @@ def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
         require_own_folder(folder)
         for name in ("data.mdb", "lock.mdb"):
             require_own_file(folder / name)
+        for place in (path / OWNERS, *path.glob("bodies*")):
+            require_own_folder(place)
         if not readonly:
             # What agents and customers said is nobody else's to read on this machine.
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_own_folder(folder)
         elif not holds_data(folder):
             raise StoreError(
                 f"no store at {path}", "name another with --store, or record a run first"

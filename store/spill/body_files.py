@@ -31,6 +31,7 @@ from ..encryption.plain import StoreCipher
 from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
 from ..lmdb.liveness import is_locked
+from ..own_folder import make_own_folder
 
 PIECE_BATCH = 1024
 """Pieces of a list that are written or read at a time."""
@@ -276,9 +277,7 @@ class Partial:
 
 def make_folder(folder: Path) -> None:
     """Make a folder, and those above it that are not there; their names are durable."""
-    made = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for one in made:
+    for one in make_own_folder(folder):
         sync_folder(one.parent)
 
 

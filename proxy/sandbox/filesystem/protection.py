@@ -5,7 +5,7 @@ and of anybody whose environment Playhead was installed into, the command may wr
 
 1. *overlaid*: the environment that Playhead runs from, and of root the system. The command sees it as it is and writes
    to a copy in memory, so `pip install` works, and what it wrote is gone afterwards.
-2. *locked*: the configuration and what it names can be read only.
+2. *locked*: the configuration and what it names can be read only, with their folder where the command does not work in it.
 3. *pinned*: a folder above the store, the configuration or one of the above. It is a mount point, which nobody can
    rename or remove; a file in it can be written as ever.
 
@@ -75,7 +75,9 @@ def make_protection(
     # What is loaded from a folder that stays real is a copy once more.
     inner = [one for one in exact if any(_is_below(one, place) for place in kept)]
     overlaid = sorted({*overlaid, *filter(_writable, inner)})
-    locked = [one for one in {*_resolved(files), *single} if _writable(one)]
+    given = _resolved(files)
+    alone = [one.parent for one in given if _is_apart(one.parent, _resolved(working))]
+    locked = [one for one in {*given, *alone, *single} if _writable(one)]
     anchors = {*overlaid, *locked, *_resolved(folders)}
     points = {mount.point for mount in mounts}
     pinned = {
@@ -205,6 +207,13 @@ def _resolved(paths: Iterable[Path]) -> set[Path]:
         with contextlib.suppress(OSError, RuntimeError):
             found.add(path.resolve(strict=True))
     return found
+
+
+def _is_apart(folder: Path, working: set[Path]) -> bool:
+    """Say whether a folder is none that a command works in, and holds none."""
+    return folder.parent != folder and not any(
+        folder == one or _is_below(one, folder) for one in working
+    )
 
 
 def _outermost(paths: list[Path]) -> list[Path]:
