@@ -20,6 +20,8 @@ from typing import Any
 
 Try = Callable[[], object]
 
+SINGLE = ("family ", "device ", "call ", "setting", "namespace of ", "tcp by many paths")
+"""How names begin of which a machine has some and not others."""
 KNOWN_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 DEVICES = (
     *("console", "kvm", "fuse", "vsock", "vhost-net", "vhost-vsock", "mem", "kmem", "port", "kmsg"),

@@ -7,6 +7,7 @@ import pytest
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need
+from playhead.tests.support.ways_out import SINGLE
 
 FILES = {"a file of the system", "a file of the home folder"}
 """Files are not isolated but with bubblewrap."""
@@ -29,8 +30,6 @@ NOT_EVERYWHERE = {
     *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
 }
 """What a machine may not have, or keep to itself. The first process is no other than another process."""
-SINGLE = ("family ", "device ", "call ", "setting", "namespace of ", "tcp by many paths")
-"""Of each sort some are open."""
 REFUSED = {"late/socket", "late/socket-packets"}
 FEWEST = 140
 
