@@ -166,11 +166,8 @@ class DockerSandbox:
             f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
         )
         # Containers are made of these very images: a name may be another's by then, or be fetched.
-        self._image_id, self._holder_id = str(self._image["Id"]), str(open_listeners["Id"])
-        self.image = f"{wanted.image} {self._image_id}"
-        """Of the agent: its name, and what it really was."""
-        token = secrets.token_hex(6)
-        self._network, self._agent = f"playhead-{token}-network", f"playhead-{token}-agent"
+        self._holder_id = str(open_listeners["Id"])
+        self._token = secrets.token_hex(6)
         self._folder = Path(tempfile.mkdtemp(prefix="playhead-docker-")).resolve()
         (self._folder / "link").mkdir()
         (self._folder / "link").chmod(0o755)
@@ -194,6 +191,19 @@ class DockerSandbox:
                 f"the container of image {self._holder_image!r} does not find us: {said}",
                 "the engine has to be on this very machine; where it is in a virtual machine use compose.yaml",
             ) from error
+
+    @property
+    def _network(self) -> str:
+        return f"playhead-{self._token}-network"
+
+    @property
+    def _agent(self) -> str:
+        return f"playhead-{self._token}-agent"
+
+    @property
+    def image(self) -> str:
+        """Of the agent: its name, and what it really was."""
+        return f"{self._wanted.image} {self._image['Id']}"
 
     def _network_words(self) -> list[str]:
         link = f'type=bind,"source={self._folder / "link"}",target={_LINK},readonly'
@@ -246,7 +256,7 @@ class DockerSandbox:
             *mounts(self._certificates, self._preload_bundle),
             *self._volumes,
             *variable_flags(variables, os.environ, file),
-            *("--no-healthcheck", "--entrypoint", program, self._image_id, *arguments),
+            *("--no-healthcheck", "--entrypoint", program, str(self._image["Id"]), *arguments),
         )
         file.unlink()
         if not any(self._docker.has_file(self._agent, path) for path in self._places(program)):

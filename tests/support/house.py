@@ -33,7 +33,7 @@ INSIDE = {
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",
-    "store": "keys errors encryption lmdb deltas spill tables maintenance archive store",
+    "store": "keys errors own_folder encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks learning lookup rules",
     "addons": "wire run answer faults contract websocket record playback bidirectional control tunnels decide gate"
     " identify protocol report_effect chain connections stop",
@@ -42,7 +42,7 @@ INSIDE = {
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.engine": "hooks http websocket fast connection_handler connection_observer event_loop guard"
     " mitmproxy_imports selftest tls tls_closing transparent tunnels engine",
-    "proxy.sandbox": "kernel filesystem network channel init preflight sandbox",
+    "proxy.sandbox": "kernel filesystem network channel connects init preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""
 

@@ -177,7 +177,7 @@ def _main(uid: int) -> None:
     with Store.open(store) as opened:
         record_run(opened, "tape", [ask()])
     (folder / "work" / "playhead.yaml").write_text("store: store\n")
-    flags = {"contained": []} | (
+    flags: dict[str, list[str]] = {"contained": []} | (
         {"with files": ["--sandbox-files"]} if shutil.which("bwrap") else {}
     )
     found: dict[str, Any] = {}

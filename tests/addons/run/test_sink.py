@@ -219,7 +219,7 @@ async def test_a_line_that_was_written_in_part_is_finished(tmp_path: Path) -> No
     assert numbers(taken)[:2] == [0, 1]
 
 
-MAKES = {
+MAKES: dict[str, Callable[[Path], object]] = {
     "folder": Path.mkdir,
     "pipe without reader": os.mkfifo,
     "link": lambda path: path.symlink_to(path.with_name("victim")),
