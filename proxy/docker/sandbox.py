@@ -157,17 +157,18 @@ class DockerSandbox:
         self._command = list(command)
         self._url = url
         self._preload_bundle = preload_bundle
-        self._holder_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
+        holder_image = os.environ.get(IMAGE_VARIABLE) or _IMAGE
         self._image = docker.find_image(
             wanted.image, f"build it, or fetch it with: docker pull {wanted.image}"
         )
         open_listeners = docker.find_image(
-            self._holder_image,
+            holder_image,
             f"build it in Playhead's repository with: docker build -t {_IMAGE} . (or name another in {IMAGE_VARIABLE})",
         )
         # Containers are made of these very images: a name may be another's by then, or be fetched.
         self._holder_id = str(open_listeners["Id"])
-        self._token = secrets.token_hex(6)
+        token = secrets.token_hex(6)
+        self._network, self._agent = f"playhead-{token}-network", f"playhead-{token}-agent"
         self._folder = Path(tempfile.mkdtemp(prefix="playhead-docker-")).resolve()
         (self._folder / "link").mkdir()
         (self._folder / "link").chmod(0o755)
@@ -176,7 +177,6 @@ class DockerSandbox:
         self._sweep: Sweep | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._signals: list[subprocess.Popen[bytes]] = []
-        self._terminal = sys.stdin.isatty() and sys.stdout.isatty()
 
     async def open(self) -> SandboxListeners:
         """Make the network; the command does not run yet. Raises: EngineError."""
@@ -188,17 +188,13 @@ class DockerSandbox:
         except TimeoutError as error:
             said = await asyncio.to_thread(self._logs)
             raise EngineError(
-                f"the container of image {self._holder_image!r} does not find us: {said}",
+                f"the container {self._holder_id!r} does not find us: {said}",
                 "the engine has to be on this very machine; where it is in a virtual machine use compose.yaml",
             ) from error
 
     @property
-    def _network(self) -> str:
-        return f"playhead-{self._token}-network"
-
-    @property
-    def _agent(self) -> str:
-        return f"playhead-{self._token}-agent"
+    def _terminal(self) -> bool:
+        return sys.stdin.isatty() and sys.stdout.isatty()
 
     @property
     def image(self) -> str:

@@ -170,6 +170,7 @@ def _main(uid: int) -> None:
     os.environ |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
     from playhead.store import Store
 
+    from . import needs
     from .process import COMMAND
     from .recordings import ask, record_run
 
@@ -178,7 +179,7 @@ def _main(uid: int) -> None:
         record_run(opened, "tape", [ask()])
     (folder / "work" / "playhead.yaml").write_text("store: store\n")
     flags: dict[str, list[str]] = {"contained": []} | (
-        {"with files": ["--sandbox-files"]} if shutil.which("bwrap") else {}
+        {"with files": ["--sandbox-files"]} if needs.has("bubblewrap") else {}
     )
     found: dict[str, Any] = {}
     for kind, more in flags.items():

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
+from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
@@ -236,8 +236,8 @@ with socket.socket(socket.AF_UNIX) as own:
 @pytest.mark.parametrize("what", OWN)
 def test_a_command_connects_to_itself(place: Path, what: str, flags: tuple[str, ...]) -> None:
     """As ever: its own sockets are nobody else's."""
-    if flags and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+    if flags:
+        need("bubblewrap")
     done, receipt = replay(place, OWN[what], *flags)
     assert (done.returncode, done.stdout) == (0, "own\n"), done.stderr
     assert receipt["sandbox"]["sockets_used"] == []
