@@ -1,0 +1,55 @@
+"""Where the cases are tried: programs of this folder run by themselves, on a machine of their own."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from playhead.tests.support.machine import NONE
+
+RESOLVER = {
+    "/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n",
+    "/etc/nsswitch.conf": "hosts: files dns\n",
+    "/etc/hosts": "127.0.0.1 localhost\n",
+}
+"""Files of a machine on which 127.0.0.1 is asked for every name."""
+
+
+def told_by(module: str, *words: str, timeout_s: float = 900) -> Any:
+    """Run a module of this folder to its end; give the JSON that it printed.
+
+    Skips the test where it may have no machine of its own, with its reason.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", f"playhead.tests.adversary.{module}", *words],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    if done.returncode == NONE:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    """Give a folder that is gone afterwards; in memory where there is some, since nobody waits for a disk here."""
+    memory = Path("/dev/shm")
+    where = memory if memory.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=where) as made:
+        yield Path(made)
+
+
+def configured(path: Path, config: dict[str, Any]) -> Path:
+    """Write a configuration."""
+    path.write_text(yaml.safe_dump(config))
+    return path
