@@ -350,7 +350,9 @@ def test_none_of_the_ways_out_is_open(tried: dict[str, dict[str, str]]) -> None:
     """Not one, for a user and for a root in the image."""
     found = {image: _open(said) for image, said in tried.items() if image != "bare"}
     assert len(found) == 2
-    assert not any(found.values()), found
+    # Docker does not mask it; opening it for writing sets nothing but a trigger of the opener's own descriptor.
+    harmless = {"setting /proc/pressure/cpu"}
+    assert not any(set(one) - harmless for one in found.values()), found
 
 
 # ---- folders of this machine -------------------------------------------------------------------------
