@@ -20,10 +20,9 @@ from typing import Any
 import psutil
 import yaml
 
-from playhead.tests.support import prepared
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.handshakes import Acceptor
-from playhead.tests.support.process import Serve
+from playhead.tests.support.process import Serve, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
 
 from .place import configured, in_memory
@@ -79,8 +78,10 @@ class Loaded:
 
     @property
     def control(self) -> tuple[str, int]:
-        """Where the control API listens."""
-        (found,) = (self._store / "private" / "control").glob("*.json")
+        """Where the control API listens; it says so soon after the proxy does."""
+        folder = self._store / "private" / "control"
+        wait_until(lambda: list(folder.glob("*.json")))
+        (found,) = folder.glob("*.json")
         host, _, port = json.loads(found.read_text())["url"].rpartition("//")[2].rpartition(":")
         return host, int(port)
 
@@ -254,14 +255,28 @@ def _loaded(folder: Path, mode: str, origin: RawOrigin, upstream: Upstream) -> I
     if mode == "playback":
         config["live"] = [{"match": f"GET {origin.url}/small/*", "reason": "others"}]
     path = configured(folder / "playhead.yaml", config)
-    with Serve("-c", path, "--listen", "127.0.0.1:0") as serve:
+    with contextlib.ExitStack() as ended:
+        with _usual_limit():
+            serve = ended.enter_context(Serve("-c", path, "--listen", "127.0.0.1:0"))
         here = Loaded(serve, folder / "store", origin, upstream)
         try:
             yield here
         finally:
             here.close()
             # What is read on is not waited for.
-            serve.process.terminate()
+            serve.process.kill()
+
+
+@contextlib.contextmanager
+def _usual_limit() -> Iterator[None]:
+    """Have what is started meanwhile open as many files as a user may who has changed nothing."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024 if FULL else CASES["soft_limit"], hard))
+    try:
+        yield
+    finally:
+        # Clients have all there is.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _try(case: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -313,12 +328,6 @@ def _left(here: Loaded, before: int) -> int:
 
 
 def _main() -> None:
-    ours = resource.getrlimit(resource.RLIMIT_NOFILE)
-    hard = ours[1]
-    # A proxy gets what a user has who has changed nothing; the clients have all there is.
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024 if FULL else CASES["soft_limit"], hard))
-    prepared._template(prepared._FOR_OURS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     told = {}
     for case in CASES["cases"]:
         with in_memory() as folder:
