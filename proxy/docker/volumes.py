@@ -1,7 +1,7 @@
 """Folders of this machine in an agent's container: what the proxy depends on is not the agent's to change there.
 
 The store is empty for it, the configuration and what Playhead is loaded from can be read only, and so is no folder above
-them that could be renamed. A Unix socket leads to a program outside: those at which somebody listens are nothing. Docker
+them that could be renamed. Sockets at which a program outside listens, and pipes that one has open, are nothing. Docker
 lets nobody look at what is connected to, so an agent with volumes gets no Unix sockets at all, unless a live rule names
 one of them.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..errors import EngineError
-from ..sandbox.filesystem.socket_reachability import find_paths
+from ..sandbox.filesystem.socket_reachability import find_paths, find_pipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def guard(volumes: Sequence[str], depended: Depended) -> list[str]:
 
 
 def find_reached(volumes: Sequence[str], let_in: Iterable[str] = ()) -> list[str]:
-    """List the path sockets in volumes at which somebody outside listens now, but for those that are let in."""
+    """List the path sockets and named pipes in volumes that somebody outside has open, but for those that are let in."""
     return _listening_in([one for one in map(parse, volumes) if one is not None], let_in)
 
 
@@ -74,7 +74,7 @@ def _listening_in(volumes: list[_Volume], let_in: Iterable[str]) -> list[str]:
     if not volumes:
         return []
     known = set(let_in)
-    found = sorted(set(map(os.path.realpath, find_paths())) - known)
+    found = sorted(set(map(os.path.realpath, (*find_paths(), *find_pipes()))) - known)
     return [path for path in found if any(one.find(path) is not None for one in volumes)]
 
 

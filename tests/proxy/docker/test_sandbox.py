@@ -109,6 +109,14 @@ def test_a_socket_in_a_folder_that_is_mounted_is_nothing(folder: Path) -> None:
         guard([f"{path}:/there"], Depended())
     assert f"unix://{path}" in caught.value.hint
     assert find_reached([f"{folder}:/there"]) == [path]
+    os.mkfifo(folder / "pipe")
+    reading = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        words = guard([f"{folder}:/there"], Depended(let_in=(path,)))
+        assert words == bind("/dev/null", "/there/pipe", writable=True)
+    finally:
+        os.close(reading)
+    (folder / "pipe").unlink()
     assert find_reached([f"{folder}:/there"], [path]) == []
 
 
