@@ -5,19 +5,24 @@ The part in the proxy's process and the part in the sandbox share only the chann
     proxy     sandbox.py                        starts a sandbox, takes its listeners, runs the command in it
               preflight.py                      explains why a sandbox cannot be created here
               filesystem/masking.py             plans the masked files and folders
+              filesystem/protection.py          plans how the files that the proxy depends on are protected
               filesystem/bubblewrap.py          the visible part of the file system, with bubblewrap
-              filesystem/socket_reachability.py path sockets that can still be reached
+              filesystem/socket_reachability.py path sockets and named pipes of programs outside
               network/dns_answers.py            answers to DNS, and the name behind each address
               network/packet_capture.py         attempts that were refused, read from packets
               network/local_services.py         local services that a live rule allows
     sandbox   init.py                           the setup steps, in order; the first process, which reaps
+              connects.py                       the watcher process, which makes the command's connections
               kernel/namespaces.py              user, network, mount, process, IPC and host name namespaces
               kernel/seccomp.py                 the system calls that are refused
+              kernel/notifications.py           system calls that wait for the watcher's answer
               kernel/syscalls.py                system calls that Python lacks
               network/netlink.py                makes every address local
               network/listeners.py              sockets created in the sandbox, for the proxy
               network/packet_counters.py        the kernel's packet counters
               filesystem/mountinfo.py           the mount table
+              filesystem/layers.py              copies to write to, and mounts that nobody can move
+              filesystem/devices.py             the sandbox's own /dev
               filesystem/mounts.py              masked folders, resolver, hosts, roots, /proc
     both      channel.py                        messages with descriptors
               kernel/bpf.py                     filters for seccomp and packets
