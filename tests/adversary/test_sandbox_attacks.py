@@ -7,7 +7,6 @@ counted, several of them in one replay.
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
+from playhead.tests.support.needs import need
 
 from .place import told_by
 from .sandbox_attacks import ATTACKS, Attack
@@ -39,10 +39,10 @@ def told(request: pytest.FixtureRequest) -> dict[str, Any]:
     user, place = request.param
     if place and not FULL:
         pytest.skip("tried only with PLAYHEAD_FULL")
-    if place == "files" and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap (bwrap) is not installed")
-    if user == "root" and os.geteuid() != 0:
-        pytest.skip("only root can be root")
+    if place == "files":
+        need("bubblewrap")
+    if user == "root":
+        need("root")
     found = told_by("sandbox", str(_USERS[user]), *_PLACES[place])
     return {"user": user, "place": place, **found}
 
