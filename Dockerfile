@@ -26,7 +26,7 @@ RUN python -m venv --without-pip /opt/playhead \
 WORKDIR /
 RUN /opt/playhead/bin/python -m playhead.examples.double_refund.tape /opt/playhead/demo.tape \
     && chmod 0644 /opt/playhead/demo.tape \
-    && /opt/playhead/bin/python -c "import playhead.proxy.commands.compose, playhead.proxy.docker.sidecar, playhead.proxy.run.serve"
+    && /opt/playhead/bin/python -c "import playhead.proxy.commands.container_entrypoints, playhead.proxy.docker.compose_agent, playhead.proxy.run.serve"
 
 FROM ${BASE_IMAGE}
 # Volumes that are empty take over owner and mode of these folders. /ca holds public files alone; /link is what the

@@ -1,20 +1,20 @@
 """The addon chain: the order in which hooks run."""
 
+from .alpn import Protocol
 from .answer.refuse import Refuse
-from .bidirectional import Bidirectional
+from .assign_run import Identify, Leave
+from .bidirectional_streaming import Bidirectional
 from .contract import Contract, ReportContractViolation
 from .control import Control
 from .decide import Decide
+from .failed_tunnels import Tunnels
 from .faults.inject import Fault
 from .faults.short_circuit import ShortCircuit
 from .gate import Gate
-from .identify import Identify, Leave
 from .playback import Playback
-from .protocol import Protocol
 from .record import Record
-from .report_effect import ReportEffect
 from .run.registry import RunRegistry
-from .tunnels import Tunnels
+from .sink_backpressure import ReportEffect
 from .websocket import Websocket
 
 

@@ -1,11 +1,11 @@
 """Contracts: check requests and answers against the configured contracts; report and, if configured, refuse violations.
 
-    run/contract_state.py              which contracts hold for a request, and what came of them
-    contract.py           a request is checked before it is decided on
-    run/constraints.py           a request that breaks a contract is refused where it would leave or be stubbed
-    record.py             an answer is checked on the writer's thread, before its last byte is released
-    playback.py           one from the tape is checked on a thread, before any of it is played
-    engine/recording.py   an answer that may be refused is held back until it has been checked
+    run/request_contracts.py          which contracts hold for a request, and what came of them
+    contract.py                       a request is checked before it is decided on
+    run/request_constraints.py        a request that breaks a contract is refused where it would leave or be stubbed
+    record.py                         an answer is checked on the writer's thread, before its last byte is released
+    playback.py                       one from the tape is checked on a thread, before any of it is played
+    engine/http/recording_stream.py   an answer that may be refused is held back until it has been checked
 
 A stream of events, and what is too large to be held, is passed on as it comes: it can be noted, not refused.
 """
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from mitmproxy import http
 
 from ..config import ContractRule, OnViolation
-from ..tape.contracts.holdback import can_hold
-from ..tape.diff.divergence import one_line
+from ..tape.contracts.can_hold_back import can_hold
+from ..tape.diff.divergence_types import one_line
 from ..tape.exchange import Exchange, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
-from .run.contract_state import MAX_REASON, ContractState, ContractViolation, report
-from .run.pending import PendingExchange, find_pending
+from .run.pending_exchange import PendingExchange, find_pending
+from .run.request_contracts import MAX_REASON, ContractState, ContractViolation, report
 from .wire.http import make_answer, read_request
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import json
 from mitmproxy import http
 
 from ..tape.policy.decide import Action
-from .run.pending import find_pending
+from .run.pending_exchange import find_pending
 from .wire.http import make_answer
 
 

@@ -13,13 +13,13 @@ from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Classes, Mode
-from ..config.targets.paths import normal_path, without_trailing
+from ..config.targets.path_interpretations import normal_path, without_trailing
 from ..store import LogCorrupt
-from ..tape.canonical.claims import find_body_claims, find_claims
-from ..tape.canonical.form import raw_key
+from ..tape.canonical.canonical_request import raw_key
+from ..tape.canonical.target_overrides import find_body_claims, find_claims
 from ..tape.classify.by_body import reads_by_body
-from ..tape.classify.by_url import Kind
-from ..tape.diff.divergence import Dependence
+from ..tape.classify.by_method_and_url import Kind
+from ..tape.diff.divergence_types import Dependence
 from ..tape.exchange import NO_TUNNEL, Fingerprint, Request, RequestClass, Seq
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
@@ -34,17 +34,17 @@ from ..tape.policy.decide import (
 )
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
-from .bidirectional import is_bidirectional
-from .run.constraints import add_violation, asks_for_repeats, decide_leaving, decide_on
-from .run.open_run import OpenRun
-from .run.order import find_earlier, find_needs, reorder_reason
-from .run.pending import HELD_BYTES, PendingExchange, attach, find_pending
+from .bidirectional_streaming import is_bidirectional
+from .failed_tunnels import find_missed, take_missed
+from .run.out_of_order import find_earlier, find_needs, reorder_reason
+from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
 from .run.registry import RunRegistry
-from .tunnels import find_missed, take_missed
+from .run.request_constraints import add_violation, asks_for_repeats, decide_leaving, decide_on
+from .run.run_state import OpenRun
 from .wire.http import announced_length, read_names, read_request
 
 if TYPE_CHECKING:
-    from .run.model_drift import Drifts
+    from .run.drift_search import Drifts
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
@@ -377,7 +377,7 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
 
 
 def _make_drifts(open_run: OpenRun) -> "Drifts":
-    from .run.model_drift import Drifts  # reads every dialect: for a miss, not for a start
+    from .run.drift_search import Drifts  # reads every dialect: for a miss, not for a start
 
     return Drifts(open_run)
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from mitmproxy import http
 
+from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.decide import Action, Decision
-from ..tape.policy.gates import ApprovalDecision, Ruling
 from ..tape.records.events import EventKind
-from .run.approvals import MOST_HELD, PendingApprovals
-from .run.events import repeat_row
-from .run.pending import PendingExchange, find_pending
+from .run.exchange_events import repeat_row
+from .run.pending_approvals import MOST_HELD, PendingApprovals
+from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
 
 logger = logging.getLogger(__name__)

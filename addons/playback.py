@@ -7,7 +7,7 @@ from typing import Any
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.canonical.form import same_bytes
+from ..tape.canonical.canonical_request import same_bytes
 from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
@@ -16,8 +16,8 @@ from .answer.refuse import refusal
 from .contract import check_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
 from .record import is_terminal
-from .run.events import idempotency_key
-from .run.pending import PendingExchange, find_pending, note_verdict
+from .run.exchange_events import idempotency_key
+from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .wire.http import make_head
 
 _TAIL_BYTES = 4096

@@ -14,9 +14,9 @@ from mitmproxy import connection, http
 from ..config import Mode
 from ..store import Record as StoredRecord
 from ..store import StoreError, StoreUnwritable
-from ..tape.canonical.form import raw_key
-from ..tape.contracts.holdback import can_hold
-from ..tape.diff.divergence import one_line
+from ..tape.canonical.canonical_request import raw_key
+from ..tape.contracts.can_hold_back import can_hold
+from ..tape.diff.divergence_types import one_line
 from ..tape.exchange import (
     Chunk,
     Ending,
@@ -33,12 +33,18 @@ from ..tape.exchange import (
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
-from .run.constraints import settle_gated
-from .run.events import idempotency_key, intent_row, outcome_event
-from .run.open_run import OpenRun
-from .run.pending import HELD_BYTES, PendingExchange, claims_row, find_pending, note_verdict
+from .run.exchange_events import idempotency_key, intent_row, outcome_event
+from .run.pending_exchange import (
+    HELD_BYTES,
+    PendingExchange,
+    claims_row,
+    find_pending,
+    note_verdict,
+)
 from .run.registry import RunRegistry
 from .run.repeats import Effect
+from .run.request_constraints import settle_gated
+from .run.run_state import OpenRun
 from .websocket import WebSocketPlayer, WebSocketRecorder
 from .wire.http import announced_length, noted
 from .wire.upstream_failure import INTERNAL, NOT_SENT

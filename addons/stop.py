@@ -21,13 +21,13 @@ from mitmproxy import flow as mflow
 from ..store import StoreError
 from ..tape.exchange import VerdictKind
 from ..tape.policy import decide as policy
-from ..tape.policy.gates import ApprovalDecision, Ruling
+from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
-from .run.open_run import OpenRun
-from .run.pending import PendingExchange, detach, note_verdict
+from .run.pending_exchange import PendingExchange, detach, note_verdict
 from .run.registry import RunRegistry
+from .run.run_state import OpenRun
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Record and play WebSockets, message by message.
 
 A pending exchange that has become a WebSocket has a WebSocket: `WebSocketRecorder` while it is recorded, `WebSocketPlayer` while it comes
-from the tape. The layers in `proxy/engine/websocket.py` read and write frames; what a message means is said here.
+from the tape. The layers in `proxy/engine/websocket/` read and write frames; what a message means is said here.
 
 Messages are appended and not waited for: the log keeps their order, and whatever the agent sends out because
 of one waits for a later commit. What is not written yet is bounded all the same (`backlog`), by whoever
@@ -16,7 +16,7 @@ from dataclasses import replace
 from mitmproxy import connection, http
 
 from ..store import RunInfo, StoreError, StoreUnwritable
-from ..tape.diff.divergence import Divergence
+from ..tape.diff.divergence_types import Divergence
 from ..tape.exchange import Close, Ending, Exchange, Message, MessageKind, Seq, WebSocketSummary
 from ..tape.playback.websocket import (
     ABRUPT,
@@ -31,8 +31,8 @@ from ..tape.playback.websocket import (
 )
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
-from ..tape.redaction.markers import mark_message
-from .run.pending import PendingExchange, find_pending
+from ..tape.redaction.compare_placeholders import mark_message
+from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers

@@ -21,8 +21,8 @@ from traffic import Passed
 
 from playhead.config import ArchivePlace
 from playhead.store import Store
-from playhead.store.archive.location import Place
-from playhead.timeline.checks.archive import archive_runs, find_step, restore
+from playhead.store.archive.storage import Place
+from playhead.timeline.archiving.move_runs import archive_runs, find_step, restore
 
 _READS = 30
 _STEPS = 300

@@ -22,9 +22,9 @@ from traffic import Passed
 
 from playhead.config import ArchivePlace
 from playhead.store import Store, compact
-from playhead.store.archive.location import Place
+from playhead.store.archive.storage import Place
 from playhead.tape.records.tape_file import LIMIT_BYTES
-from playhead.timeline.checks.archive import archive_runs, restore
+from playhead.timeline.archiving.move_runs import archive_runs, restore
 from playhead.timeline.formats.tape_file import export_tape, import_tape
 
 _WAYS = ("hot", "imported", "restored", "after deletes")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint, raw_key
 from playhead.tape.exchange import Chunk, Exchange, Headers, Seq
 from playhead.tape.records.events import Event, EventKind
 

@@ -18,7 +18,7 @@ from measure import Plan
 from report import Bar, Section, spread
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint, raw_key
 from playhead.tape.exchange import Request, RequestClass
 
 LIMIT = 2.5

@@ -17,10 +17,10 @@ from measure import Plan
 from report import Bar, Section
 
 from playhead.addons.answer.explain import find_nearest
-from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical.form import raw_key
+from playhead.tape.canonical.canonical_request import raw_key
 from playhead.tape.exchange import (
     Exchange,
     Fingerprint,

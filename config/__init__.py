@@ -7,7 +7,7 @@ over it by `override`, and `Watcher` says when the file's meaning changed.
 from .archive_url import ArchivePlace
 from .errors import ConfigError, Fault
 from .load import load, loads, override
-from .match import Match, parse_match
+from .match_pattern import Match, parse_match
 from .schema import (
     Answer,
     Classes,

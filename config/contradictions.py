@@ -8,7 +8,7 @@ an exception to a wider rule is written.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .match import Match
+from .match_pattern import Match
 from .schema import FaultRule, Inject
 
 

@@ -14,11 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .archive_url import parse_archive
+from .contract_schema_file import read_schema
 from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
-from .json_schema import BadSchema, compile_schema
-from .match import Match
+from .match_pattern import Match
+from .safe_json_schema import BadSchema, compile_schema
 from .schema import (
     CONFIG_VERSION,
     Answer,
@@ -51,7 +52,6 @@ from .schema import (
     Tls,
     UpstreamEncoding,
 )
-from .schema_file import read_schema
 from .values import (
     LABEL_RULE,
     check_json_path,

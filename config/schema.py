@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from .archive_url import ArchivePlace
-from .match import Match
+from .match_pattern import Match
 
 
 class Mode(StrEnum):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from .match import Match, parse_match
+from .match_pattern import Match, parse_match
 from .schema import CONFIG_VERSION, Listen, Mode, ModelDrift
 
 _SHOWN = 60
@@ -356,7 +356,7 @@ def parse_image(text: str) -> str:
 
 
 def parse_pattern(text: str) -> Match:
-    """Parse a match pattern of a sane length; see `config/match.py`.
+    """Parse a match pattern of a sane length; see `config/match_pattern.py`.
 
     Raises: ValueError, whose text says what would be right.
     """

@@ -13,7 +13,7 @@ from .. import PlayheadError, __version__
 from ..config import ConfigError
 from .commands import COMMANDS
 from .commands.common import UNTESTABLE, complain
-from .terminal import empty_stderr, fill_standard_files
+from .standard_streams import empty_stderr, fill_standard_files
 
 USAGE = 2
 

@@ -6,11 +6,11 @@ of after their commit; reads are short transactions, from any thread and any pro
 
 from .encryption.key import StoreKey, find_key, make_key_file, read_key
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
+from .folder_ownership import make_own_folder, require_own_file, require_own_folder
 from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
-from .own_folder import make_own_folder, require_own_file, require_own_folder
 from .spill.spool import Spool
 from .store import Store
 from .tables.exchanges import Record

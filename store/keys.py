@@ -10,7 +10,7 @@
     events        run, number -> chain hash + event       append-only
     exchanges     run, seq -> body codec + exchange       written once the outcome is known
                   run, seq, 1 byte -> what follows of it  of records that are put in parts (`deltas/records.py`)
-    blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`deltas/blobs.py`)
+    blocks        run, hash -> body codec + bytes         large base64 in exchanges, decoded (`deltas/base64_blobs.py`)
     openings      name -> body codec + exchange           shared prefixes, for all runs; in parts too
     users         shared prefix, run -> b"1" if it came from that run
     uses          run, shared prefix -> b""

@@ -16,7 +16,7 @@ import lmdb
 
 from ..tape.exchange import Chunk, Exchange, Spilled
 from ..tape.redaction.stream import Stream
-from .archive.runs import ArchivedRuns
+from .archive.batch_index import ArchivedRuns
 from .deltas.shared_prefixes import erase
 from .encryption.key import StoreKey
 from .errors import RunOpen
@@ -36,10 +36,10 @@ from .tables.alpn import Origins
 from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
-from .tables.messages import Messages
-from .tables.owner_requests import OwnerRequests
+from .tables.requests_to_owner import OwnerRequests
 from .tables.run_info import RunInfo, RunStatus
-from .tables.run_list import RunList
+from .tables.runs import RunList
+from .tables.websocket_messages import Messages
 
 
 class Store:

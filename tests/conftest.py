@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
-from playhead.tape.diff.divergence import Divergence
+from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.divergences import check_divergence
 

@@ -18,15 +18,15 @@ import yaml
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons.run import counters
-from playhead.addons.run.approvals import ApprovalError
+from playhead.addons.run import process_counters as counters
+from playhead.addons.run.pending_approvals import ApprovalError
 from playhead.config import Config, loads
 from playhead.proxy import cli, errors
 from playhead.proxy.commands import common
 from playhead.proxy.control.handlers import openapi
 from playhead.proxy.control.handlers.metrics import METRICS
 from playhead.proxy.control.handlers.route_table import make_table
-from playhead.proxy.determinism.report import Report
+from playhead.proxy.determinism.preload_report import Report
 from playhead.proxy.doctor import diagnose as doctor
 from playhead.proxy.processes.connections import ForeignSocket
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files
@@ -35,9 +35,9 @@ from playhead.proxy.sandbox.network.local_services import Use
 from playhead.proxy.trust.receipt_signature import sign
 from playhead.store import keys as layout
 from playhead.store.tables.run_info import RunStatus
-from playhead.tape.canonical.form import _SHORT_LIST
+from playhead.tape.canonical.canonical_request import _SHORT_LIST
 from playhead.tape.dialects import DIALECTS, Finish
-from playhead.tape.diff.divergence import (
+from playhead.tape.diff.divergence_types import (
     Cause,
     Dependence,
     Difference,
@@ -75,7 +75,7 @@ from playhead.timeline.reading.exchange_json import body_json, exchange_json
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
 from playhead.timeline.receipts.effects import Effect
-from playhead.timeline.receipts.listing import _row
+from playhead.timeline.receipts.exchange_rows import _row
 from playhead.timeline.receipts.receipt import GateRow, InjectedRow, LimitsRow, OptIn
 
 ROOT = Path(playhead.__file__).resolve().parent

@@ -19,9 +19,9 @@ from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.doctor.diagnose import Finding
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files
 from playhead.proxy.sandbox.network.local_services import Use
-from playhead.tape.diff.divergence import DivergenceKind
+from playhead.tape.diff.divergence_types import DivergenceKind
 from playhead.tape.exchange import FaultKind, Phase, RequestClass, VerdictKind
-from playhead.tape.policy.gates import Ruling
+from playhead.tape.policy.approval_decision import Ruling
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts.effects import Effect
@@ -41,15 +41,21 @@ _FOLDERS = {
 }
 _LITERALS = {
     "receipt: rows": ("timeline/receipts/receipt.py",),
-    "receipt: hints": ("timeline/receipts/hints.py", "timeline/receipts/unused_rules.py"),
-    "receipt: determinism": ("proxy/determinism/report.py", "proxy/determinism/preload_bundle.py"),
+    "receipt: hints": (
+        "timeline/receipts/unmatched_rules.py",
+        "timeline/receipts/unused_ignore_places.py",
+    ),
+    "receipt: determinism": (
+        "proxy/determinism/preload_report.py",
+        "proxy/determinism/preload_bundle.py",
+    ),
     "receipt: sandbox": ("proxy/run/sandboxed.py", "proxy/docker/sandbox.py"),
-    "runs, show, effects": ("proxy/commands/inspect.py", "timeline/receipts/listing.py"),
+    "runs, show, effects": ("proxy/commands/inspect.py", "timeline/receipts/exchange_rows.py"),
     "effects: rows": ("timeline/receipts/effects.py",),
     "exchange": ("timeline/reading/exchange_json.py",),
     "sink": ("addons/run/effect_row.py",),
     "notes, gc, archive": (
-        "timeline/receipts/notes.py",
+        "timeline/receipts/user_notes.py",
         "proxy/operations/retention.py",
         "proxy/operations/archive.py",
     ),
@@ -63,7 +69,7 @@ _LITERALS = {
     "control: answers": (
         "proxy/control/handlers/runs.py",
         "proxy/control/handlers/gates.py",
-        "proxy/control/http/problem.py",
+        "proxy/control/http/error_body.py",
     ),
 }
 """Modules that write a document as dictionaries."""

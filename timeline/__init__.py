@@ -4,7 +4,7 @@ Everything here is computed from events and exchanges, so it can be computed aga
 """
 
 from .receipts.receipt import Receipt, build, exit_code
-from .receipts.render import (
+from .receipts.render_text import (
     render_divergences,
     render_exchange,
     render_receipt,

@@ -11,15 +11,15 @@ from functools import partial
 from ...store import LogCorrupt
 from ...tape.canonical.masks import slow
 from ...tape.diff.difference import differences
-from ...tape.diff.divergence import Cause, Dependence, Difference, Divergence, DivergenceKind
+from ...tape.diff.divergence_types import Cause, Dependence, Difference, Divergence, DivergenceKind
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import note_on, propose_rule
 from ...tape.exchange import Exchange, Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import Answer, find_origin, find_texts, sought
 from ...tape.policy.decide import Drifted
-from ..run.open_run import OpenRun
-from ..run.pending import PendingExchange
+from ..run.pending_exchange import PendingExchange
+from ..run.run_state import OpenRun
 
 _CANDIDATES = 32
 """Recorded exchanges read for the nearest one."""

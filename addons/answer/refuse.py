@@ -15,8 +15,8 @@ from mitmproxy import http
 
 from ...config import Mode
 from ...store import Record, StoreError, StoreUnwritable
-from ...tape.canonical.form import raw_key
-from ...tape.diff.divergence import Divergence
+from ...tape.canonical.canonical_request import raw_key
+from ...tape.diff.divergence_types import Divergence
 from ...tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
 from ...tape.policy.decide import CONTRACTS, LIMITS, Action
 from ...tape.policy.refusal import (
@@ -29,7 +29,7 @@ from ...tape.policy.refusal import (
     refusal_headers,
 )
 from ...tape.records.events import Event, EventKind
-from ..run.pending import PendingExchange, detach, find_pending, note_verdict
+from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
 from .explain import explain
 from .stub import stubbed

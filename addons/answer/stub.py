@@ -11,7 +11,7 @@ from ...tape.policy.decide import Decision
 from ...tape.policy.refusal import stub_headers
 from ...tape.stubs.synthesize import Made, imitate
 from ...timeline.lookup.stub_examples import find_models
-from ..run.pending import PendingExchange
+from ..run.pending_exchange import PendingExchange
 from ..wire.http import make_answer
 
 _SHOWN = 5

@@ -3,9 +3,9 @@
 Chosen as requests arrive, in that order; noted and begun once it is decided that a request is sent on or answered from
 the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours.
 
-    fault.py            which request is hit; `delay`, and the fault over a recorded answer
+    faults/__init__.py        which request is hit; `delay`, and the fault over a recorded answer
     faults/short_circuit.py    `status`, `reset` and `timeout`, while recording: the upstream is not asked
-    engine/recording.py `cut` and `timeout_after_success`, while recording
+    engine/http/recording_stream.py `cut` and `timeout_after_success`, while recording
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.decide import Action
 from ...tape.policy.faults import Injection, lay_over, made_answer
 from ...tape.records.events import EventKind
-from ..run.pending import PendingExchange, find_pending
+from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_answer
 from ..wire.websocket_handshake import is_upgrade
 

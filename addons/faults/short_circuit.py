@@ -12,7 +12,7 @@ from ...tape import exchange as model
 from ...tape.exchange import FaultKind, Phase, Response
 from ...tape.playback.script import Steps
 from ...tape.policy.faults import SHORT_CIRCUITS, lay_over
-from ..run.pending import PendingExchange, find_pending
+from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_head
 from .inject import answer_with
 

@@ -1,6 +1,6 @@
 """The row that is reported to sinks for one effect: the row of the effect ledger, as one line of JSON.
 
-`addons/report_effect.py` holds effects back while a sink is full; `sink.py` delivers the rows.
+`addons/sink_backpressure.py` holds effects back while a sink is full; `effect_sinks.py` delivers the rows.
 """
 
 import json
@@ -10,7 +10,7 @@ from ...config import Mode
 from ...timeline.receipts.effects import complete, inject_into, read_effect
 
 if TYPE_CHECKING:
-    from .pending import PendingExchange
+    from .pending_exchange import PendingExchange
 
 
 def effect_line(pending: "PendingExchange") -> bytes:

@@ -33,21 +33,21 @@ from mitmproxy import connection
 from ... import PlayheadError
 from ...config import Config, Mode, Sink, parse_run_name
 from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
-from ...tape.canonical.form import CANONICAL_VERSION, compile_rules
+from ...tape.canonical.canonical_request import CANONICAL_VERSION, compile_rules
 from ...tape.canonical.masks import slow
 from ...tape.exchange import RequestClass
 from ...tape.matching.index import index_digest
-from ...tape.policy.gates import ApprovalDecision, Ruling
+from ...tape.policy.approval_decision import ApprovalDecision, Ruling
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
-from .approvals import PendingApprovals
-from .counters import Counters
+from .effect_sinks import SinkQueue
 from .gaps import Gap
-from .open_run import OpenRun
-from .sink import SinkQueue
+from .pending_approvals import PendingApprovals
+from .process_counters import Counters
+from .run_state import OpenRun
 
 if TYPE_CHECKING:
-    from .pending import PendingExchange
+    from .pending_exchange import PendingExchange
 
 logger = logging.getLogger(__name__)
 

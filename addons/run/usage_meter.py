@@ -16,8 +16,8 @@ from ...tape.policy.limits import CountedUsage, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
-    from .open_run import OpenRun
-    from .pending import PendingExchange
+    from .pending_exchange import PendingExchange
+    from .run_state import OpenRun
 
 
 class UsageMeter:
@@ -53,8 +53,8 @@ class UsageMeter:
 
     def _load(self) -> None:
         from ...timeline.reading import (
-            usage as usage_module,
-        )  # reads every dialect: not for a start without limits
+            call_cost as usage_module,  # reads every dialect: not for a start without limits
+        )
 
         if self.limits.usd is not None:
             usage_module.load_prices()
@@ -123,7 +123,7 @@ class UsageMeter:
             fault = pending.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
             return None if unsent else CountedUsage()
-        from ...timeline.reading.usage import read_counted_usage
+        from ...timeline.reading.call_cost import read_counted_usage
 
         priced = self.limits.usd is not None
         return read_counted_usage(request, response, pending.started_ns, priced=priced)

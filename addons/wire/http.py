@@ -3,7 +3,7 @@
 from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
-from ...tape.canonical.claims import ClaimKind, agrees, agrees_without_port
+from ...tape.canonical.target_overrides import ClaimKind, agrees, agrees_without_port
 from ...tape.exchange import Headers, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")

@@ -6,16 +6,10 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import (
-    approvals,
-    compose,
-    inspect,
-    retention,
-    run,
-    setup,
-    store_care,
-    tape_files,
-)
+from . import approvals, inspect, retention, setup, tape_files
+from . import container_entrypoints as compose
+from . import record_replay as run
+from . import store_maintenance as store_care
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),

@@ -9,7 +9,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
-from ..terminal import print_status
+from ..standard_streams import print_status
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -77,10 +77,10 @@ def show(
     from ...store import StoreError
     from ...timeline import render_exchange, render_run
     from ...timeline.reading.exchange_json import exchange_json
-    from ...timeline.receipts.listing import find_shown, rows
+    from ...timeline.receipts.exchange_rows import find_shown, rows
     from ...timeline.rules.contracts import found_in
     from ..operations.open_store import open_store
-    from ..operations.restore import find_archived_step, restore_runs
+    from ..operations.restore_archived import find_archived_step, restore_runs
 
     config = reading(config_file, store)
     if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
@@ -123,7 +123,7 @@ def receipt(
     """Print the receipt of a run again."""
     from ...timeline import build, render_divergences, render_receipt
     from ..operations.open_store import open_store
-    from ..operations.restore import restore_runs
+    from ..operations.restore_archived import restore_runs
     from ..trust.receipt_signature import sign
     from ..trust.secret_files import find_receipt_key
 
@@ -147,9 +147,9 @@ def receipt(
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List what a run did to the world, or would have done."""
     from ...timeline.receipts.effects import effects_of
-    from ...timeline.receipts.render import render_effects
+    from ...timeline.receipts.render_text import render_effects
     from ..operations.open_store import open_store
-    from ..operations.restore import restore_runs
+    from ..operations.restore_archived import restore_runs
 
     config = reading(config_file, store)
     restore_runs(config, run)
@@ -221,7 +221,7 @@ def learn(
     config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
 ) -> int:
     """Propose `ignore` rules from two recordings of the same task."""
-    from ...timeline.learning.render import render_lesson
+    from ...timeline.learning.render_text import render_lesson
     from ..operations.learn import learn_from
 
     lesson = learn_from(reading(config_file, store), first, second)

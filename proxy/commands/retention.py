@@ -12,7 +12,7 @@ from .common import options, print_json, reading
 @click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
 def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool) -> int:
     """Delete the runs that were kept long enough, and give their space back."""
-    from ...timeline.receipts.render import render_collected
+    from ...timeline.receipts.render_text import render_collected
     from ..operations.retention import collect
 
     made = collect(reading(config_file, store), dry_run=dry_run)
@@ -37,7 +37,7 @@ def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool
 @click.argument("run")
 def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
     """Delete a run for good, with what plays it: no byte of it is left in the store."""
-    from ...timeline.receipts.render import plain
+    from ...timeline.receipts.render_text import plain
     from ..operations.retention import erase as erase_run
     from ..operations.retention import find_erased
 
@@ -107,7 +107,7 @@ def archive(
     runs: tuple[str, ...],
 ) -> int:
     """Move runs to the archive: those that are named, or all that ended long enough ago; 1 where one cannot be."""
-    from ...timeline.receipts.render import render_archived
+    from ...timeline.receipts.render_text import render_archived
     from ..operations.archive import archive as archive_runs
 
     config = reading(config_file, store)

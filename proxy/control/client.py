@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from ...config import Config
 from ...store import RunStatus, StoreError
-from ...tape.diff.divergence import one_line
+from ...tape.diff.divergence_types import one_line
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path

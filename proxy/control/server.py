@@ -19,7 +19,7 @@ import psutil
 from ...config import Config, Control, Listen
 from ...config.values import is_loopback
 from ..errors import EngineError
-from ..terminal import print_status
+from ..standard_streams import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard
 from .http.route import House

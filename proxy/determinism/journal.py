@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 
 from ...tape.records.codec import BadRecord
-from .agent_file import read_agent_file
+from .read_untrusted_file import read_agent_file
 
 _RECORD = Struct("<IQ")
 _HEAD = Struct("<II")

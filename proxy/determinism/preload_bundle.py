@@ -1,7 +1,7 @@
 """The preload bundle: the preloads, seed and journal given to a command, and the events stored about them.
 
 The command writes into a folder of ours while it runs. When it has ended the journal goes into the log of its run,
-and the folder away. Some of it goes there before (`keeper.py`): a recording that never came to its end has that much.
+and the folder away. Some of it goes there before (`journal_keeper.py`): a recording that never came to its end has that much.
 """
 
 import os
@@ -21,7 +21,7 @@ from ...tape.records.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
 from .libc_library import NoLibrary, place_library
-from .report import Report, read_contexts, read_report
+from .preload_report import Report, read_contexts, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
 _HERE = Path(__file__).resolve().parent

@@ -15,7 +15,7 @@ from ..sandbox.channel import Channel
 from ..sandbox.kernel import syscalls
 from ..sandbox.network import listeners, netlink
 from ..sandbox.network.packet_counters import PLACE, read_counters
-from .devices import leading_out
+from .network_interfaces import leading_out
 
 SOCKET = "inlets"
 """Name of the proxy's socket in the folder that both see."""

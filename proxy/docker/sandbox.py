@@ -22,7 +22,7 @@ from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.protection import find_depended
 from ..sandbox.network.listeners import Service
 from ..sandbox.sandbox import SandboxListeners, SocketUse
-from .client import Docker, Sweep, variables_of
+from .container_network import Link
 from .container_spec import (
     HARD,
     agent_flags,
@@ -32,7 +32,7 @@ from .container_spec import (
     share_certificates,
     variable_flags,
 )
-from .network_link import Link
+from .docker_cli import Docker, Sweep, variables_of
 from .volumes import Depended, find_reached, guard
 
 IMAGE_VARIABLE = "PLAYHEAD_IMAGE"

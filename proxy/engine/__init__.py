@@ -4,12 +4,12 @@ All changes to mitmproxy's private parts are in this package, one file per patch
 its test. They are checked against mitmproxy 12.2.3, which is pinned exactly for that reason.
 
     engine.py               starts everything, tests it, and stops it cleanly
-    guard.py                the two places that all egress passes, and the resolver; default deny
-    selftest.py             tests the guard before anything is listened on
+    egress_guard.py         the two places that all egress passes, and the resolver; default deny
+    guard_selftest.py       tests the guard before anything is listened on
     connection_handler.py   a connection handler that creates a task only where it must wait
     transparent.py          clients without proxy settings
     tls.py, tls_closing.py  our CA instead of a generated one; a proper close of TLS
-    tunnels.py              unreachable upstreams of a tunnel
+    unreachable_upstream.py unreachable upstreams of a tunnel
     mitmproxy_imports.py    mitmproxy without the parts that are never used here
     event_loop.py           an event loop on which eager tasks work
     hooks/                  hooks by table, failing closed; our own hooks

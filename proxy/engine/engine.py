@@ -19,24 +19,28 @@ from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
 from mitmproxy.proxy.mode_servers import ServerInstance
 
 from ...addons.chain import chain
-from ...addons.connections import Connections
-from ...addons.run.open_run import OpenRun
-from ...addons.run.pending import PendingExchange, find_pending
+from ...addons.client_sockets import Connections
+from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
+from ...addons.run.run_state import OpenRun
 from ...config import Listen, Mode
-from ...config.targets.hosts import embedded, normal_host, read_addresses
+from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
 from ..errors import EngineError
 from . import connection_handler as handler
-from . import guard, selftest, tunnels
+from . import egress_guard as guard
+from . import guard_selftest as selftest
 from . import tls_closing as closing
+from . import unreachable_upstream as tunnels
 from .event_loop import eager_task
-from .fast import encrypting, http_events, routing
+from .fast import encrypting, routing
+from .fast import mitmproxy_messages as http_events
 from .hooks.dispatch import TableAddonManager
 from .http import http1_messages as messages
-from .http import http2, streams
+from .http import http2
 from .http import request_heads as heads
+from .http import stream as streams
 from .tls import PlayheadTlsConfig
 from .transparent import TransparentMode
 from .websocket import layer as websocket

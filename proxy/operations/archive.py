@@ -10,9 +10,9 @@ from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.policy.retention import Listed, Sentence, judge_hot
 from ..progress import ProgressBar
-from ..terminal import print_status
+from ..standard_streams import print_status
 from .open_store import open_store
-from .restore import moving, open_place, require_pyarrow
+from .restore_archived import moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed
 
 
@@ -59,8 +59,8 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
         sentences = _chosen(config, store, names)
         if dry_run:
             return Archiving(sentences, False, [])
-    from ...store.archive.location import Place
-    from ...timeline.checks.archive import archive_runs, release_changed, remove_unneeded
+    from ...store.archive.storage import Place
+    from ...timeline.archiving.move_runs import archive_runs, release_changed, remove_unneeded
 
     place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:

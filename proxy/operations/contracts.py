@@ -7,7 +7,7 @@ from ...timeline.reading.contract_row import ContractRow
 from ...timeline.rules.contract_recheck import recheck_contracts
 from ...timeline.rules.contracts import found_in
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from ...addons.run.events import idempotency_key, intent_row, outcome_event
-from ...addons.run.pending import HELD_BYTES
+from ...addons.run.exchange_events import idempotency_key, intent_row, outcome_event
+from ...addons.run.pending_exchange import HELD_BYTES
 from ...addons.run.repeats import Effect, Effects
 from ...config import Config
 from ...store import Ingest, Record, RunInfo, RunStatus, Store, StoreError
-from ...tape.canonical.form import (
+from ...tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     canonical,
     compile_rules,

@@ -6,7 +6,7 @@ from ...timeline.learning.learn import Lesson, learn
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def learn_from(config: Config, first: str, second: str) -> Lesson:

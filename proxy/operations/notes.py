@@ -5,9 +5,9 @@ import pwd
 import time
 
 from ...config import Config
-from ...timeline.receipts.notes import Note, add_note, notes_of
+from ...timeline.receipts.user_notes import Note, add_note, notes_of
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def list_notes(config: Config, run: str) -> list[Note]:

@@ -7,7 +7,7 @@ from ...store import RunInfo, Store, StoreError
 from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ..progress import ProgressBar
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:

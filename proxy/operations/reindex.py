@@ -6,7 +6,7 @@ from ...timeline.rules.reindex import Plan, plan
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def reindex_run(config: Config, name: str, *, write: bool) -> Plan:

@@ -24,7 +24,7 @@ from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
 from .notes import user_name
 from .open_store import open_store
-from .restore import moving, remove_from_archive, restore_runs
+from .restore_archived import moving, remove_from_archive, restore_runs
 
 SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""

@@ -18,7 +18,7 @@ from ..trust.atomic_files import temporary_sibling
 from ..trust.secret_files import open_redaction_key
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 _READ_BYTES = 1 << 20
 

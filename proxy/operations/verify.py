@@ -5,16 +5,16 @@ import time
 from ...config import Config
 from ...store import RunInfo, Store
 from ...store.lmdb.page_check import check_pages
-from ...tape.canonical.form import compile_rules
+from ...tape.canonical.canonical_request import compile_rules
 from ...tape.exchange import Exchange
 from ...tape.matching.index import Entry, index_digest, index_entry, reclassify
 from ...timeline.checks.integrity import Find, Verified, verify_run
 from ...timeline.checks.secrets import Finding, find_secrets, open_detectors
 from ..progress import ProgressBar
-from ..terminal import print_status
+from ..standard_streams import print_status
 from .find_tape import redactor_of
 from .open_store import open_store
-from .restore import restore_runs
+from .restore_archived import restore_runs
 
 
 def verify_runs(config: Config, run: str | None) -> list[Verified]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...addons.run.open_run import OpenRun
+from ...addons.run.run_state import OpenRun
 from ...config import Config, Control, Listen, Mode, OnFull
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.records.events import Event, EventKind
@@ -28,7 +28,7 @@ from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..processes.connections import SocketWatch
 from ..sandbox.filesystem.protection import restrict_imports
-from ..terminal import print_status
+from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign

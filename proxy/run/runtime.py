@@ -22,7 +22,7 @@ from ..control.server import ControlServer
 from ..engine import Engine
 from ..errors import EngineError
 from ..operations.open_store import open_store
-from ..operations.restore import restore_run
+from ..operations.restore_archived import restore_run
 from ..processes import connections as sockets
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca

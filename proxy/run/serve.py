@@ -6,7 +6,7 @@ import signal
 
 from ...config import Config, ConfigError, Watcher
 from ..engine.event_loop import new_event_loop
-from ..terminal import print_status
+from ..standard_streams import print_status
 from ..trust.environment import publish
 from .runtime import Runtime
 

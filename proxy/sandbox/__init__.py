@@ -21,7 +21,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               network/listeners.py              sockets created in the sandbox, for the proxy
               network/packet_counters.py        the kernel's packet counters
               filesystem/mountinfo.py           the mount table
-              filesystem/layers.py              copies to write to, and mounts that nobody can move
+              filesystem/protective_mounts.py   copies to write to, and mounts that nobody can move
               filesystem/devices.py             the sandbox's own /dev
               filesystem/mounts.py              masked folders, resolver, hosts, roots, /proc
     both      channel.py                        messages with descriptors

@@ -10,8 +10,8 @@ from blake3 import blake3
 
 from ...tape.records.tape_file import Kind, hash_record
 from ..errors import StoreError
-from .location import Place
 from .reading import BatchReader
+from .storage import Place
 from .writing import Written
 
 

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...tape.exchange import Exchange, Headers
-from ...tape.records.bounded import check_values
 from ...tape.records.codec import (
     Apart,
     BadRecord,
@@ -26,11 +25,12 @@ from ...tape.records.codec import (
     encode_message,
 )
 from ...tape.records.events import CHAIN_START, link_of
+from ...tape.records.msgpack_limits import check_values
 from ...tape.records.tape_file import Kind, Record
 from ..errors import StoreError, StoreTooNew
 from . import VERSION
-from .location import Place
 from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION_KEY
+from .storage import Place
 
 FOLDERS = tuple(SCHEMAS)
 _READ = {

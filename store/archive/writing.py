@@ -28,7 +28,6 @@ from ...tape.records.codec import (
 from ...tape.records.events import CHAIN_START, check_link, decode_event
 from ...tape.records.tape_file import Kind, Record, hash_record
 from . import VERSION
-from .location import Place
 from .schema import (
     FILES_KEY,
     GROUP_BYTES,
@@ -39,6 +38,7 @@ from .schema import (
     VERSION_KEY,
     WORDS,
 )
+from .storage import Place
 
 _LEVEL = 9
 _KEY_BYTES = 16

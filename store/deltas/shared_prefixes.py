@@ -14,8 +14,8 @@ from ...tape.records.codec import BadRecord, decode_exchange
 from ..keys import number_key
 from ..lmdb.database import Database
 from . import record_codec
-from .blobs import body_place, has_blobs
-from .chains import Stored
+from .base64_blobs import body_place, has_blobs
+from .choose_base import Stored
 from .record_codec import PREFIX_NAME_BYTES
 from .records import Records
 

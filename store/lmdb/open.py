@@ -16,8 +16,8 @@ from ..encryption.choose import choose_cipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
+from ..folder_ownership import make_own_folder, require_own_file, require_own_folder
 from ..keys import CHECK_ROW, ERASED_ROW, FORMAT, LEFT_ROW, OLDEST_FORMAT, TABLES, UPGRADE_ROW
-from ..own_folder import make_own_folder, require_own_file, require_own_folder
 from .database import Database, unreadable
 from .liveness import FOLDER as OWNERS
 from .liveness import create_liveness_file

@@ -30,9 +30,9 @@ from ..keys import number_key, pair_key
 from ..lmdb.database import Database
 from ..tables.events import EventLog
 from ..tables.exchanges import Exchanges, Record
-from ..tables.messages import Messages
 from ..tables.run_info import Owner, RunInfo, RunStatus
-from ..tables.run_list import RunList, check_name, is_alive
+from ..tables.runs import RunList, check_name, is_alive
+from ..tables.websocket_messages import Messages
 from .removal import remove_rows
 
 _META_PREFIX = b"intake/"

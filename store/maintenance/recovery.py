@@ -10,7 +10,7 @@ from ...tape.records.events import EventKind
 from ..errors import LogCorrupt, StoreError
 from ..tables.events import EventLog
 from ..tables.run_info import RunStatus
-from ..tables.run_list import DIED, RunList
+from ..tables.runs import DIED, RunList
 
 logger = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
 from ..encryption.plain import StoreCipher
 from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
+from ..folder_ownership import make_own_folder
 from ..lmdb.liveness import is_locked
-from ..own_folder import make_own_folder
 
 PIECE_BATCH = 1024
 """Pieces of a list that are written or read at a time."""

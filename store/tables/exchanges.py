@@ -11,8 +11,8 @@ from ...tape.exchange import Exchange, Seq
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
 from ...tape.records.events import Event, content_hash, with_hashes
 from ..deltas import record_codec
-from ..deltas.blobs import Blobs, Extracted
-from ..deltas.chains import DeltaChains, Placement, Stored
+from ..deltas.base64_blobs import Blobs, Extracted
+from ..deltas.choose_base import DeltaChains, Placement, Stored
 from ..deltas.records import KEY_BYTES, Records
 from ..deltas.shared_prefixes import SharedPrefixes
 from ..errors import LogCorrupt
@@ -22,8 +22,8 @@ from ..lmdb.writer import Operation
 from ..spill.references import files_row
 from .alpn import Origins
 from .events import EventLog
-from .messages import Messages
 from .run_info import RunInfo
+from .websocket_messages import Messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ..errors import RunOpen, UnknownRun
 from ..keys import fingerprint_key, number_key
 from ..lmdb.database import Database
 from .run_info import RunInfo, RunStatus
-from .run_list import RunList
+from .runs import RunList
 
 _SEQ_AT = 8 + 16
 """Where the seq begins in a key of `fingerprints`."""

@@ -20,7 +20,7 @@ for rules 3 and 4, are strings that begin with NUL; a string of the text that do
 What else does not count in the JSON of some protocol is said by a `Reading`: it looks at the tree that is there
 already, and gives further places to mask and values to put in the place of others.
 
-Source: RFC 8259 sections 4, 6 and 7; measurements in `canonical/form.py`.
+Source: RFC 8259 sections 4, 6 and 7; measurements in `canonical/canonical_request.py`.
 """
 
 import json

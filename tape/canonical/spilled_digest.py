@@ -7,7 +7,7 @@ delimiter lines change, as in `form.without_boundary`. Pure: bytes in, digests o
 from blake3 import blake3
 
 from ..exchange import Headers
-from .form import BOUNDARY, BodyKind, parse_content_type
+from .canonical_request import BOUNDARY, BodyKind, parse_content_type
 
 
 class Digest:

@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from ...config.schema import Classes
-from ...config.targets.ways import find_ways
+from ...config.targets.request_interpretations import find_ways
 from ..canonical import graphql, json_rpc
-from ..canonical.claims import claimed, claims_of
-from ..canonical.form import BodyKind, open_body
+from ..canonical.canonical_request import BodyKind, open_body
+from ..canonical.target_overrides import claimed, claims_of
 from ..exchange import Request, RequestClass
-from .by_url import Kind, classify_ways
+from .by_method_and_url import Kind, classify_ways
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""

@@ -1,11 +1,11 @@
 """Check a body against a contract (a JSON Schema), and describe the violations.
 
 1. A value is first asked whether it fits, which is quick; only one that does not is asked why, which is not. Both are
-   bounded before they are begun (`json_schema.py`): what is too much work is *unchecked*, never taken for sound.
+   bounded before they are begun (`safe_json_schema.py`): what is too much work is *unchecked*, never taken for sound.
 2. What is shown of a value is what is stored of it: it is looked up in the redacted copy. The names of fields are
    shown as they stand in the body.
 3. An answer is judged where it says that all went well (2xx) and has come whole. A stream is no JSON; of a model's see
-   `model_output.py`.
+   `check_model_output.py`.
 
 Pure; imports what is slow, for who has contracts alone.
 """
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ...config.json_schema import BadSchema, Schema, compile_schema, unpanicked
+from ...config.safe_json_schema import BadSchema, Schema, compile_schema, unpanicked
 from ..dialects.common.untrusted_json import Json, find_json
-from ..diff.divergence import one_line
+from ..diff.divergence_types import one_line
 from ..exchange import Request, Response
 from ..records.content_coding import undo_coding
-from .holdback import is_judged, is_stream
+from .can_hold_back import is_judged, is_stream
 
 MOST = 10
 """Violations of one body that are told; the first."""

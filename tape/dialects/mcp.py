@@ -8,7 +8,7 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 
 from collections.abc import Mapping
 
-from ..canonical.form import open_body
+from ..canonical.canonical_request import open_body
 from ..exchange import Request, Response
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import (

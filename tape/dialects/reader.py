@@ -35,7 +35,7 @@ from .common.drift_places import Places
 from .common.inference import ApiError, InferenceRequest, InferenceResponse
 from .common.provider_errors import find_error, read_error
 from .common.untrusted_json import Json, as_object, find_json
-from .framing.json_pieces import Framing, Piece, find_framing, read_pieces
+from .framing.split_stream import Framing, Piece, find_framing, read_pieces
 
 MAX_STREAM = 64 * 1024 * 1024
 """Bytes of a stream beyond which it is not read; each of its pieces is bounded as JSON is."""

@@ -2,7 +2,7 @@
 
 Rules:
 
-1. A difference is named by its place in the canonical form (`canonical/form.py`), first what comes first in the
+1. A difference is named by its place in the canonical form (`canonical/canonical_request.py`), first what comes first in the
    request: method, scheme, host, path, query, header fields, body. In JSON the order is the recorded text's.
 2. Values are shown as one line of at most 200 characters around the first character that differs. Both
    requests are redacted already.
@@ -15,7 +15,7 @@ from typing import Any
 
 from blake3 import blake3
 
-from ..canonical.form import (
+from ..canonical.canonical_request import (
     BOUNDARY,
     MARKER,
     BodyKind,
@@ -30,7 +30,7 @@ from ..canonical.form import (
 )
 from ..canonical.json import MAX_DEPTH, is_twice, show_json
 from ..exchange import Request, RequestClass
-from .divergence import ABSENT, MAX_SHOWN, Difference, one_line
+from .divergence_types import ABSENT, MAX_SHOWN, Difference, one_line
 
 _BEFORE = 60
 """Characters shown before the first that differs."""

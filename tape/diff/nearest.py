@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ..canonical.form import BodyKind, ContentType, open_body
+from ..canonical.canonical_request import BodyKind, ContentType, open_body
 from ..canonical.json import MASKED, is_number, light_tree
 from ..exchange import Request, Seq
 from .difference import common_prefix

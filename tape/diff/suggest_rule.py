@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterable
 from urllib.parse import unquote_plus
 
-from ...config.match import parse_match
+from ...config.match_pattern import parse_match
 from ...config.schema import IgnoreRule
 from ...config.values import check_json_path, parse_header_name, parse_parameter
-from ..canonical.form import DEFAULT_IGNORE, Rules, canonical, compile_rules
+from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
-from .divergence import Difference
+from .divergence_types import Difference
 
 _MOST_PLACES = 32
 _EFFECT_NOTE = "this is an effect: with the rule, a request that differs there gets the recorded answer all the same"

@@ -20,7 +20,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from .divergence import ABSENT, MAX_SHOWN
+from .divergence_types import ABSENT, MAX_SHOWN
 
 
 class ValueClass(StrEnum):

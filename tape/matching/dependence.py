@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..diff.divergence import Dependence
+from ..diff.divergence_types import Dependence
 from ..exchange import Exchange, Request, RequestClass, Response, Seq
 from .values import Values, answer_body, answer_values
 

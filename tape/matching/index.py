@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ...config.schema import Classes, Config, KeepRule, RedactRule
-from ..canonical.form import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
+from ..canonical.canonical_request import CANONICAL_VERSION, Rules, canonical, fingerprint, raw_key
 from ..canonical.json_rpc import find_places
 from ..classify.by_body import class_now
 from ..exchange import Exchange, Fingerprint, RequestClass, Response, Seq

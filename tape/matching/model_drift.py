@@ -24,11 +24,19 @@ from blake3 import blake3
 
 from ...config import ModelDrift
 from ...config.values import MAX_MODEL_NAME
-from ..canonical.form import MARKER, BodyKind, Rules, canonical, compared, fingerprint, open_body
+from ..canonical.canonical_request import (
+    MARKER,
+    BodyKind,
+    Rules,
+    canonical,
+    compared,
+    fingerprint,
+    open_body,
+)
 from ..canonical.json import MAX_DEPTH, encode_tree, is_twice, json_tree, show_json
 from ..dialects import FIELDS, InferenceRequest, Places, read_places
 from ..diff.difference import json_step, show_difference
-from ..diff.divergence import ABSENT, Difference
+from ..diff.divergence_types import ABSENT, Difference
 from ..exchange import Request, RequestClass, Seq
 
 NAMES = {"tools": "tool schemas", "system": "system prompt"}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..diff.difference import common_prefix
-from ..diff.divergence import Origin
+from ..diff.divergence_types import Origin
 from ..exchange import Request, Response, Seq
 from .dependence import core, may_stand_in_answer
 from .values import MIN_VALUE, answer_leaves, ids, request_leaves

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus
 
-from ..canonical.form import BodyKind, ContentType, find_content_type, open_body
+from ..canonical.canonical_request import BodyKind, ContentType, find_content_type, open_body
 from ..canonical.json import is_number, is_twice, light_tree
 from ..diff.difference import json_step
 from ..exchange import Headers, Request, Response

@@ -23,12 +23,12 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ..canonical.form import MAX_PARSED, Rules
+from ..canonical.canonical_request import MAX_PARSED, Rules
 from ..canonical.json import JsonPath, canonical_json
 from ..diff.difference import differences
-from ..diff.divergence import ABSENT, Difference, Divergence, DivergenceKind, one_line
+from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from ..exchange import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
-from ..redaction.markers import mark_message
+from ..redaction.compare_placeholders import mark_message
 from .script import CAUSE_MARGIN_US
 
 Read = Callable[[int], Iterator[Message]]

@@ -41,11 +41,11 @@ from ...config import (
     ReadRule,
     parse_match,
 )
-from ...config.targets.hosts import normal_host
-from ...config.targets.ways import Ways, find_ways
-from ..canonical.claims import Claims, claimed, claims_of
-from ..classify.by_url import Kind, classify_ways
-from ..diff.divergence import Difference, one_line
+from ...config.targets.host_interpretations import normal_host
+from ...config.targets.request_interpretations import Ways, find_ways
+from ..canonical.target_overrides import Claims, claimed, claims_of
+from ..classify.by_method_and_url import Kind, classify_ways
+from ..diff.divergence_types import Difference, one_line
 from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq
 from ..matching.cursor import Exhausted, Hit, Unknown
 

@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ...config import Limits
-from ...config.targets.hosts import normal_host
-from ...config.targets.paths import normal_path, without_trailing
+from ...config.targets.host_interpretations import normal_host
+from ...config.targets.path_interpretations import normal_path, without_trailing
 from ..exchange import Fingerprint, RequestClass
 from .decide import Facts
 

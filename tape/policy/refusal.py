@@ -17,7 +17,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from ..diff.divergence import Divergence, DivergenceKind, one_line
+from ..diff.divergence_types import Divergence, DivergenceKind, one_line
 from ..exchange import Headers, Request
 
 REFUSAL_STATUS = 424

@@ -4,13 +4,13 @@ Rules:
 
 1. What stands for a secret depends on the store's key and its value alone, and has its length and alphabet
    (`placeholder.py`).
-2. What stands in a declared place (`places.py`, `head.py`, `fields.py`) is learned, and looked for everywhere
+2. What stands in a declared place (`places.py`, `secrets_in_heads.py`, `redact_heads.py`) is learned, and looked for everywhere
    else in the run: in bodies both ways, paths, queries, other header fields, messages (`search.py`).
 3. A request without a secret is given back as it is, the same object.
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
-place (`Request.secrets`, `markers.py`), so a tape plays under other credentials, with one exception: services also
+place (`Request.secrets`, `compare_placeholders.py`), so a tape plays under other credentials, with one exception: services also
 call harmless things `key`. Its value counts unless the host is Google's or the value reads like a
 credential; redacted it is in any case.
 
@@ -35,13 +35,13 @@ from ..exchange import (
     WebSocketSummary,
 )
 from ..records.content_coding import undo_coding, undo_what_came
-from .fields import Fields, in_order, overlap
-from .head import Heads, blank, is_query_secret, plain_name
+from .compare_placeholders import BODY
 from .learned import Learned
-from .markers import BODY
 from .placeholder import Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
+from .redact_heads import Fields, in_order, overlap
 from .search import Kind, Search, Searched
+from .secrets_in_heads import Heads, blank, is_query_secret, plain_name
 from .stream import Stream
 
 __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]

@@ -27,10 +27,10 @@ from urllib.parse import parse_qsl, unquote
 from blake3 import blake3
 
 from ..canonical import graphql
-from ..canonical.claims import names_of
-from ..canonical.form import BodyKind, open_body
+from ..canonical.canonical_request import BodyKind, open_body
+from ..canonical.target_overrides import names_of
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
-from ..matching.id_rewriting import IdRewriting
+from ..matching.json_rpc_ids import IdRewriting
 from ..policy.refusal import is_grpc
 from ..records.content_coding import undo_coding
 from .json_shape import Schema, infer, is_valid, member

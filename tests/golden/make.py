@@ -57,7 +57,7 @@ from playhead.timeline.formats.tape_file import RecordIngest, export_tape, impor
 from playhead.timeline.receipts.receipt import RECEIPT_VERSION
 
 if TYPE_CHECKING:
-    from playhead.store.archive.location import Place
+    from playhead.store.archive.storage import Place
 
 FOLDER = Path(__file__).parent
 VERSIONS: Mapping[str, tuple[int, int]] = {
@@ -250,7 +250,7 @@ def describe_configuration(text: str) -> dict[str, Any]:
 
 def place_of(folder: Path) -> "Place":
     """Open an archive in a folder."""
-    from playhead.store.archive.location import Place
+    from playhead.store.archive.storage import Place
 
     return Place(ArchivePlace(folder=folder))
 

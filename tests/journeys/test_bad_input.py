@@ -13,7 +13,7 @@ import lmdb
 import pytest
 from aiohttp import web
 
-from playhead.addons import connections
+from playhead.addons import client_sockets as connections
 from playhead.config import Config, Mode
 from playhead.proxy.trust.ca import open_ca
 from playhead.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.run.pending import PendingExchange
+from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.config import Config, Mode
 from playhead.proxy.engine.http.playback_stream import PlayingStream
 from playhead.proxy.engine.http.recording_stream import RecordingStream

@@ -6,7 +6,7 @@ from pathlib import Path
 from aiohttp import web
 from click.testing import CliRunner, Result
 
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import Config, Encrypt
 from playhead.proxy.cli import cli
 from playhead.store import Store, make_key_file

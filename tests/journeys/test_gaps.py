@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import Config, Mode, OnFull
 from playhead.store import Store
 from playhead.store.lmdb import writer

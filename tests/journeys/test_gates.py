@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from playhead.addons.run.approvals import ApprovalError, PendingApproval
+from playhead.addons.run.pending_approvals import ApprovalError, PendingApproval
 from playhead.addons.stop import stop_run
 from playhead.config import Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.tape.exchange import FaultKind, VerdictKind
-from playhead.tape.policy.gates import ApprovalDecision, Ruling
+from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine

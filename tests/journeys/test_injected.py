@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.addons.run import pending as pending
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run import pending_exchange as pending
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import (
     Config,
     EffectRule,
@@ -30,7 +30,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.tape.exchange import Exchange, FaultKind, RequestClass, VerdictKind
-from playhead.tape.policy.gates import ApprovalDecision, Ruling
+from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.store import Store
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates

@@ -23,7 +23,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.tape.exchange import VerdictKind
-from playhead.tape.policy.gates import ApprovalDecision, Ruling
+from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from playhead.config import Classes, Config, Mode
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint, raw_key
-from playhead.tape.classify.by_url import classify
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint, raw_key
+from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.diff.difference import differences
 from playhead.tape.diff.nearest import nearest
 from playhead.tape.exchange import Fingerprint, Request, RequestClass, Seq

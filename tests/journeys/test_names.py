@@ -23,7 +23,7 @@ from playhead.config import (
     parse_match,
 )
 from playhead.store import RunInfo
-from playhead.tape.canonical.form import CANONICAL_VERSION
+from playhead.tape.canonical.canonical_request import CANONICAL_VERSION
 from playhead.tape.exchange import VerdictKind
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates, make_certificates
@@ -32,7 +32,7 @@ from playhead.tests.support.http2 import Http2Client
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import connect
 from playhead.timeline import build
-from playhead.timeline.receipts.render import render_receipt
+from playhead.timeline.receipts.render_text import render_receipt
 
 
 @pytest.fixture

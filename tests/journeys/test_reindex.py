@@ -11,7 +11,7 @@ import pytest
 from playhead.config import Classes, Config, IgnoreRule, Mode, Playback, RedactRule, parse_match
 from playhead.proxy.operations.reindex import reindex_run
 from playhead.store import Store
-from playhead.tape.canonical.form import CANONICAL_VERSION
+from playhead.tape.canonical.canonical_request import CANONICAL_VERSION
 from playhead.tape.exchange import Fingerprint, RequestClass, Seq
 from playhead.tape.matching.index import Entry, Index
 from playhead.tape.redaction.redactor import Redactor
@@ -21,7 +21,7 @@ from playhead.tests.support.exchanges import make_request, make_response
 from playhead.tests.support.recordings import record_run
 from playhead.tests.support.story import Call, recorded
 from playhead.timeline import Receipt, build
-from playhead.timeline.receipts.listing import find_shown
+from playhead.timeline.receipts.exchange_rows import find_shown
 from playhead.timeline.rules.reindex import plan
 
 URL = "http://api.test/v1/runs"

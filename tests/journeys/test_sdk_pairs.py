@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from playhead.config import Config, Playback, Runs
-from playhead.proxy.engine import guard
+from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.trust.environment import environment
-from playhead.tape.canonical.form import DEFAULT_IGNORE
+from playhead.tape.canonical.canonical_request import DEFAULT_IGNORE
 from playhead.tape.exchange import Exchange
 from playhead.tape.matching.cursor import Cursor, Hit
 from playhead.tape.redaction.redactor import Redactor

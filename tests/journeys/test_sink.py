@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from playhead.addons.run.sink import SinkQueue
+from playhead.addons.run.effect_sinks import SinkQueue
 from playhead.config import Answer, Config, EffectRule, Sink, parse_match
 from playhead.tape.exchange import RunId
 from playhead.tests.support.certificates import Certificates

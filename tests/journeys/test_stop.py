@@ -14,7 +14,7 @@ from aiohttp import web
 
 from playhead.addons.stop import Stopped, stop_run
 from playhead.config import Config, Mode
-from playhead.proxy.engine import guard
+from playhead.proxy.engine import egress_guard as guard
 from playhead.store import RunStatus, StoreUnwritable
 from playhead.tape.exchange import Ending, Exchange, FaultKind, VerdictKind
 from playhead.tape.policy.refusal import REFUSAL_STATUS

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run.run_state import OpenRun
 from playhead.addons.stop import stop_run
 from playhead.config import (
     Answer,

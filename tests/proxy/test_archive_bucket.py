@@ -182,7 +182,7 @@ def test_a_bucket_that_is_not_there_moves_nothing(
 
 def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) -> None:
     """However much of it was sent: a bucket makes an object of whatever is ended."""
-    from playhead.store.archive.location import Place
+    from playhead.store.archive.storage import Place
 
     name = bucket.base_path.strip("/")
     where = f"s3://{name}/fleet?endpoint_override=http://{endpoint}&region=us-east-1"

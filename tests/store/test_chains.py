@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from playhead.store import Archived, LogCorrupt, RunInfo, RunStatus, Store
-from playhead.store.deltas.chains import shared_prefix_name
+from playhead.store.deltas.choose_base import shared_prefix_name
 from playhead.store.deltas.record_codec import MAX_DEPTH, parse
 from playhead.store.encryption.key import StoreKey
 from playhead.store.keys import number_key, pair_key

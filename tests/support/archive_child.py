@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead.proxy.cli import main
-from playhead.store.archive import location as place
-from playhead.store.archive.runs import ArchivedRuns
+from playhead.store.archive import storage as place
+from playhead.store.archive.batch_index import ArchivedRuns
 
 
 def _die(*_: Any) -> None:

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.addons.run.open_run import OpenRun
 from playhead.addons.run.registry import Processes, RunRegistry
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.engine import Engine
 from playhead.proxy.operations.open_store import open_store

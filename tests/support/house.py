@@ -24,24 +24,24 @@ ATTRIBUTES = 20
 SUBJECT = 72
 FIRST_MEASURED = "8ce4952a542f8857cdabf086537e0103f3337436"
 """Commits after this one have short subjects."""
-PENDING = ("addons/run/pending.py", ("pending",))
+PENDING = ("addons/run/pending_exchange.py", ("pending",))
 """The module that owns an exchange on its way, and the names of variables that refer to one elsewhere."""
 
 INSIDE = {
-    "config": "errors archive_url targets match schema contradictions values document json_schema schema_file load watch",
+    "config": "errors archive_url targets match_pattern schema contradictions values document safe_json_schema contract_schema_file load watch",
     "tape": "exchange records redaction canonical classify dialects diff matching playback policy contracts stubs",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",
-    "store": "keys errors own_folder encryption lmdb deltas spill tables maintenance archive store",
-    "timeline": "formats reading receipts checks learning lookup rules",
-    "addons": "wire run answer faults contract websocket record playback bidirectional control tunnels decide gate"
-    " identify protocol report_effect chain connections stop",
-    "proxy": "errors progress terminal engine trust operations processes control determinism sandbox docker run"
+    "store": "keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
+    "timeline": "formats reading receipts checks archiving learning lookup rules",
+    "addons": "wire run answer faults contract websocket record playback bidirectional_streaming control"
+    " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop",
+    "proxy": "errors progress standard_streams engine trust operations processes control determinism sandbox docker run"
     " doctor commands cli",
     "proxy.control": "address client gate_commands http handlers server",
-    "proxy.engine": "hooks http websocket fast connection_handler connection_observer event_loop guard"
-    " mitmproxy_imports selftest tls tls_closing transparent tunnels engine",
+    "proxy.engine": "hooks http websocket fast connection_handler connection_observer event_loop egress_guard"
+    " mitmproxy_imports guard_selftest tls tls_closing transparent unreachable_upstream engine",
     "proxy.sandbox": "kernel filesystem network channel connects init preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""

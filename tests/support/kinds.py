@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run.pending_exchange import HELD_BYTES
 
 from .certificates import Certificates
 from .frames import FramesOrigin, Stream

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from playhead.tape.canonical.form import Rules
+from playhead.tape.canonical.canonical_request import Rules
 from playhead.tape.exchange import Request
 
 from .dialects import load_sample, make_request, sample_names

@@ -30,7 +30,7 @@ _FOR_OURS = (
     "playhead.proxy.cli",
     "playhead.proxy.run.launcher",
     "playhead.proxy.run.serve",
-    "playhead.proxy.operations.seal",
+    "playhead.proxy.operations.end_run",
     "playhead.proxy.operations.learn",
     "playhead.proxy.operations.tape_files",
     "playhead.proxy.operations.notes",
@@ -40,9 +40,9 @@ _FOR_OURS = (
     "playhead.proxy.control.client",
     "playhead.proxy.control.gate_commands",
     "playhead.proxy.control.server",
-    "playhead.timeline.receipts.listing",
+    "playhead.timeline.receipts.exchange_rows",
     "playhead.timeline.rules.reindex",
-    "playhead.timeline.learning.render",
+    "playhead.timeline.learning.render_text",
     "playhead.timeline.checks.secrets",
 )
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")

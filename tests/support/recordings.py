@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead.config import IgnoreRule
 from playhead.store import Record, RunInfo, Store
-from playhead.tape.canonical.form import (
+from playhead.tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     canonical,
     compile_rules,

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from blake3 import blake3
 
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
-from ...tape.canonical.form import raw_key
+from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange, Fingerprint, Seq
 from ...tape.matching.index import Entry
 from ...tape.records.codec import BadRecord, encode_exchange, encode_message
 from ...tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
-from ..receipts.render import plain
+from ..receipts.render_text import plain
 
 _LISTED = 10
 Find = Callable[[Exchange], Entry]

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ... import PlayheadError
 from ...store import RunInfo, Store
-from ...tape.canonical.form import open_body
+from ...tape.canonical.canonical_request import open_body
 from ...tape.exchange import Exchange, Headers, Request, Secret
 from ...tape.matching.values import answer_body
-from ...tape.redaction.markers import BODY, TARGET
+from ...tape.redaction.compare_placeholders import BODY, TARGET
 from ...tape.redaction.places import is_credential
 from ...tape.redaction.redactor import Redactor
 

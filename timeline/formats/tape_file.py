@@ -10,9 +10,8 @@ from typing import Any
 
 from ...store import Ingest, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ...store import Record as StoredRecord
-from ...tape.canonical.form import raw_key
+from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange
-from ...tape.records.bounded import check_values
 from ...tape.records.codec import (
     BadRecord,
     decode_exchange,
@@ -24,6 +23,7 @@ from ...tape.records.codec import (
 )
 from ...tape.records.event_shape import check_event
 from ...tape.records.events import CHAIN_START, EventKind, content_hash
+from ...tape.records.msgpack_limits import check_values
 from ...tape.records.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
 _DIGEST_BYTES = 32

@@ -24,11 +24,17 @@ from ...config import IgnoreRule, parse_match
 from ...config.schema import Classes
 from ...config.values import parse_header_name, parse_json_path, parse_parameter
 from ...store import RunInfo, Store
-from ...tape.canonical.form import Rules, canonical, compile_rules, fingerprint, open_body
+from ...tape.canonical.canonical_request import (
+    Rules,
+    canonical,
+    compile_rules,
+    fingerprint,
+    open_body,
+)
 from ...tape.canonical.json import json_tree, show_json
 from ...tape.diff.align import Item, align, scrub, scrubbed_key
 from ...tape.diff.difference import differences, json_step
-from ...tape.diff.divergence import ABSENT, Difference, one_line
+from ...tape.diff.divergence_types import ABSENT, Difference, one_line
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import path_shape
 from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
@@ -37,7 +43,7 @@ from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request, message_differences
 from ...tape.records.content_coding import undo_coding
 from ...tape.redaction.redactor import Redactor
-from .websocket import Pair, Said, find_strays
+from .compare_websockets import Pair, Said, find_strays
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""

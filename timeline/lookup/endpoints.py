@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from ...config import Classes
 from ...store import RunInfo, Store
-from ...tape.classify.by_url import classify
+from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import RequestClass, Seq
 from ...tape.records.events import EventKind
-from ..receipts.hints import split_place
+from ..receipts.unmatched_rules import split_place
 
 _PAGE = 500
 """Events read at a time."""

@@ -18,14 +18,14 @@ from typing import Any
 
 from ...config import Match, parse_match
 from ...store import RunInfo, RunStatus, Store
-from ...tape.canonical.claims import ClaimKind
-from ...tape.diff.divergence import Divergence, DivergenceKind
+from ...tape.canonical.target_overrides import ClaimKind
+from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
 from .effects import Effect, Ledger
-from .hints import Hints, split_place, ways_of
+from .unmatched_rules import Hints, split_place, ways_of
 
 UNTESTABLE = 125
 LEAKED = 123

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.classify.by_body import class_now
+from ...tape.contracts.applicable_contracts import MODELS, Contracts
 from ...tape.contracts.check import check_request, check_response
-from ...tape.contracts.model_output import check_answer
-from ...tape.contracts.rules import MODELS, Contracts
+from ...tape.contracts.check_model_output import check_answer
 from ...tape.exchange import Exchange, Seq, VerdictKind
 from ...tape.policy.decide import Facts
 from ...tape.records.events import EventKind

@@ -15,11 +15,12 @@ from typing import Any
 
 from ...config import Config, Mode
 from ...store import RunInfo, Store
-from ...tape.canonical.claims import read_claims
+from ...tape.canonical.target_overrides import read_claims
 from ...tape.classify.by_body import reads_by_body
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
+from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
     CONTRACTS,
     LIMITS,
@@ -33,11 +34,10 @@ from ...tape.policy.decide import (
     Policy,
     decide,
 )
-from ...tape.policy.gates import is_undone
 from ...tape.records.events import EventKind
 from ..lookup.endpoints import read_places
 from ..lookup.stub_examples import find_models
-from ..receipts.hints import split_place
+from ..receipts.unmatched_rules import split_place
 
 _VERDICTS = {
     Action.FORWARD: VerdictKind.RECORDED,

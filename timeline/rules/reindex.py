@@ -10,9 +10,9 @@ from typing import Any
 
 from ...config import Config
 from ...store import RunInfo, Store
-from ...tape.canonical.form import compile_rules
+from ...tape.canonical.canonical_request import compile_rules
 from ...tape.diff.difference import differences
-from ...tape.diff.divergence import Difference
+from ...tape.diff.divergence_types import Difference
 from ...tape.exchange import Exchange, Seq
 from ...tape.matching.index import (
     Change,
@@ -25,7 +25,7 @@ from ...tape.matching.index import (
 )
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
-from ..receipts.render import plain
+from ..receipts.render_text import plain
 
 _LISTED = 1000
 """Most groups of one list; the counts stay exact."""

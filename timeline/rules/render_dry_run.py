@@ -1,6 +1,6 @@
 """The result of a policy dry run as plain text for a terminal."""
 
-from ..receipts.render import plain
+from ..receipts.render_text import plain
 from .policy_dry_run import DryRunVerdict, PolicyDryRun
 
 _ROWS = 50

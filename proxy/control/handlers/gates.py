@@ -3,12 +3,12 @@
 import time
 from typing import Any
 
-from ....addons.run.approvals import ApprovalError, PendingApproval
-from ....tape.diff.divergence import one_line
+from ....addons.run.pending_approvals import ApprovalError, PendingApproval
+from ....tape.diff.divergence_types import one_line
+from ....tape.policy.approval_decision import ApprovalDecision, Ruling
 from ....tape.policy.decide import is_duplicate
-from ....tape.policy.gates import ApprovalDecision, Ruling
-from ....timeline.receipts.render import MAX_SHOWN_BYTES, show_text
-from ..http.problem import ControlError
+from ....timeline.receipts.render_text import MAX_SHOWN_BYTES, show_text
+from ..http.error_body import ControlError
 from ..http.route import Answer, Call, Text
 
 LISTED = 500

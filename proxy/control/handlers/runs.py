@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from ....addons.run.open_run import OpenRun
+from ....addons.run.run_state import OpenRun
 from ....addons.stop import Stopped, stop_run
 from ....config import parse_run_name
 from ....store import RunInfo, RunStatus, UnknownRun
-from ..http.problem import ControlError
+from ..http.error_body import ControlError
 from ..http.route import Answer, Call, House, Text
 
 REASON = Text(500, "Why, for the log and for whoever is refused.")

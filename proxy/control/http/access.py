@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .problem import ControlError
+from .error_body import ControlError
 
 Fields = Sequence[tuple[str, str]]
 """Header fields as they came."""

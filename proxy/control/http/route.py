@@ -14,7 +14,7 @@ from ....addons.run.registry import RunRegistry
 from ....store import Store
 from ...engine import Engine
 from .caller import Caller
-from .problem import ControlError
+from .error_body import ControlError
 
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"

@@ -23,7 +23,7 @@ from aiohttp.web_protocol import RequestHandler
 from .... import PlayheadError
 from .access import Guard
 from .caller import Caller, find_caller
-from .problem import ControlError
+from .error_body import ControlError
 from .route import JSON, Answer, Call, House, Route, Text, find_route
 
 logger = logging.getLogger(__name__)

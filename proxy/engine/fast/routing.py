@@ -22,7 +22,7 @@ from mitmproxy.proxy.layers.http import (
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 
 from ..http.recording_stream import RecordingStream
-from .http_events import wait_for, while_waiting
+from .mitmproxy_messages import wait_for, while_waiting
 
 Commands = Any
 """A generator of mitmproxy commands."""

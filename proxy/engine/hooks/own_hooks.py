@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from mitmproxy.connection import Client, Connection, Server
 from mitmproxy.proxy import commands
 
-from ....addons.run.pending import PendingExchange
+from ....addons.run.pending_exchange import PendingExchange
 
 if TYPE_CHECKING:
-    from ....addons.tunnels import Attempt
+    from ....addons.failed_tunnels import Attempt
 
 
 @dataclass

@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http import (
     validate_request,
 )
 
-from ....addons.run.pending import PendingExchange, find_pending
+from ....addons.run.pending_exchange import PendingExchange, find_pending
 from ....tape.exchange import Ending
 from ..hooks.own_hooks import PlayheadResetHook, PlayheadSettleHook
 

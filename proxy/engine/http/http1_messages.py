@@ -41,7 +41,7 @@ from mitmproxy.proxy.layers.http import _http1 as http1_layer
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
-from ....addons.run.pending import find_redact_text
+from ....addons.run.pending_exchange import find_redact_text
 from ....addons.wire.http import note
 from ....tape.exchange import Ending, Headers
 

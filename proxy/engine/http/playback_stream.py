@@ -24,7 +24,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ....addons.run.pending import PendingExchange, note_verdict
+from ....addons.run.pending_exchange import PendingExchange, note_verdict
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind

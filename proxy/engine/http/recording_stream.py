@@ -31,7 +31,7 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.contract import make_refusal
 from ....addons.record import is_terminal
-from ....addons.run.pending import PendingExchange
+from ....addons.run.pending_exchange import PendingExchange
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Inject
 from ....store import StoreError

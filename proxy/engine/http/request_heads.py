@@ -5,7 +5,7 @@ speaks SOCKS or SSH to our port would hang, and one that never ends its head wou
 also takes a request for a path alone (origin-form, RFC 9112 section 3.2.1) as one for whatever its `Host`
 names, which on a proxy's own port is a mistake of whoever sent it.
 
-A head that never comes is ended elsewhere, by time: `addons/connections.py`.
+A head that never comes is ended elsewhere, by time: `addons/client_sockets.py`.
 Replaces by name: `Http1Server` in `mitmproxy.proxy.layers.http`, where `HttpLayer` looks it up.
 Checked against 12.2.3. Test: tests/journeys/test_bad_input.py.
 """

@@ -23,7 +23,7 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
-from ....addons.run.pending import HELD_BYTES, PendingExchange
+from ....addons.run.pending_exchange import HELD_BYTES, PendingExchange
 from ....store import StoreError
 from ..hooks.own_hooks import Fetch, PlayheadUploadedHook
 from .base_stream import BaseStream, Commands

@@ -13,7 +13,7 @@ from mitmproxy.proxy import commands, context, events, layer
 from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
-from ....addons.run.pending import find_pending
+from ....addons.run.pending_exchange import find_pending
 from ....addons.websocket import WebSocketPlayer, WebSocketRecorder
 from .peers import Commands
 from .playback import Player

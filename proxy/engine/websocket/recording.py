@@ -15,7 +15,7 @@ from mitmproxy import http
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
-from ....addons.run.pending import PendingExchange, spools_of
+from ....addons.run.pending_exchange import PendingExchange, spools_of
 from ....addons.websocket import WebSocketRecorder
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError

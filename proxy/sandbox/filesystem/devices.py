@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterator
 
 from ..kernel.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
-from .layers import restrict
 from .mountinfo import read_mounts
+from .protective_mounts import restrict
 
 FOLDER = "/dev"
 CLOSED = "/dev/.closed"

@@ -31,8 +31,8 @@ from ..kernel.syscalls import (
     unmount,
 )
 from .devices import CLOSED, close_others, make_devices
-from .layers import cover, hold, lock, lock_all, pin
 from .mountinfo import Mount, read_mounts
+from .protective_mounts import cover, hold, lock, lock_all, pin
 
 SHARED_MEMORY = "/dev/shm"
 _STAGE = "/proc"

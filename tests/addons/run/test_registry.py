@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from mitmproxy.connection import Client, ConnectionState
 
-from playhead.addons.run import open_run as open_run_module
 from playhead.addons.run import registry as module
-from playhead.addons.run.open_run import OpenRun
+from playhead.addons.run import run_state as open_run_module
 from playhead.addons.run.registry import Processes, Rejected, RunRegistry, name_after
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
 from playhead.tape.exchange import Seq

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.proxy.control.http.access import Guard
-from playhead.proxy.control.http.problem import ControlError
+from playhead.proxy.control.http.error_body import ControlError
 
 GUARD = Guard("t" * 43, "http", 8081, frozenset({"127.0.0.1", "localhost", "::1"}))
 

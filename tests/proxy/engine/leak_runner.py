@@ -45,7 +45,7 @@ from mitmproxy.proxy.mode_servers import ServerInstance
 from mitmproxy.test import tflow
 
 from playhead.config import Config, Mode, loads
-from playhead.proxy.engine import guard
+from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.event_loop import new_event_loop
 from playhead.tests.support import namespaces
 from playhead.tests.support.certificates import make_certificates

@@ -16,7 +16,7 @@ from mitmproxy import connection
 from mitmproxy.test import tflow
 
 from playhead.config import Config, Listen, Mode
-from playhead.proxy.engine import guard
+from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.engine import _listen_error
 from playhead.proxy.errors import EngineError
 from playhead.tests.support.certificates import Certificates

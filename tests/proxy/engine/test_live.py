@@ -13,8 +13,8 @@ from aiohttp import web
 from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
-from playhead.addons.run.open_run import OpenRun
-from playhead.addons.run.pending import PendingExchange, attach
+from playhead.addons.run.pending_exchange import PendingExchange, attach
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Listen, LiveRule, Mode, parse_match
 from playhead.proxy.engine import Engine
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind

@@ -22,12 +22,12 @@ from mitmproxy.connection import Client, ConnectionState
 
 import playhead
 from playhead import PlayheadError
-from playhead.addons.run.open_run import OpenRun
 from playhead.addons.run.registry import RunRegistry
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
-from playhead.proxy.operations.restore import open_place, restore_run
+from playhead.proxy.operations.restore_archived import open_place, restore_run
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
@@ -270,7 +270,7 @@ def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process may do that between the sentence and the deletion: the next one takes it out of both."""
-    from playhead.timeline.checks.archive import archive_runs
+    from playhead.timeline.archiving.move_runs import archive_runs
 
     delete = Store.delete_runs
 
@@ -337,7 +337,7 @@ def test_what_a_power_cut_must_not_undo_is_flushed_first(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That files are about to be written, and that those which are removed are not needed."""
-    from playhead.store.archive.location import Place
+    from playhead.store.archive.storage import Place
 
     seen: list[str] = []
 

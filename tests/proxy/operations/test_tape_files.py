@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from playhead import PlayheadError
-from playhead.addons.run.pending import HELD_BYTES
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.tape_files import import_file

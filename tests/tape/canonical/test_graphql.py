@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.canonical.graphql import MAX_DOCUMENT, canonical_document
 from playhead.tape.canonical.json import canonical_json
 from playhead.tape.diff.difference import differences

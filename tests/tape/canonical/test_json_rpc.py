@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.canonical.json_rpc import find_names, find_places
 from playhead.tape.diff.difference import differences
 from playhead.tape.exchange import Request, RequestClass

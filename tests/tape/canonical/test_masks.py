@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical.form import MAX_PARSED, canonical, compile_rules, fingerprint
+from playhead.tape.canonical.canonical_request import (
+    MAX_PARSED,
+    canonical,
+    compile_rules,
+    fingerprint,
+)
 from playhead.tape.canonical.masks import Pattern, slow, what_is_left
 from playhead.tape.diff.difference import differences
 from playhead.tape.exchange import Request, RequestClass

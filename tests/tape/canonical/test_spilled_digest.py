@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.canonical.form import without_boundary
+from playhead.tape.canonical.canonical_request import without_boundary
 from playhead.tape.canonical.spilled_digest import Digest, find_boundary
 
 

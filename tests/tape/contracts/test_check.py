@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from playhead.tape.contracts.can_hold_back import can_hold
 from playhead.tape.contracts.check import (
     FINE,
     MOST,
@@ -19,7 +20,6 @@ from playhead.tape.contracts.check import (
     measure,
     show_path,
 )
-from playhead.tape.contracts.holdback import can_hold
 from playhead.tape.exchange import Spilled
 from playhead.tests.support.dialects import make_request, make_response
 

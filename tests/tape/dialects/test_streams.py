@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.dialects.framing.aws_event_stream import MAX_FRAME, Frame, is_frame, read_frames
-from playhead.tape.dialects.framing.json_pieces import Framing, find_framing, read_pieces
+from playhead.tape.dialects.framing.split_stream import Framing, find_framing, read_pieces
 from playhead.tape.dialects.framing.sse import Event, read_events
 from playhead.tests.support.dialects import make_frame
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from playhead.config import Classes, Config, IgnoreRule, RedactRule, parse_match
-from playhead.tape.canonical.form import CANONICAL_VERSION, compile_rules
+from playhead.tape.canonical.canonical_request import CANONICAL_VERSION, compile_rules
 from playhead.tape.exchange import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
 from playhead.tape.matching.index import (
     Change,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import ModelDrift
-from playhead.tape.canonical.form import compile_rules
+from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.dialects import FIELDS, find_dialect
 from playhead.tape.exchange import Request, RequestClass, Seq
 from playhead.tape.matching.model_drift import (

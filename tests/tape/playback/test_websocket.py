@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import IgnoreRule, parse_match
-from playhead.tape.canonical.form import compile_rules
-from playhead.tape.diff.divergence import ABSENT, Difference, DivergenceKind
+from playhead.tape.canonical.canonical_request import compile_rules
+from playhead.tape.diff.divergence_types import ABSENT, Difference, DivergenceKind
 from playhead.tape.exchange import (
     Close,
     Exchange,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from playhead.tape.diff.divergence import Difference, Divergence, DivergenceKind
+from playhead.tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from playhead.tape.exchange import Request, Seq
 from playhead.tape.policy.refusal import REFUSAL_STATUS, refusal_body, refusal_headers, stub_headers
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
 from playhead.config.values import SECRET_FORMATS
-from playhead.tape.canonical.form import canonical, compile_rules, raw_key
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, raw_key
 from playhead.tape.exchange import (
     Chunk,
     Headers,

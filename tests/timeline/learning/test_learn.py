@@ -12,7 +12,7 @@ import pytest
 from playhead.config import IgnoreRule, loads, parse_match
 from playhead.config.schema import Classes
 from playhead.store import RunInfo, Store
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import Message, MessageKind, Request, RequestClass
 from playhead.tape.playback.websocket import is_same
 from playhead.tape.redaction.redactor import Redactor
@@ -20,7 +20,7 @@ from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.timeline.learning.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
-from playhead.timeline.learning.render import render_lesson
+from playhead.timeline.learning.render_text import render_lesson
 
 URL = "https://api.test/v1/runs"
 REALTIME = "https://api.test/v1/realtime"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Owner, RunInfo, Store
-from playhead.tape.diff.divergence import Divergence, DivergenceKind
+from playhead.tape.diff.divergence_types import Divergence, DivergenceKind
 from playhead.tape.exchange import (
     Chunk,
     Exchange,
@@ -41,7 +41,7 @@ from playhead.timeline import (
     render_divergences,
     render_receipt,
 )
-from playhead.timeline.receipts.listing import rows
+from playhead.timeline.receipts.exchange_rows import rows
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,

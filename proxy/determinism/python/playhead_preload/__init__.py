@@ -22,7 +22,18 @@ def start():
         return
     sys._playhead_preload = True
 
-    from . import clock, contexts, hooks, jobs, notes, pools, processes, proxy, roots, tunnel
+    from . import (
+        clock,
+        contexts,
+        hooks,
+        notes,
+        process_pools,
+        processes,
+        proxy,
+        roots,
+        thread_pools,
+        tunnel,
+    )
 
     clock.find_real()
     notes.claim(os.environ.get("PLAYHEAD_LANE", "0"), "python", "%d.%d.%d" % sys.version_info[:3])
@@ -39,7 +50,7 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
-    for part in [contexts, jobs, pools, *parts, processes, proxy, tunnel, roots]:
+    for part in [contexts, thread_pools, process_pools, *parts, processes, proxy, tunnel, roots]:
         try:
             part.start()
         except Exception as error:

@@ -18,7 +18,7 @@ from _struct import Struct
 from itertools import count
 
 from . import contexts, hooks, notes
-from .replaced import Replaced, replace
+from .patch_builtins import Replaced, replace
 
 _RECORD = Struct("<IQ")
 _VALUE = Struct("<Q")

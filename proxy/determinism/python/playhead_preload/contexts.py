@@ -9,7 +9,16 @@ from _thread import get_ident
 
 _OURS = frozenset(
     "playhead_preload." + name
-    for name in ("contexts", "clock", "entropy", "hooks", "processes", "replaced", "jobs", "pools")
+    for name in (
+        "contexts",
+        "clock",
+        "entropy",
+        "hooks",
+        "processes",
+        "patch_builtins",
+        "thread_pools",
+        "process_pools",
+    )
 )
 _CARRIERS = _OURS | {
     "os",

@@ -6,7 +6,7 @@ By the clock of the tape they would be over before they began, or never.
 import time
 
 from . import clock, hooks
-from .replaced import Replaced
+from .patch_builtins import Replaced
 
 _MODULES = ("grpc._channel", "grpc._common", "grpc._utilities", "grpc._server", "grpc.aio._utils")
 

@@ -9,7 +9,7 @@ import sys
 from _blake2 import blake2b
 
 from . import contexts, hooks, notes, processes
-from .replaced import Replaced, replace
+from .patch_builtins import Replaced, replace
 
 _SEED = bytes.fromhex(os.environ["PLAYHEAD_SEED"])
 _MAKE_KEYS = frozenset(

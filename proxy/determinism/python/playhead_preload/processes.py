@@ -5,7 +5,7 @@ import sys
 from _thread import allocate_lock, get_ident
 
 from . import contexts, hooks, notes
-from .replaced import Replaced
+from .patch_builtins import Replaced
 
 after_fork = []
 """Called in a forked child, once it has its context."""

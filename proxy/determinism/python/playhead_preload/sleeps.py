@@ -8,7 +8,7 @@ import time
 from _thread import _local
 
 from . import hooks
-from .replaced import replace
+from .patch_builtins import replace
 
 FACTOR = 1000
 _skipped = _local()

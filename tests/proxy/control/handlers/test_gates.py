@@ -14,7 +14,7 @@ import pytest
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.proxy.control.handlers import gates
-from playhead.tape.policy.gates import ApprovalDecision, Ruling
+from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser

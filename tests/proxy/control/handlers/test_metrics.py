@@ -9,7 +9,7 @@ import pytest
 
 from playhead.config import loads
 from playhead.proxy.control.handlers.metrics import METRICS
-from playhead.tape.policy.gates import ApprovalDecision, Ruling
+from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.raw import Conversation, RawOrigin
 

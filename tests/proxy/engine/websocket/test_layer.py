@@ -20,7 +20,7 @@ from playhead.proxy.engine.connection_handler import MOST_WAITING_BYTES
 from playhead.proxy.engine.websocket import frames
 from playhead.proxy.engine.websocket.frames import FrameReader
 from playhead.store import LogCorrupt, RunInfo, StoreUnwritable
-from playhead.tape.canonical.form import canonical, compile_rules, fingerprint
+from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import (
     Close,
     Ending,
@@ -53,7 +53,7 @@ from playhead.tests.support.websocket import (
 )
 from playhead.timeline import Receipt, build, render_exchange
 from playhead.timeline.reading.exchange_json import exchange_json
-from playhead.timeline.receipts.listing import rows
+from playhead.timeline.receipts.exchange_rows import rows
 
 Script = Callable[[RawServer], Awaitable[None]]
 Client = Callable[[Peer], Awaitable[list[str]]]

@@ -1,0 +1,264 @@
+"""Record and replay failed tunnels as exchanges.
+
+Where the upstream of a tunnel cannot be connected, its TLS fails or the client gives up over it, no request
+has been seen. What is kept is an exchange with the method CONNECT and without a target. While playing it
+fails again at its place:
+
+* not before as many tunnels to this origin have been asked for as then, and
+* not before all that had been asked of this origin by then has been asked again.
+
+An agent may keep a connection for longer while it is played, and so never ask for the tunnel that failed.
+Then the request that came through the next tunnel fails in its place: `find_missed`.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from mitmproxy import connection, tls
+
+from ..config import Mode
+from ..store import Record, StoreUnwritable
+from ..tape.canonical.canonical_request import raw_key
+from ..tape.exchange import (
+    Ending,
+    Exchange,
+    Fault,
+    Gone,
+    Phase,
+    Request,
+    RequestClass,
+    Seq,
+    Tunnel,
+    VerdictKind,
+)
+from ..tape.matching.cursor import Hit
+from ..tape.policy.decide import CONTROL_HOST
+from ..tape.records.events import EventKind
+from .run.exchange_events import outcome_event
+from .run.registry import RunRegistry
+from .run.run_state import OpenRun
+from .wire.upstream_failure import find_fault
+
+_CLASS = RequestClass.READ
+"""A tunnel by itself changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An upstream that could not be reached."""
+
+    client: connection.Client
+    server: connection.Server
+    error: str
+
+
+@dataclass(slots=True)
+class _OpenTunnel:
+    """A tunnel whose client waits for its handshake."""
+
+    open_run: OpenRun
+    host: str
+    port: int
+    tunnel: Tunnel
+    started_ns: int
+    t0: float
+    left: asyncio.Event
+    given_up: bool = False
+    """Whether its run ended over it, so that it is kept already."""
+
+
+class Tunnels:
+    """Keep the tunnels that fail, and have them fail again."""
+
+    def __init__(self, registry: RunRegistry) -> None:
+        """Look after the tunnels of the open runs of `registry`."""
+        self._registry = registry
+        registry.on_ending = self.give_up
+        self._opening: dict[str, _OpenTunnel] = {}
+        self._saving: set[asyncio.Task[None]] = set()
+
+    # ---- hooks ---------------------------------------------------------------------------------
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> Awaitable[None] | None:
+        """Note that a client waits; in playback let it wait for what it waited for then."""
+        client, address = data.context.client, data.context.server.address
+        open_run = self._registry.of(client)
+        if open_run is None or open_run.info is None or address is None:
+            return None
+        if open_run.stopped is not None:
+            return None  # nothing is connected, and the request in it is refused
+        host, port = address[0], address[1]
+        tunnel = open_run.next_tunnel(client, host, port)
+        opening = _OpenTunnel(
+            open_run, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
+        )
+        if open_run.mode is Mode.RECORD:
+            self._begin(client, opening)
+        elif open_run.tape is not None and host != CONTROL_HOST:
+            missed = find_due(open_run, host, port)
+            if missed is not None and tunnel.number >= missed.tunnel.number:
+                return self._play(client, opening, missed)
+        return None
+
+    def _begin(self, client: connection.Client, opening: _OpenTunnel) -> None:
+        self._opening[client.id] = opening
+        client.handshaking = True  # type: ignore[attr-defined]  # read by the handler
+
+    def _find(self, client: connection.Client) -> _OpenTunnel | None:
+        client.handshaking = False  # type: ignore[attr-defined]  # read by the handler
+        return self._opening.pop(client.id, None)
+
+    def tls_established_server(self, data: tls.TlsData) -> None:
+        """Forget a client whose upstream has been reached."""
+        self._find(data.context.client)
+
+    async def playhead_tunnel(self, attempt: Attempt) -> None:
+        """Keep an attempt that failed; its client is reset after this."""
+        opening = self._find(attempt.client)
+        if opening is not None and not opening.given_up:
+            await self._save(opening, attempt)
+
+    def client_disconnected(self, client: connection.Client) -> None:
+        """Keep a tunnel that its client gave up."""
+        opening = self._find(client)
+        if opening is None:
+            return
+        opening.left.set()
+        if opening.open_run.mode is Mode.RECORD and not opening.given_up:
+            task = asyncio.get_running_loop().create_task(self._save(opening, None))
+            self._saving.add(task)
+            task.add_done_callback(self._saving.discard)
+
+    async def give_up(self, open_run: OpenRun) -> None:
+        """Keep the tunnels over which a run ends, before it is sealed."""
+        for opening in list(self._opening.values()):
+            if opening.open_run is open_run and open_run.mode is Mode.RECORD:
+                opening.given_up = True
+                await self._save(opening, None)
+        if self._saving:
+            await asyncio.wait(list(self._saving))
+
+    # ---- recording -----------------------------------------------------------------------------
+
+    async def _save(self, opening: _OpenTunnel, attempt: Attempt | None) -> None:
+        open_run = opening.open_run
+        assert open_run.info is not None
+        end_us = int((time.monotonic() - opening.t0) * 1e6)
+        seq = open_run.next_seq()
+        request = _request(opening.host, opening.port)
+        exchange = Exchange(
+            seq=seq,
+            request_class=_CLASS,
+            verdict=VerdictKind.RECORDED,
+            reason="mode record",
+            request=request,
+            started_ns=opening.started_ns,
+            end_us=end_us,
+            fingerprint=open_run.fingerprint(request, _CLASS),
+            fault=_fault(attempt, end_us) if attempt is not None else None,
+            gone=Gone(end_us, 0, head=False) if attempt is None else None,
+            tunnel=opening.tunnel,
+        )
+        logged = {
+            "seq": seq,
+            "method": request.method,
+            "url": request.url,
+            "request_class": _CLASS.value,
+            "fingerprint": exchange.fingerprint,
+            "key": None,
+        }
+        open_run.note(EventKind.INTENT, **logged)
+        record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
+        try:
+            await open_run.store.save(open_run.info.number, lambda: record)
+        except StoreUnwritable as error:
+            open_run.miss(error, exchanges=1)
+
+    # ---- playing -------------------------------------------------------------------------------
+
+    async def _play(
+        self, client: connection.Client, opening: _OpenTunnel, recorded: Exchange
+    ) -> None:
+        open_run = opening.open_run
+        self._begin(client, opening)
+        take_missed(open_run, recorded)
+        seq = open_run.next_seq()
+        open_run.note(
+            EventKind.VERDICT,
+            seq=seq,
+            method=recorded.request.method,
+            url=recorded.request.url,
+            request_class=_CLASS.value,
+            verdict=VerdictKind.SERVED.value,
+            reason="on tape",
+            fingerprint=recorded.fingerprint,
+            key=None,
+            tape_seq=recorded.seq,
+            match="exact",
+        )
+        # Until the client leaves, where it was left waiting.
+        at_s = recorded.end_us / 1e6 * open_run.config.playback.pace
+        patience_s = at_s if recorded.fault is not None else None
+        try:
+            await asyncio.wait_for(opening.left.wait(), patience_s)
+        except TimeoutError:
+            if self._registry.on_reset is not None:
+                self._registry.on_reset(client)
+
+
+def find_due(open_run: OpenRun, host: str, port: int) -> Exchange | None:
+    """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
+    assert open_run.tape is not None
+    assert open_run.cursor is not None
+    found = open_run.fingerprint(_request(host, port), _CLASS)
+    hit = open_run.cursor.find(found, _CLASS)
+    if not isinstance(hit, Hit):
+        open_run.failing.discard((host, port))
+        return None
+    open_run.failing.add((host, port))
+    recorded = open_run.store.find_exchange(open_run.tape, hit.seq)
+    if recorded is None:
+        return None
+    origin = f"{_request(host, port).url}/"
+    before = (
+        seq
+        for (_, url), seqs in open_run.find_endpoints().items()
+        if f"{url}/".startswith(origin)
+        for seq in seqs
+        if seq <= recorded.tunnel.after
+    )
+    return recorded if all(open_run.cursor.served(seq) for seq in before) else None
+
+
+def find_missed(open_run: OpenRun, request: Request, seq: Seq) -> Exchange | None:
+    """Find the failed tunnel that should have come before a request which is about to be served.
+
+    seq: of the recorded exchange that would answer it; it came through a later tunnel.
+    """
+    assert open_run.tape is not None
+    if (request.host, request.port) not in open_run.failing:
+        return None
+    missed = find_due(open_run, request.host, request.port)
+    if missed is None:
+        return None
+    recorded = open_run.store.find_exchange(open_run.tape, seq)
+    later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
+    return missed if later else None
+
+
+def take_missed(open_run: OpenRun, recorded: Exchange) -> None:
+    """Move past a failed tunnel that is about to fail again."""
+    assert open_run.cursor is not None
+    found = open_run.fingerprint(recorded.request, _CLASS)
+    open_run.cursor.take(found, Hit(recorded.seq))
+
+
+def _request(host: str, port: int) -> Request:
+    return Request("CONNECT", "https", host, port, "", "HTTP/1.1", ())
+
+
+def _fault(attempt: Attempt, at_us: int) -> Fault:
+    phase = Phase.TLS if attempt.server.timestamp_tcp_setup else Phase.CONNECT
+    return find_fault(attempt.error, phase, Ending.RST, 0, at_us)

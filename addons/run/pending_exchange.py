@@ -1,0 +1,438 @@
+"""A pending exchange: the state of one request, shared by the hooks and the streams that record or play it.
+
+A pending exchange belongs to the event loop. It lives in `flow.metadata` and ends with its flow.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mitmproxy import connection, http
+
+from ...store import Spool, StoreUnwritable
+from ...tape.canonical.spilled_digest import find_boundary
+from ...tape.classify.by_method_and_url import Kind
+from ...tape.diff.divergence_types import Dependence, Divergence
+from ...tape.exchange import (
+    NO_TUNNEL,
+    Chunk,
+    Ending,
+    Exchange,
+    Fault,
+    Fingerprint,
+    Gone,
+    Headers,
+    Phase,
+    Redaction,
+    Repeat,
+    Request,
+    RequestClass,
+    Seq,
+    Spilled,
+    Tunnel,
+    VerdictKind,
+)
+from ...tape.playback.script import Steps
+from ...tape.policy.approval_decision import ApprovalDecision, Ruling
+from ...tape.policy.decide import Decision, Facts, Found
+from ...tape.policy.faults import Injection
+from ...tape.policy.limits import CountedUsage
+from ...tape.records.events import EventKind
+from ...tape.redaction.compare_placeholders import TARGET
+from ...tape.redaction.redactor import redactions_of
+from ...tape.redaction.stream import Stream
+from ...tape.stubs.synthesize import Made
+from ..wire.upstream_failure import find_fault
+from .exchange_events import idempotency_key, repeat_row
+from .pending_approvals import PendingApproval
+from .repeats import Effect
+from .run_state import OpenRun
+
+if TYPE_CHECKING:
+    from ..websocket import WebSocketPlayer, WebSocketRecorder
+    from .request_contracts import ContractState
+
+_KEY = "playhead"
+
+HELD_BYTES = 8 * 1024 * 1024
+"""A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
+HELD_PIECES = 1 << 18
+"""So does one in more pieces, which may be empty: each takes a hundred bytes."""
+
+
+@dataclass(slots=True)
+class Early:
+    """A recorded exchange whose answer began before its request had ended, while it is played."""
+
+    exchange: Exchange
+    compared: int = 0
+    """Bytes of the request that were compared."""
+    diverged: bool = False
+
+
+class PendingExchange:
+    """One request on its way."""
+
+    def __init__(self, open_run: OpenRun, flow: http.HTTPFlow, seq: Seq, facts: Facts) -> None:
+        """Begin at the request's head; `seq` is 0 where nothing is recorded."""
+        self.open_run = open_run
+        self.flow = flow
+        self.seq = seq
+        self.facts = facts
+        self.kind = Kind(facts.request_class, named=True)
+        """What its method and URL say of it."""
+        self.decision: Decision | None = None
+        self.fields: Headers = ()
+        """Header fields as they stood when the request's head arrived."""
+        self.tunnel: Tunnel = NO_TUNNEL
+        self.names: tuple[tuple[str, str], ...] = ()
+        """Names of its host that do not agree and stand in none of its fields."""
+        self.bidirectional = False
+        """Whether the answer may begin before the request has ended."""
+        self.upload: Spool | None = None
+        """The request's body, where it is too large to be held."""
+        self.uploaded: Spilled | None = None
+        """The same once it has come whole."""
+        self.sent: list[bytes] = []
+        """The request's body as it was sent on, where it was not waited for."""
+        self.sent_bytes = 0
+        self.request_ended = True
+        """False while a request is sent on that has not ended."""
+        self.early: Early | None = None
+        self.request: Request | None = None
+        """As it is compared and stored: redacted, before anything is changed for the upstream."""
+        self.redactions: tuple[Redaction, ...] = ()
+        self.searched = False
+        """Whether its body has been redacted too."""
+        self.raw: bytes = b""
+        self.fingerprint: Fingerprint | None = None
+        self.alike: Fingerprint | None = None
+        """The same of its path in normal form, where it is spelled in another way and repeats are counted."""
+        self.exact = False
+        """Whether it was found by its bytes, without masking anything."""
+        self.effect_key: bytes | None = None
+        """Of an effect that was read whole, or that the tape answers before it has ended."""
+        self.found: Found | None = None
+        self.needs: Dependence | None = None
+        """What it depends on that has not been served, where it came too early."""
+        self.recorded: Exchange | None = None
+        """What is to be served, read before the cursor moved past it."""
+        self.unreadable = False
+        """What is to be served cannot be read."""
+        self.made: Made | None = None
+        """What is answered after the pattern of the tape, where it does not hold the effect."""
+        self.logged: dict[str, Any] | None = None
+        """What the log says of it: its intent, or what was decided instead."""
+        self.answered: Exchange | None = None
+        """What answered it; kept where effects are told to a sink."""
+        self.divergence: Divergence | None = None
+        self.approval: PendingApproval | None = None
+        """The pending approval that a gate created for it."""
+        self.left = False
+        """Whether its client left while it was held."""
+        self.injection: Injection | None = None
+        """The fault on purpose that hits it."""
+        self.contract_state: ContractState | None = None
+        """The contracts that hold for it; None where there are none."""
+        self.withheld = False
+        """Whether its client is played a refusal in the place of a recorded answer."""
+        self.delayed: asyncio.Event | None = None
+        """Ends the wait of one that is delayed on purpose."""
+        self.muted = False
+        """Whether its client is told nothing of the answer, on purpose."""
+        self.repeat: Repeat | None = None
+        self.effect: Effect | None = None
+        self.gated: Effect | None = None
+        """The same among those that a gate on duplicates looks at."""
+        self.started_ns = time.time_ns()
+        self.t0 = time.monotonic()
+        self.websocket: WebSocketRecorder | WebSocketPlayer | None = None
+        """What it has become, where it has become a WebSocket."""
+        # Playing.
+        self.has_verdict = False
+        """Whether its verdict has been logged."""
+        self.steps: Steps | None = None
+        # Recording.
+        self.recording = False
+        self.forwarded = False
+        self.head_us = 0
+        self.head_need: int | None = None
+        self.head_sent = False
+        self.pieces: list[bytes] = []
+        self.chunks: list[Chunk] = []
+        self.taken = 0
+        """Pieces of the response's body that have arrived."""
+        self.size = 0
+        self.download: Spool | None = None
+        """The response's body, where it is too large to be held."""
+        self.downloaded: Spilled | None = None
+        """The same once it has been kept."""
+        self.announced = -1
+        """Length of the response's body as its head says, or -1."""
+        self.event_stream = False
+        """Whether the answer is one on which SDKs act before it has ended."""
+        self.ragged = False
+        """Whether the answer ended with a connection whose TLS was not closed."""
+        self.gone: Gone | None = None
+        self.fault: Fault | None = None
+        self.warnings: list[str] = []
+        self.saved = False
+        self.usage: CountedUsage | None = None
+        """What it used, where limits have it read."""
+        self.usage_bytes = 0
+        """Of the response's body, those that this was read from."""
+        self.broken = False
+        """Whether it was broken off by us: what still comes is not kept."""
+        self.unlogged = False
+        """Whether it was sent on though its intent could not be written."""
+        self.unsaved = False
+        """Whether a part of it could not be kept, so that it cannot be recorded."""
+        self._done = asyncio.Event()
+        open_run.begin(self)
+
+    def finish(self) -> None:
+        """End the pending exchange: nothing more comes of it. Twice is once."""
+        if not self._done.is_set():
+            self._done.set()
+            if self.approval is not None:
+                self.approval.decide(ApprovalDecision(Ruling.ENDED))
+            if self.delayed is not None:
+                self.delayed.set()
+            for spool in (self.upload, self.download):
+                if spool is not None:
+                    spool.drop()
+                    spools_of(self.flow.client_conn).discard(spool)
+            self.open_run.finish(self)
+            self.open_run.counters.add(self)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+        return self._done.is_set()
+
+    async def ended(self, timeout_s: float) -> None:
+        """Wait until it has ended, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._done.wait(), timeout_s)
+
+    @property
+    def request_class(self) -> RequestClass:
+        """Its class."""
+        return self.facts.request_class
+
+    @property
+    def holds(self) -> bool:
+        """Whether its answer is held back until it has been checked."""
+        return self.contract_state is not None and self.contract_state.holds
+
+    @property
+    def keep_reading(self) -> bool:
+        """Whether the upstream is read on when the client leaves: it is for effects, and where that is injected.
+
+        An effect happens whether or not somebody waits; tokens of a model are burnt for nobody.
+        """
+        return self.request_class is RequestClass.EFFECT or self.muted
+
+    def now_us(self) -> int:
+        """Microseconds since the request arrived."""
+        return int((time.monotonic() - self.t0) * 1e6)
+
+    def take(self, data: bytes) -> None:
+        """Note a piece of the response's body.
+
+        Raises: StoreError, where it is too large to be held and cannot be written.
+        """
+        if self.broken:
+            return
+        need = 0 if self.request_ended else self.sent_bytes
+        chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, need)
+        self.taken += 1
+        self.size += len(data)
+        if self.unsaved:
+            return
+        try:
+            self._keep_piece(data, chunk)
+        except StoreUnwritable as error:
+            self.open_run.miss(error)
+            self.unsaved = True
+            self.pieces, self.chunks = [], []
+
+    def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
+        if self.download is not None:
+            self.download.write(data, chunk)
+            return
+        self.pieces.append(data)
+        self.chunks.append(chunk)
+        if self.size > HELD_BYTES or len(self.chunks) > HELD_PIECES:
+            self.download = self.spool()
+            for chunk, piece in zip(self.chunks, self.pieces, strict=True):
+                self.download.write(piece, chunk)
+            self.pieces, self.chunks = [], []
+
+    def take_sent(self, data: bytes) -> None:
+        """Note a piece of the request's body that was sent on before the request had ended.
+
+        Raises: StoreError, as `take`.
+        """
+        self.sent_bytes += len(data)
+        if self.unsaved:
+            return
+        try:
+            self._keep_sent(data)
+        except StoreUnwritable as error:
+            self.open_run.miss(error)
+            self.unsaved = True
+            self.sent = []
+
+    def _keep_sent(self, data: bytes) -> None:
+        if self.upload is not None:
+            self.upload.write(data)
+            return
+        self.sent.append(data)
+        if self.sent_bytes > HELD_BYTES:
+            self.begin_upload(b"".join(self.sent))
+            self.sent = []
+
+    async def keep_bodies(self) -> None:
+        """Make durable what was too large to be held.
+
+        Raises: StoreUnwritable.
+        """
+        if self.upload is not None and self.request is not None:
+            self.uploaded = await self.upload.keep()
+            logged = (one for one in self.request.secrets if one.part == TARGET)
+            self.request = replace(
+                self.request, spilled=self.uploaded, secrets=(*logged, *self.upload.secrets)
+            )
+            self._note_places("request.body", self.upload)
+        if self.download is not None:
+            self.downloaded = await self.download.keep()
+            self._note_places("response.body", self.download)
+
+    def _note_places(self, place: str, spool: Spool) -> None:
+        found = redactions_of(place, (secret.kind for secret in spool.secrets))
+        self.redactions += tuple(one for one in found if one not in self.redactions)
+
+    def begin_upload(self, data: bytes) -> None:
+        """Go on with the request's body in a file; `data` is what has come of it.
+
+        Raises: StoreError.
+        """
+        self.upload = self.spool(find_boundary(self.fields), pieces=False)
+        self.upload.write(data)
+
+    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+        """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
+        redactor = self.open_run.redactor
+        answer = self.flow.response
+        fields = self.fields if not pieces or answer is None else answer.data.headers.fields
+
+        def redact() -> Stream | None:
+            return redactor.stream(fields, answer=pieces)
+
+        made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact)
+        spools_of(self.flow.client_conn).add(made)
+        return made
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that the response's head announced has arrived."""
+        return self.announced >= 0 and self.size >= self.announced
+
+    def client_left(self) -> None:
+        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
+        self.left = True
+        if self.approval is not None:
+            self.approval.decide(ApprovalDecision(Ruling.LEFT))
+        if self.delayed is not None:
+            self.delayed.set()
+        if self.gone is None and not self.saved:
+            sent = 0 if self.muted or self.holds else self.taken
+            self.gone = Gone(self.now_us(), sent, self.head_sent)
+
+    def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
+        """Note that the upstream failed.
+
+        phase: how far it had come before the answer began.
+        """
+        begun = bool(self.taken) or self.head_sent
+        text = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
+        self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
+        return self.fault
+
+
+def find_redact_text(client: connection.Client) -> Callable[[str], str]:
+    """Give what takes the secrets of a client's run out of a text for people."""
+    found: Callable[[str], str] = getattr(client, "redact_text", str)
+    return found
+
+
+def spools_of(client: connection.Client) -> set[Any]:
+    """Give what a client's connection feeds on its way to the disk; its handler waits for them."""
+    found: set[Any] | None = getattr(client, "spools", None)
+    if found is None:
+        found = client.spools = set()  # type: ignore[attr-defined]  # read by the handler
+    return found
+
+
+def find_pending(flow: http.HTTPFlow) -> PendingExchange | None:
+    """Find the pending exchange of a flow."""
+    found: PendingExchange | None = flow.metadata.get(_KEY)
+    return found
+
+
+def attach(flow: http.HTTPFlow, pending: PendingExchange) -> None:
+    """Bind a pending exchange to its flow."""
+    flow.metadata[_KEY] = pending
+
+
+def detach(flow: http.HTTPFlow) -> PendingExchange | None:
+    """Take the pending exchange off its flow, if there is one."""
+    found = find_pending(flow)
+    flow.metadata.pop(_KEY, None)
+    return found
+
+
+def claims_row(pending: PendingExchange) -> dict[str, Any]:
+    """Give what an event says of a request's claims; nothing where it has none, as nearly all."""
+    words = pending.open_run.redactor.redact_text
+    rows = [(kind.value, words(text)) for kind, text in pending.facts.claims]
+    return {"claims": rows} if rows else {}
+
+
+def note_verdict(
+    pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str, **more: Any
+) -> None:
+    """Log what playback decided for a request; `more` is what served it.
+
+    A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
+    """
+    key = idempotency_key(request)
+    if pending.has_verdict:
+        more["again"] = True  # it is one request still, and repeats no other
+    elif pending.effect_key is not None:
+        pending.effect = Effect(pending.seq, key)
+        pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
+        if pending.repeat is not None:
+            more["repeat"] = repeat_row(pending.repeat)
+    pending.has_verdict = True
+    if verdict is VerdictKind.SERVED:
+        pending.open_run.given.setdefault(more["tape_seq"], pending.seq)
+    logged = {
+        "seq": pending.seq,
+        "method": request.method,
+        "url": request.url,
+        "request_class": pending.request_class.value,
+        "verdict": verdict.value,
+        "reason": reason,
+        "rule": pending.decision.rule if pending.decision is not None else "",
+        "fingerprint": pending.fingerprint or b"",
+        "key": key,
+        **claims_row(pending),
+        **more,
+    }
+    pending.logged = logged
+    pending.open_run.note(EventKind.VERDICT, **logged)

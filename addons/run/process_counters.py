@@ -1,0 +1,57 @@
+"""Process-wide counters of requests and outcomes, for metrics only; no decision reads them.
+
+The counts stand beside the log, not in it: they cost a microsecond a request, and are gone with the process.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ...tape.policy.decide import Action
+
+if TYPE_CHECKING:
+    from .pending_exchange import PendingExchange
+
+UNDECIDED = "undecided"
+"""Verdict of a request that ended before anything was decided: its client left, or an error of ours."""
+
+_VERDICTS = {
+    Action.CONTROL: "control",
+    Action.FORWARD: "forwarded",
+    Action.LIVE: "live",
+    Action.SERVE: "served",
+    Action.STUB: "stubbed",
+    Action.REFUSE: "refused",
+}
+
+
+class Counters:
+    """Counts of one process. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        """By mode, class and what was done."""
+        self.faults: Counter[str] = Counter()
+        """Exchanges that failed below HTTP, by kind."""
+        self.contracts: Counter[str] = Counter()
+        """Violations of contracts, by what they were found in: `request`, `response`, `model`."""
+        self.runs: Counter[str] = Counter()
+        """Runs that were opened, by mode."""
+        self.stopped = 0
+        """Runs that somebody stopped."""
+        self.approval_decisions: Counter[str] = Counter()
+        """What became of requests that a gate held, by decision."""
+        self.limited: Counter[str] = Counter()
+        """Requests that were refused because a limit was exhausted, by limit."""
+        self.injected: Counter[str] = Counter()
+        """Faults on purpose, by kind."""
+        self.lost: Counter[str] = Counter()
+        """Rows that a sink did not get, by sink."""
+
+    def add(self, pending: "PendingExchange") -> None:
+        """Count a request that has ended."""
+        decision = pending.decision
+        verdict = UNDECIDED if decision is None else _VERDICTS.get(decision.action, UNDECIDED)
+        self.requests[pending.open_run.mode.value, pending.request_class.value, verdict] += 1
+        if pending.fault is not None:
+            self.faults[pending.fault.kind.value] += 1

@@ -1,0 +1,99 @@
+"""The constraints on one request: limits, contract state, and repeats of an effect.
+
+An effect is noted as soon as it is decided on, before it is sent, so that two at the same time see each other. One
+that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
+"""
+
+from dataclasses import replace
+
+from ...tape.exchange import RequestClass
+from ...tape.policy.approval_decision import is_undone
+from ...tape.policy.decide import (
+    LIMITS,
+    UNCONSTRAINED,
+    Action,
+    Constraints,
+    Decision,
+    Found,
+    Policy,
+    decide,
+)
+from .exchange_events import idempotency_key
+from .pending_exchange import PendingExchange
+from .repeats import Effect
+
+
+def asks_for_repeats(pending: PendingExchange) -> bool:
+    """Say whether a gate has to know what a request repeats."""
+    effect = pending.request_class is RequestClass.EFFECT
+    return effect and pending.open_run.policy.find_gate(pending.facts) is not None
+
+
+_LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
+
+
+def decide_on(
+    pending: PendingExchange, policy: Policy, found: Found | None, now: Constraints = UNCONSTRAINED
+) -> Decision:
+    """Decide on a request; what the reason quotes of it is without its secrets."""
+    open_run = pending.open_run
+    decision = decide(pending.facts, open_run.mode, policy, found, now)
+    if pending.facts.ways.plain:
+        return decision
+    return replace(decision, reason=open_run.redactor.redact_text(decision.reason))
+
+
+def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None) -> Decision:
+    """Decide on a request that leaves unless a gate or a limit is in its way; count it where it may. Once a request."""
+    open_run = pending.open_run
+    usage_meter = open_run.usage_meter
+    if usage_meter is None:
+        return decide_on(pending, policy, found, _find_constraints(pending))
+    spent = usage_meter.find_spent(pending)
+    now = _find_constraints(pending) if spent is None else Constraints(spent=spent.text)
+    decision = decide_on(pending, policy, found, now)
+    if decision.action in _LEAVING:
+        usage_meter.count(pending)
+    elif decision.rule == LIMITS and spent is not None:
+        open_run.counters.limited[spent.limit] += 1
+        usage_meter.report(pending, spent)
+    return decision
+
+
+def add_violation(pending: PendingExchange, now: Constraints) -> Constraints:
+    """Add how a request breaks a contract that says refuse, if it does."""
+    contract_state = pending.contract_state
+    if (
+        contract_state is None
+        or contract_state.applicable.request is None
+        or not contract_state.violation
+    ):
+        return now
+    return replace(
+        now,
+        violation=contract_state.violation,
+        contract=contract_state.applicable.request.match.text,
+    )
+
+
+def _find_constraints(pending: PendingExchange) -> Constraints:
+    """Give what a contract or a gate has to know; notes the effect where a gate asks for that, and it may leave."""
+    now = add_violation(pending, UNCONSTRAINED)
+    if now.violation:
+        return now
+    if pending.effect_key is None or not asks_for_repeats(pending):
+        return UNCONSTRAINED
+    assert pending.request is not None
+    pending.gated = Effect(pending.seq, idempotency_key(pending.request))
+    return Constraints(repeat=pending.open_run.gated.note(pending.effect_key, pending.gated))
+
+
+def settle_gated(pending: PendingExchange, status: int) -> None:
+    """Note whether an effect can have happened, now that its outcome is known.
+
+    status: of the answer, or 0.
+    """
+    if pending.gated is None:
+        return
+    phase = pending.fault.phase if pending.fault is not None else None
+    pending.gated.undone = is_undone(status, phase)

@@ -1,0 +1,320 @@
+"""An open run: its tape, its rules, its pending exchanges and its requests so far.
+
+Belongs to the event loop, except where a method says otherwise.
+"""
+
+import asyncio
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable
+from time import thread_time
+from typing import TYPE_CHECKING, Any
+
+from mitmproxy import connection
+
+from ...config import Config, Limits, Mode, OnFull
+from ...store import RunInfo, Store, StoreUnwritable
+from ...tape.canonical.canonical_request import (
+    Canonical,
+    Rules,
+    canonical,
+    compile_rules,
+    effect_key,
+    fingerprint,
+    raw_key,
+)
+from ...tape.contracts.applicable_contracts import Contracts
+from ...tape.diff.nearest import Endpoints
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ...tape.matching.cursor import Cursor
+from ...tape.matching.idempotency_keys import KeyPairs
+from ...tape.matching.index import reclassify
+from ...tape.matching.json_rpc_ids import IdRewriting
+from ...tape.policy.decide import Policy
+from ...tape.policy.faults import Faults
+from ...tape.records.events import Event, EventKind
+from ...tape.redaction.redactor import Redactor
+from ...timeline.lookup.endpoints import read_places
+from .effect_row import effect_line
+from .effect_sinks import EffectReporter, SinkQueue
+from .gaps import Gap
+from .out_of_order import Order
+from .process_counters import Counters
+from .repeats import Effects
+from .usage_meter import UsageMeter
+
+if TYPE_CHECKING:
+    from ..stop import Stopped
+    from .drift_search import Drifts
+    from .pending_exchange import PendingExchange
+
+_PAUSE_S = 0.0005
+_PREPARED = 20_000
+"""Exchanges of a tape up to which what explains a miss is read before there is one."""
+
+
+class OpenRun:
+    """One run while it is open."""
+
+    def __init__(
+        self,
+        mode: Mode,
+        config: Config,
+        redactor: Redactor,
+        store: Store,
+        info: RunInfo | None,
+        tape: RunInfo | None = None,
+        problem: str = "",
+    ) -> None:
+        """Begin a run with the rules that are in force now."""
+        self.mode = mode
+        self.config = config
+        self.store = store
+        self.info = info
+        self.tape = tape
+        self.gap = Gap()
+        """What could not be written of it."""
+        self.begin_later: Callable[[], Awaitable[None]] | None = None
+        """Begins a recording that could not be begun, and passes unrecorded until then."""
+        self.unfinished: tuple[Seq, ...] = ()
+        """What was still on its way when it was ended."""
+        self.sink_queue: SinkQueue | None = None
+        """Where each effect is told."""
+        self.reporter = EffectReporter(
+            lambda lost: self.note(EventKind.LOST, lost=lost),
+            lambda sink: self.counters.lost.update([sink]),
+        )
+        self.problem = problem
+        """Why there is no tape to play, or empty."""
+        self.policy = Policy.of(config)
+        recorded = info is not None or mode is Mode.RECORD  # whose run may only be begun later
+        self.contracts = Contracts.of(config) if recorded else None
+        """What its messages are held to; None where that is nothing."""
+        self.faults = Faults(config.faults, config.fault_seed, mode)
+        self.rules: Rules = compile_rules(config.ignore, thread_time)
+        self.redactor = redactor
+        self.stubbed: dict[Seq, Response] = {}
+        """What was answered instead of executing an effect, by seq; the first of a run."""
+        self.order = (
+            Order(store, tape, info, self.policy, config.classes, self.stubbed)
+            if tape is not None
+            else None
+        )
+        self.cursor = Cursor(self._next_use, self.order.take) if self.order is not None else None
+        self.reindexed: dict[Fingerprint, list[Seq]] | None = None
+        """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
+        self._raws: dict[bytes, Fingerprint] = {}
+        """Fingerprints by hash of the raw request, there."""
+        self.keys: set[tuple[Any, ...]] = set()
+        self.groups: set[tuple[int, float]] = set()
+        self.groups_known = True
+        self.clients: dict[str, connection.Client] = {}
+        self.pending_exchanges: set[PendingExchange] = set()
+        self.endpoints: dict[tuple[str, str], list[Seq]] | None = None
+        """Seqs of the tape by method and URL without query; read when first needed."""
+        self.given: dict[Seq, Seq] = {}
+        """By the tape's seq: the request that its answer was first given to."""
+        self.near: Endpoints | None = None
+        """The same for what may be near; read with them."""
+        self.drifts: Drifts | None = None
+        """What of the tape may have drifted; made at the first model call that is not on it."""
+        self.id_rewriting = IdRewriting()
+        """How the client names now what it named otherwise on the tape."""
+        self.preparing: asyncio.Future[Any] | None = None
+        """Reads them, from the opening of a playback on."""
+        self._reading = threading.Lock()
+        self.effects = Effects()
+        """Effects asked for so far."""
+        self.gated = Effects()
+        """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
+        self.key_pairs = KeyPairs()
+        """Idempotency keys of effects that were served, with those on the tape."""
+        self.tunnels: dict[str, Tunnel] = {}
+        """What is known of the tunnels that are open, by client id."""
+        self.failing: set[tuple[str, int]] = set()
+        """Origins of the tape with a failed tunnel that has not failed again yet."""
+        self.tunnel_counts: dict[tuple[str, int], int] = {}
+        """How many tunnels were asked for, by host and port."""
+        self.permits: dict[PendingExchange, tuple[str, str, int]] = {}
+        """Where live requests on their way may be connected to: client id, host, port."""
+        self.last_request = time.monotonic()
+        self.requests = 0
+        self.ending = False
+        self.counters = Counters()
+        """Where requests are counted; the process's own for runs that it opened."""
+        self.stopped: Stopped | None = None
+        """Who stopped it; nothing more is asked of anybody then."""
+        limited = recorded and config.limits != Limits()
+        self.usage_meter = UsageMeter(config.limits) if limited else None
+        """What it has exhausted, where it has limits."""
+        self.last_seq = Seq(0)
+        """Place of the request that arrived last; 0 before the first."""
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def named(self) -> bool:
+        """Whether it was asked for by a name that any group may use."""
+        return any(len(key) == 1 for key in self.keys)
+
+    def next_seq(self) -> Seq:
+        """Give the place of a request that has just arrived."""
+        self.last_seq = Seq(self.last_seq + 1)
+        return self.last_seq
+
+    def begin(self, pending: "PendingExchange") -> None:
+        """Note a request on its way."""
+        self.pending_exchanges.add(pending)
+        self._idle.clear()
+        self.requests += 1
+        self.last_request = time.monotonic()
+
+    def finish(self, pending: "PendingExchange") -> None:
+        """Note that a request is done."""
+        self.pending_exchanges.discard(pending)
+        if self.sink_queue is not None and (line := effect_line(pending)):
+            self.sink_queue.put(self.reporter, line)
+        self.permits.pop(pending, None)
+        # An agent that waited long for an answer is not idle: its next request follows from it.
+        self.last_request = time.monotonic()
+        if not self.pending_exchanges:
+            self._idle.set()
+
+    async def settled(self, timeout_s: float) -> bool:
+        """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return not self.pending_exchanges
+
+    def hurry(self) -> None:
+        """Have `settled` wait no longer."""
+        self._idle.set()
+
+    def note(self, kind: EventKind, **data: Any) -> None:
+        """Append an event to the run's log; nobody waits.
+
+        Raises: StoreUnwritable, where nothing may pass unrecorded; a playback goes on, with a gap.
+        """
+        if self.info is None:
+            return
+        try:
+            self.store.append(self.info.number, Event(kind, time.time_ns(), data))
+        except StoreUnwritable as error:
+            if self.mode is Mode.RECORD:
+                self.miss(error)
+            else:
+                self.gap.note(str(error))
+
+    @property
+    def passes(self) -> bool:
+        """Whether what cannot be recorded goes on all the same."""
+        return self.config.on_full is OnFull.PASS
+
+    def miss(self, error: StoreUnwritable, *, exchanges: int = 0, effects: int = 0) -> None:
+        """Note what cannot be written as missing, and raise `error` where nothing may pass unrecorded."""
+        if not self.passes:
+            # What is refused for it was not sent on.
+            self.gap.note(str(error), exchanges=exchanges)
+            raise error
+        self.gap.note(str(error), exchanges=exchanges, effects=effects)
+
+    def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
+        assert self.tape is not None
+        if self.reindexed is None:
+            return self.store.next_use(self.tape, fingerprint, after)
+        uses = self.reindexed.get(fingerprint, [])
+        at = bisect_right(uses, after)
+        return uses[at] if at < len(uses) else None
+
+    def find_known(self, raw: bytes) -> Fingerprint | None:
+        """Find the fingerprint of a request whose bytes are on the tape, by their hash."""
+        assert self.tape is not None
+        if self.reindexed is None:
+            return self.store.find_fingerprint(self.tape, raw)
+        return self._raws.get(raw)
+
+    def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
+        """Bring a request into canonical form and hash it. May run on any thread."""
+        return fingerprint(self._form(request, request_class))
+
+    def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
+        """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
+        assert self.tape is not None
+        if self.reindexed is None and not self.tape.index:
+            return recorded.fingerprint
+        now = reclassify(recorded, self.config.classes)
+        return self.fingerprint(self.redactor.recorded(now.request), now.request_class)
+
+    def effect_key_of(self, recorded: Exchange) -> bytes | None:
+        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
+        if recorded.request_class is not RequestClass.EFFECT:
+            return None
+        return self.identify(recorded.request, recorded.request_class)[1]
+
+    def identify(
+        self, request: Request, request_class: RequestClass
+    ) -> tuple[Fingerprint, bytes | None]:
+        """Give a request's fingerprint and, of an effect, its effect key. May run on any thread."""
+        form = self._form(request, request_class)
+        effect = request_class is RequestClass.EFFECT
+        return fingerprint(form), effect_key(form) if effect else None
+
+    def effect_key(self, request: Request) -> bytes:
+        """Give the effect key of an effect. May run on any thread."""
+        return effect_key(self._form(request, RequestClass.EFFECT))
+
+    def _form(self, request: Request, request_class: RequestClass) -> Canonical:
+        secret = self.redactor.redacted_query(request)
+        return canonical(request, request_class, self.rules, secret)
+
+    def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
+        """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
+        if self.endpoints is None:
+            self._read_tape()
+        assert self.endpoints is not None
+        return self.endpoints
+
+    def find_near(self) -> Endpoints:
+        """Give what finds the recorded requests that may be near one. Blocks when first asked."""
+        if self.near is None:
+            self._read_tape()
+        assert self.near is not None
+        return self.near
+
+    def prepare(self) -> None:
+        """Begin to read what explains a miss, so that the first need not wait for it. Loop."""
+        if self.tape is not None and self.tape.exchanges <= _PREPARED:
+            loop = asyncio.get_running_loop()
+            self.preparing = loop.run_in_executor(None, self.find_near)
+
+    def _read_tape(self) -> None:
+        with self._reading:
+            if self.near is not None:
+                return
+            assert self.tape is not None
+            classes = self.config.classes
+            # Others want the interpreter too: nobody waits for this unless something diverged.
+            found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
+            self.near, self.endpoints = found.near, found.asked
+
+    def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
+        """Give the place of a tunnel that a client has just asked for."""
+        number = self.tunnel_counts.get((host, port), 0) + 1
+        self.tunnel_counts[host, port] = number
+        made = self.tunnels[client.id] = Tunnel(number, self.last_seq)
+        return made
+
+    def reindex(self) -> None:
+        """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
+        assert self.tape is not None
+        found: dict[Fingerprint, list[Seq]] = {}
+        for recorded in self.store.exchanges(self.tape):
+            exchange = reclassify(recorded, self.config.classes)
+            request = self.redactor.recorded(exchange.request)
+            key = self.fingerprint(request, exchange.request_class)
+            found.setdefault(key, []).append(exchange.seq)
+            self._raws[raw_key(request, exchange.request_class)] = key
+        self.reindexed = found

@@ -1,0 +1,223 @@
+"""Commands that start or end a run: serve, record, replay, demo, seal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ... import PlayheadError
+from ...config import Config, Mode, Sandbox, override
+from .common import DEFAULT_FILE, UNTESTABLE, complain, options, reading, settings
+
+if TYPE_CHECKING:
+    from ..docker.sandbox import DockerPlace
+
+_SANDBOX_FILES = click.option(
+    "--sandbox-files",
+    flag_value="true",
+    default=None,
+    help="In the sandbox show the working folder and the system alone (bubblewrap).",
+)
+
+
+@click.command()
+@options(
+    *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+)
+def serve(config_file: Path | None, **flags: object) -> int:
+    """Run the long-running proxy; edit the file to switch its mode."""
+    config, watcher = settings(config_file, flags)
+    if config.mode is Mode.PLAYBACK and flags.get("run") is not None:
+        _restore_tape(config, str(flags["run"]))
+    from ..run.serve import serve as run_serve
+
+    return run_serve(config, watcher)
+
+
+def _in_docker[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of --sandbox docker."""
+    for option in (
+        click.option(
+            "--volume",
+            "volumes",
+            metavar="HOST:THERE[:ro]",
+            multiple=True,
+            help="A folder for the container, as docker run takes it; may be repeated.",
+        ),
+        click.option(
+            "--env",
+            "variables",
+            metavar="NAME[=VALUE]",
+            multiple=True,
+            help="A variable for the container; may be repeated.",
+        ),
+        click.option(
+            "--image", metavar="IMAGE", help="With --sandbox docker: what COMMAND is run in."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _elsewhere(
+    sandbox: Sandbox,
+    where: str,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+) -> "DockerPlace | None":
+    """Read what is wanted of Docker; None where COMMAND is run on this machine."""
+    if where != "docker":
+        if image or variables or volumes:
+            raise click.UsageError("--image, --env and --volume go with --sandbox docker")
+        return None
+    image = image or sandbox.image
+    if image is None:
+        raise click.UsageError(
+            "--sandbox docker needs --image, the image of the agent (or `sandbox.image` in the configuration)"
+        )
+    from ..docker.sandbox import DockerPlace, Wanted
+
+    return DockerPlace(Wanted(image, variables, volumes))
+
+
+@click.command()
+@options(
+    "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
+)
+@click.option(
+    "--capture",
+    is_flag=True,
+    help="Run the command in a sandbox, and record what ignores the proxy too.",
+)
+@click.option("--sandbox", metavar="WORD", help="contained, strict, none (the default) or docker.")
+@_in_docker
+@_SANDBOX_FILES
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def record(
+    config_file: Path | None,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    capture: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    **flags: object,
+) -> int:
+    """Run COMMAND through a proxy and record what it does."""
+    config, _ = settings(config_file, {**flags, "capture": sandbox})
+    if capture and config.sandbox.record == "none":
+        config = override(config, {"capture": "contained"})
+    elsewhere = _elsewhere(config.sandbox, config.sandbox.record, image, variables, volumes)
+    from ..run.launcher import Output
+    from ..run.launcher import record as run_record
+    from ..run.runtime import default_run_name
+
+    named = config.runs.default
+    run = named if named != "per-process" else default_run_name(command[0])
+    output = Output(as_json, receipt_file, quiet)
+    return run_record(
+        config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+    )
+
+
+@click.command()
+@options(
+    "config",
+    "store",
+    "ca_dir",
+    "upstream_ca",
+    "allow_model_drift",
+    "determinism",
+    "sleeps",
+    "json",
+    "receipt",
+    "quiet",
+)
+@click.option(
+    "--sandbox",
+    metavar="WORD",
+    help="contained (the default), strict (no Unix sockets either), none, or docker.",
+)
+@_SANDBOX_FILES
+@click.option(
+    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
+)
+@_in_docker
+@click.argument("run")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def replay(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    **flags: object,
+) -> int:
+    """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
+    flags["sandbox"] = "none" if no_sandbox else sandbox
+    try:
+        config, _ = settings(config_file, flags)
+        elsewhere = _elsewhere(config.sandbox, config.sandbox.replay, image, variables, volumes)
+        _restore_tape(config, run)  # before a mistyped store is made
+        from ..run.launcher import Output
+        from ..run.launcher import replay as run_replay
+
+        output = Output(as_json, receipt_file, quiet)
+        return run_replay(
+            config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+        )
+    except PlayheadError as error:
+        complain(error)
+        return UNTESTABLE
+
+
+def _restore_tape(config: Config, run: str) -> None:
+    """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
+    from ..operations.restore_archived import restore_tape
+
+    if run != "latest" or (config.store / "log.lmdb").exists():
+        restore_tape(config, run)
+
+
+@click.command()
+@options("config", "store")
+@click.argument("run")
+def seal(config_file: Path | None, store: str | None, run: str) -> int:
+    """End a run: nothing is added to it any more."""
+    from ..operations.end_run import seal_run
+
+    click.echo(seal_run(reading(config_file, store), run))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.argument("run")
+def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
+    """Have everything that a run asks refused from now on, and break off what is under way."""
+    from ..control.client import stop_run
+
+    click.echo(stop_run(reading(config_file, store), run, reason))
+    return 0
+
+
+@click.command()
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the tapes in this store.")
+@click.option("--keep", is_flag=True, help="Keep the temporary store.")
+def demo(store: Path | None, keep: bool) -> int:
+    """Record an agent that refunds twice, replay it with everything switched off, then its fix."""
+    from .demo import run_demo
+
+    return run_demo(store, keep=keep)

@@ -1,0 +1,165 @@
+"""Commands that maintain the store."""
+
+from pathlib import Path
+
+import click
+
+from ...config import Config
+from .common import options, print_json, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--secrets", is_flag=True, help="Search for values that look like secrets instead.")
+@click.option(
+    "--receipt",
+    "receipt_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Check instead that FILE holds a receipt as this store signed it.",
+)
+@click.argument("run", required=False)
+def verify(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    secrets: bool,
+    receipt_file: Path | None,
+    run: str | None,
+) -> int:
+    """Check that a store holds what it held; 1 where it does not."""
+    if receipt_file is not None:
+        if secrets or run is not None:
+            raise click.UsageError("--receipt goes with neither --secrets nor RUN")
+        return _verify_receipt(reading(config_file, store), receipt_file, as_json=as_json)
+    from ...timeline.checks.integrity import render_verified
+    from ...timeline.checks.secrets import render_findings
+    from ..operations.verify import verify_runs, verify_secrets
+
+    if not secrets:
+        checked = verify_runs(reading(config_file, store), run)
+        if as_json:
+            print_json([one.to_json() for one in checked])
+        else:
+            click.echo(render_verified(checked))
+        return 1 if any(one.problems for one in checked) else 0
+    found, runs = verify_secrets(reading(config_file, store), run)
+    if as_json:
+        print_json({"runs": runs, "found": [one.to_json() for one in found]})
+    else:
+        click.echo(render_findings(found, runs))
+    return 1 if found else 0
+
+
+def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
+    from ...timeline.receipts.render_text import plain
+    from ..trust.receipt_signature import BadReceipt, check, read_receipt_file
+    from ..trust.secret_files import find_receipt_key
+
+    text = read_receipt_file(file)
+    try:
+        document = check(text, find_receipt_key(config.store))
+    except BadReceipt as error:
+        if as_json:
+            print_json({"file": str(file), "run": None, "signed": False, "problem": str(error)})
+        else:
+            click.echo(f"{plain(str(file))}: NOT to be trusted: {plain(str(error), 200)}")
+        return 1
+    run, key = document["run"], document["signature"]["key"]
+    if as_json:
+        print_json({"file": str(file), "run": run, "signed": True, "problem": None})
+    else:
+        click.echo(
+            f"{plain(str(file))}: the receipt of run {plain(run)}, as key {key} of this store signed it"
+        )
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
+@click.argument("run")
+@click.argument("text", required=False)
+def note(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    seq: int | None,
+    run: str,
+    text: str | None,
+) -> int:
+    """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
+    from ...timeline.receipts.user_notes import render_notes
+    from ..operations.notes import list_notes, write_note
+
+    config = reading(config_file, store)
+    if text is not None:
+        notes = [write_note(config, run, text, seq or 0)]
+    else:
+        notes = [one for one in list_notes(config, run) if seq in (None, one.seq)]
+    if as_json:
+        print_json([one.to_json() for one in notes])
+    else:
+        click.echo(render_notes(notes))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option(
+    "--to-key-file",
+    type=click.Path(path_type=Path),
+    help="File with the key that the store is to have.",
+)
+@click.option("--decrypt", is_flag=True, help="Take the encryption away.")
+@click.option(
+    "--new-key", type=click.Path(path_type=Path), help="Make a key in this new file, and no more."
+)
+def rekey(
+    config_file: Path | None,
+    store: str | None,
+    to_key_file: Path | None,
+    decrypt: bool,
+    new_key: Path | None,
+) -> int:
+    """Encrypt the store under the configured key, put it under another, or decrypt it."""
+    if sum((to_key_file is not None, decrypt, new_key is not None)) > 1:
+        raise click.UsageError("give one of --to-key-file, --decrypt and --new-key")
+    if new_key is not None:
+        from ...store import make_key_file
+
+        click.echo(f"made key {make_key_file(new_key).id.hex()} in {new_key}: keep a copy of it")
+        return 0
+    from ..operations.rekey_and_upgrade import rekey_store
+
+    click.echo(rekey_store(reading(config_file, store), to_key_file, decrypt=decrypt))
+    return 0
+
+
+@click.command()
+@options("config", "store")
+@click.option(
+    "--no-backup",
+    count=True,
+    help="Make no backup of the store first; give it twice to confirm.",
+)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
+def upgrade(
+    config_file: Path | None, store: str | None, no_backup: int, files: tuple[Path, ...]
+) -> int:
+    """Bring the store, or the tapes and archive files given, to the current version."""
+    if no_backup == 1:
+        raise click.UsageError(
+            "without a backup there is no way back to the version of Playhead that wrote the store;"
+            " give --no-backup twice if that is meant"
+        )
+    from ..operations.rekey_and_upgrade import upgrade_one, upgrade_store
+
+    if files:
+        if no_backup or store is not None:
+            raise click.UsageError("--store and --no-backup are about a store, and FILE is given")
+        for file in files:
+            click.echo(upgrade_one(file))
+    else:
+        click.echo(upgrade_store(reading(config_file, store), backup=not no_backup))
+    return 0

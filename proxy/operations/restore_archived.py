@@ -1,0 +1,147 @@
+"""Restore archived runs when a command needs them; the caller need not know where a run is stored."""
+
+import contextlib
+import importlib.util
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import PlayheadError
+from ...config import Config
+from ...config.archive_url import parse_archive
+from ...store import RunInfo, Store, StoreError
+from ..progress import ProgressBar
+from .open_store import open_store
+
+if TYPE_CHECKING:
+    from ...store.archive.storage import Place
+    from ...timeline.archiving.move_runs import ArchivedStep
+
+_PATIENCE_S = 120.0
+"""How long a command waits for another that moves runs."""
+_EVERY_S = 0.05
+
+
+def restore_runs(config: Config, *names: str) -> None:
+    """Restore archived runs and their tapes to the store; do nothing if none is archived.
+
+    Raises: UnknownRun; StoreError, where an archive cannot be read; PlayheadError without pyarrow.
+    """
+    with open_store(config, readonly=True) as store:
+        if not any(run.is_only_in_archive for name in names for run in _line(store, name)):
+            return
+    require_pyarrow()
+    with open_store(config) as store, moving(store), ProgressBar("restoring") as progress:
+        for name in names:
+            for run in _line(store, name):
+                _restore(store, run, progress)
+
+
+def restore_run(store: Store, run: RunInfo) -> None:
+    """Restore an archived run to an open store; do nothing if it is already there. Blocks.
+
+    Raises: StoreError, where its archive cannot be read; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    with moving(store):
+        _restore(store, run, lambda _done, _of: None)
+
+
+def _restore(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
+    from ...timeline.archiving.move_runs import restore
+
+    now = store.reload(run)
+    if now.is_only_in_archive and now.archived is not None:
+        restore(store, now, open_place(now.archived.place), time.time_ns(), progress)
+
+
+def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | None":
+    """Find one exchange of a recording that is archived, where it lies; None where the run has to be here for it.
+
+    Raises: UnknownRun; StoreError, where the archive cannot be read; PlayheadError without pyarrow.
+    """
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+    if not run.is_only_in_archive or run.archived is None or run.parent is not None:
+        return None
+    require_pyarrow()
+    from ...timeline.archiving.move_runs import find_step
+
+    return find_step(run.archived, open_place(run.archived.place), seq)
+
+
+def restore_tape(config: Config, name: str) -> None:
+    """Put the tape that is to be replayed into the store again, if it was archived; `latest` is the newest.
+
+    Raises: as `restore_runs`.
+    """
+    if name == "latest":
+        with open_store(config, readonly=True) as store:
+            latest = store.find_latest()
+        if latest is None:
+            return
+        name = latest.id
+    restore_runs(config, name)
+
+
+def _line(store: Store, name: str) -> Iterator[RunInfo]:
+    run: RunInfo | None = store.get_run(name)
+    seen: set[int] = set()
+    while run is not None and run.number not in seen:
+        seen.add(run.number)
+        yield run
+        run = store.find_tape(run)
+
+
+def open_place(text: str) -> "Place":
+    """Open an archive by the text that a run carries.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    from ...store.archive.storage import Place
+
+    try:
+        return Place(parse_archive(text, Path))
+    except ValueError as error:
+        raise StoreError(f"{text[:80]!r} is no archive: {error}") from error
+
+
+def require_pyarrow() -> None:
+    """Raise PlayheadError where pyarrow is not installed, with what to do."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise PlayheadError(
+            "an archive needs pyarrow, which is not installed", "install playhead[archive]"
+        )
+
+
+def remove_from_archive(store: Store, runs: Sequence[RunInfo], progress: ProgressBar) -> None:
+    """Delete archived runs, with their bytes in the archive, and what a kill left there. For who is `moving`.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    require_pyarrow()
+    from ...timeline.archiving.move_runs import remove_archived
+
+    remove_archived(store, runs, open_place, platform.node(), time.time_ns, progress)
+
+
+@contextlib.contextmanager
+def moving(store: Store) -> Iterator[None]:
+    """Be the only one who moves runs of a store; waits for another.
+
+    Raises: StoreError, naming who it is.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            lock = store.archive.hold()
+            break
+        except StoreError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_EVERY_S)
+    with contextlib.closing(lock):
+        yield

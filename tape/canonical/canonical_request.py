@@ -1,0 +1,642 @@
+"""The canonical form of a request, and the fingerprint by which a tape finds it.
+
+Rules:
+
+1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
+   request can be explained, a stale answer cannot be noticed.
+2. What counts: method, scheme, host with its port, further names of the host that do not agree with it (`target_overrides.py`), path, query as pairs sorted by name, a short list of header
+   fields, and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
+   multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
+   and URL without its query alone.
+3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or
+   secret place counts by being there.
+4. A body that is broken, too large or nested too deep counts as bytes: no body makes this raise.
+5. Whatever `canonical` reads before it parses stands in `raw_key` too, so equal keys mean equal forms
+   under the same rules, and bytes seen before need no parsing.
+
+The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
+ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
+Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
+others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree.
+
+Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
+section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
+
+from blake3 import blake3
+
+from ...config.match_pattern import parse_match
+from ...config.schema import IgnoreRule
+from ...config.targets.path_interpretations import normal_path, without_trailing
+from ...config.values import parse_json_path
+from ..exchange import Fingerprint, Headers, Request, RequestClass
+from ..records.content_coding import undo_coding
+from ..redaction.compare_placeholders import mark_request
+from ..redaction.redactor import query_kind
+from . import graphql
+from . import masks as patterns
+from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
+from .json_rpc import volatile_places
+from .random_boundaries import without_inner, without_signatures
+from .target_overrides import names_of
+
+CANONICAL_VERSION = 6
+
+MAX_PARSED = 16 * 1024 * 1024
+"""Bytes of a body beyond which it is not parsed."""
+
+MAX_PAIRS = 20_000
+"""Pairs of a form beyond which it is not parsed."""
+
+_LONG_PLACE = 1000
+"""Characters of a path beyond which what the rules say of it is not remembered."""
+
+MARKER = "\x00"
+"""Begins what stands in a canonical form for a value that does not count; no URL or form holds NUL."""
+
+BOUNDARY = b"\x00boundary"
+"""Stands for the boundary of a multipart body."""
+
+SPILLED = b"\x00spilled "
+"""Stands with its hash for a body that is too large to be held."""
+
+_SHORT_LIST = {
+    b"range": 0,
+    b"if-none-match": 1,
+    b"if-modified-since": 2,
+    b"accept": 3,
+    b"content-type": 4,
+    b"x-amz-target": 5,
+    b"soapaction": 6,
+    b"upgrade": 7,
+}
+"""Header fields that count, and their order in the canonical form; `upgrade` where it is to a WebSocket."""
+COUNTED_HEADERS = frozenset({*_SHORT_LIST, b"content-encoding"})
+"""Lower-case header fields that may count."""
+_READ_LENGTHS = frozenset(map(len, COUNTED_HEADERS))
+_NONE: frozenset[str] = frozenset()
+
+_SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
+_SIGNED_V2 = ("AWSAccessKeyId", "Signature", "Expires")
+
+DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
+    # openai-agents makes a new one for every run, at OpenAI's own host.
+    IgnoreRule(parse_match("*://*/*v1/responses"), json=("$.prompt_cache_key",)),
+    IgnoreRule(parse_match("*://*/*chat/completions"), json=("$.prompt_cache_key",)),
+    # What a realtime client calls its event: random, or a count that depends on which came first.
+    IgnoreRule(parse_match("*://*/*v1/realtime"), json=("$.event_id",)),
+    IgnoreRule(parse_match("*://*/openai/realtime"), json=("$.event_id",)),
+    # Signatures in a URL, and the dates they are made with.
+    IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
+    IgnoreRule(
+        parse_match("*://*"), query=("X-Goog-Date", "X-Goog-Signature", "X-Goog-Credential")
+    ),
+    IgnoreRule(parse_match("*://*.amazonaws.com"), query=_SIGNED_V2),
+    IgnoreRule(parse_match("*://*.cloudfront.net"), query=("Expires", "Policy", "Signature")),
+    IgnoreRule(
+        parse_match("*://*.core.windows.net"), query=("sig", "se", "st", "ske", "skt", "skoid")
+    ),
+)
+"""Shipped volatile places; a configuration adds to them."""
+
+
+class BodyKind(StrEnum):
+    """How a body is compared."""
+
+    NONE = "none"
+    JSON = "json"
+    FORM = "form"
+    MULTIPART = "multipart"
+    TEXT = "text"
+    """Bytes in which patterns are masked, with markers and doubled NUL."""
+    BYTES = "bytes"
+
+
+class Masks(NamedTuple):
+    """Places of one endpoint that do not count."""
+
+    json: tuple[JsonPath, ...] = ()
+    header: frozenset[bytes] = frozenset()
+    """Lower case."""
+    query: frozenset[str] = frozenset()
+    form: frozenset[str] = frozenset()
+    regex: patterns.Patterns = ()
+
+
+class Endpoint(NamedTuple):
+    """What is known of a request before its query, head and body are read."""
+
+    authority: str
+    """Lower-case host and its port, always."""
+    path: str
+    masks: Masks
+
+
+class ContentType(NamedTuple):
+    """What a content type means for comparison."""
+
+    form: bytes
+    """As it is compared: lower case, parameters sorted, without boundary."""
+    kind: BodyKind
+    boundary: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which places of which requests are left out of the comparison; made by `compile_rules`."""
+
+    ignore: tuple[IgnoreRule, ...]
+    digest: bytes
+    """16 bytes over the rules and the version of the canonical form: an index made under another digest
+    has to be made again."""
+    endpoint: Callable[[str, str, str, int, str], Endpoint] = field(compare=False, repr=False)
+    """By method, scheme, host, port and path; remembered for the endpoints asked last."""
+    by_target: bool = field(compare=False, repr=False, default=False)
+    """A rule looks at the query, so `endpoint` wants the target instead of the path."""
+    searched: patterns.Patterns = field(compare=False, repr=False, default=())
+    """All patterns; each has the rules' clock, and notes when it ran out of time."""
+
+    def of(self, request: Request) -> Endpoint:
+        """Give what the rules say of a request."""
+        place = request.target if self.by_target else request.target.partition("?")[0]
+        return self.endpoint(request.method, request.scheme, request.host, request.port, place)
+
+
+class Canonical(NamedTuple):
+    """What is kept of a request for comparison."""
+
+    method: str
+    scheme: str
+    authority: str
+    path: str
+    query: tuple[str, ...]
+    """`name=value` or `name`, sorted by name, of one name in their order; a value that does not count is NUL and its kind."""
+    headers: tuple[tuple[bytes, bytes], ...]
+    """Lower-case names of the short list, in its order."""
+    kind: BodyKind
+    body: bytes
+    names: tuple[str, ...] = ()
+    """Names of its host that do not agree with `authority`."""
+
+
+def compile_rules(
+    config_ignore: tuple[IgnoreRule, ...] = (), clock: patterns.Clock | None = None
+) -> Rules:
+    """Give the shipped rules with a configuration's own.
+
+    clock: limits how long patterns look at one request.
+    Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
+    """
+    ignore = (*DEFAULT_IGNORE, *config_ignore)
+    made = {text: patterns.Pattern(text, clock) for rule in ignore for text in rule.regex}
+    compiled = tuple(
+        (
+            rule.match,
+            Masks(
+                tuple(parse_json_path(path) for path in rule.json),
+                frozenset(name.lower().encode() for name in rule.header),
+                frozenset(rule.query),
+                frozenset(rule.form),
+                tuple(made[text] for text in rule.regex),
+            ),
+        )
+        for rule in ignore
+    )
+
+    def look_up(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+        found = [
+            masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
+        ]
+        regex = tuple(dict.fromkeys(pattern for masks in found for pattern in masks.regex))
+        path = _normal(place.partition("?")[0])
+        return Endpoint(
+            f"[{host.lower()}]:{port}" if ":" in host else f"{host.lower()}:{port}",
+            patterns.MASK.join(patterns.what_is_left(path, regex)) if regex else path,
+            Masks(
+                tuple(dict.fromkeys(path for masks in found for path in masks.json)),
+                frozenset(name for masks in found for name in masks.header),
+                frozenset(name for masks in found for name in masks.query),
+                frozenset(name for masks in found for name in masks.form),
+                regex,
+            ),
+        )
+
+    remembered = lru_cache(maxsize=4096)(look_up)
+
+    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+        # A long path is seldom asked for twice, and thousands of them are much to hold.
+        find = remembered if len(place) <= _LONG_PLACE else look_up
+        return find(method, scheme, host, port, place)
+
+    told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
+    digest = blake2b(
+        f"{CANONICAL_VERSION} {told!r}".encode("utf-8", "surrogatepass"), digest_size=16
+    )
+    return Rules(
+        ignore,
+        digest.digest(),
+        endpoint,
+        any("?" in rule.match.path for rule in ignore),
+        tuple(made.values()),
+    )
+
+
+def canonical(
+    request: Request,
+    request_class: RequestClass,
+    rules: Rules,
+    redacted_query: frozenset[str] = _NONE,
+) -> Canonical:
+    """Give what counts of a request.
+
+    request: as stored, so secrets are placeholders already.
+    redacted_query: lower-case names whose values count by their kind alone.
+    """
+    request = compared(request)
+    endpoint = rules.of(request)
+    authority, path, masks = endpoint
+    scheme, names = request.scheme.lower(), names_of(request)
+    if request_class is RequestClass.TELEMETRY:
+        bare = BodyKind.NONE
+        return Canonical(request.method, scheme, authority, path, (), (), bare, b"", names)
+    text = request.target.partition("?")[2]
+    query = tuple(sorted(_query(text, masks, redacted_query), key=_name)) if text else ()
+    head = _head(request.headers)
+    if request.spilled is not None:
+        # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
+        kind, body, coded = BodyKind.BYTES, SPILLED + request.spilled.match, True
+    else:
+        content = find_content_type(head, request.body)
+        kind, body, coded = _body(request.body, content, head, masks)
+    kept: list[tuple[int, bytes, bytes]] = []
+    for name, value in head:
+        if name in masks.header:
+            kept.append((_SHORT_LIST.get(name, 8), name, b"\x00*"))
+        elif name == b"content-type":
+            kept.append((4, name, parse_content_type(value).form))
+        elif name != b"content-encoding" or coded:
+            kept.append((_SHORT_LIST.get(name, 8), name, value.strip()))
+    if len(kept) > 1:
+        # Stable, so the values of a field that stands twice keep their order.
+        kept.sort(key=_place)
+    headers = tuple((name, value) for _, name, value in kept)
+    return Canonical(request.method, scheme, authority, path, query, headers, kind, body, names)
+
+
+def fingerprint(form: Canonical) -> Fingerprint:
+    """Give the 16 bytes that stand for a canonical form: BLAKE3 over its parts, each with its length."""
+    return _fingerprint(form, form.headers)
+
+
+def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
+    parts = [form.method, form.scheme, form.authority, form.path, str(len(form.query)), *form.query]
+    if form.names:
+        parts += [f"{MARKER}names", *form.names]
+    told = [part.encode("utf-8", "surrogatepass") for part in parts]
+    for name, value in headers:
+        told += (name, value)
+    told.append(form.kind.encode())
+    start = b"playhead canonical %d\n%d\n" % (CANONICAL_VERSION, len(told))
+    digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
+    digest.update(form.body)
+    return Fingerprint(digest.digest(16))
+
+
+def effect_key(form: Canonical) -> bytes:
+    """Give the 16 bytes under which an effect is the same again: method, URL and body.
+
+    Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
+    normal form, so that another spelling of an effect is that effect.
+    """
+    return _fingerprint(form._replace(path=without_trailing(normal_path(form.path))), ())
+
+
+def raw_key(request: Request, request_class: RequestClass) -> bytes:
+    """Give 16 bytes over all that `canonical` reads of a request, before any parsing.
+
+    Equal keys have equal fingerprints under the same rules and names of redacted query keys.
+    """
+    request = compared(request)
+    told = [
+        request_class.encode(),
+        request.method.encode("utf-8", "surrogatepass"),
+        request.scheme.encode("utf-8", "surrogatepass"),
+        request.host.encode("utf-8", "surrogatepass"),
+        b"%d" % request.port,
+        request.target.encode("utf-8", "surrogatepass"),
+        *(name.encode("utf-8", "surrogatepass") for name in names_of(request)),
+    ]
+    for name, value in _head(request.headers):
+        told += (name, value)
+    start = b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told))
+    digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
+    digest.update(_body_told(request))
+    return digest.digest(16)
+
+
+def same_bytes(one: Request, other: Request) -> bool:
+    """Say whether two requests have one `raw_key` in one class, without hashing either."""
+    one, other = compared(one), compared(other)
+    return (
+        (one.method, one.scheme, one.host, one.port, one.target)
+        == (other.method, other.scheme, other.host, other.port, other.target)
+        and _body_told(one) == _body_told(other)
+        and _head(one.headers) == _head(other.headers)
+        and names_of(one) == names_of(other)
+    )
+
+
+def _body_told(request: Request) -> bytes:
+    return request.body if request.spilled is None else SPILLED + request.spilled.match
+
+
+def compared(request: Request) -> Request:
+    """Give a request with kinds in the place of its placeholders; most have none, and are given back."""
+    if not request.secrets:
+        return request
+    content = find_content_type(_head(request.headers), request.body)
+    return mark_request(request, json=content is not None and content.kind is BodyKind.JSON)
+
+
+def find_content_type(head: Headers, body: bytes) -> ContentType | None:
+    """Find what a body is; without a `content-type` only what looks like JSON is something."""
+    for name, value in head:
+        if name == b"content-type":
+            return parse_content_type(value)
+    return _BARE_JSON if body[:1] in (b"{", b"[") else None
+
+
+def open_body(request: Request) -> tuple[bytes, ContentType | None]:
+    """Give a request's body with its codings undone where they can be, and what it is."""
+    head = _head(request.headers)
+    plain, _ = _plain(request.body, head)
+    return plain, find_content_type(head, request.body)
+
+
+def query_pairs(
+    target: str, masks: Masks, redacted_query: frozenset[str] = _NONE
+) -> list[tuple[str, str | None]]:
+    """Give the pairs of a target's query in their order, as they are compared; None without a `=`."""
+    text = target.partition("?")[2]
+    pairs = [part.partition("=") for part in _query(text, masks, redacted_query)] if text else []
+    return [(name, value if eq else None) for name, eq, value in pairs]
+
+
+def form_pairs(body: bytes, masks: Masks) -> list[tuple[str, str | None]]:
+    """Give the pairs of a form in their order, as they are compared; None without a `=`."""
+    pairs = [part.partition("=") for part in _form(body, masks)]
+    return [(name, value if eq else None) for name, eq, value in pairs]
+
+
+def without_boundary(body: bytes, boundary: bytes) -> bytes | None:
+    """Put a constant in the place of a multipart body's boundary; None where that is not safe.
+
+    Only delimiter lines change: what reads like the boundary inside a part is content.
+    """
+    if not boundary or BOUNDARY in body:
+        return None
+    line = b"--" + boundary
+    if body.startswith(line):
+        body = b"--" + BOUNDARY + body[len(line) :]
+    return body.replace(b"\n" + line, b"\n--" + BOUNDARY)
+
+
+@lru_cache(maxsize=512)
+def parse_content_type(value: bytes) -> ContentType:
+    """Parse a `content-type` value: how it is compared, and what it makes of a body."""
+    media, *rest = _split_parameters(value)
+    media = media.strip().lower()
+    kind, boundary, parameters = _kind(media), b"", []
+    for part in rest:
+        name, _, text = part.partition(b"=")
+        name, text = name.strip().lower(), _unquote(text.strip())
+        if name == b"boundary":
+            boundary = text
+        elif name == b"charset":
+            text = _CHARSETS.get(text.lower(), text.lower())
+            # JSON is UTF-8 whether it says so or not: RFC 8259 section 8.1.
+            if not (kind is BodyKind.JSON and text == b"utf-8"):
+                parameters.append(b"charset=" + text)
+        elif name:
+            parameters.append(name + b"=" + _quote(text))
+    return ContentType(b";".join([media, *sorted(parameters)]), kind, boundary)
+
+
+_CHARSETS = {b"utf8": b"utf-8", b"latin1": b"iso-8859-1", b"ascii": b"us-ascii"}
+_BARE_JSON = ContentType(b"", BodyKind.JSON, b"")
+
+
+def _kind(media: bytes) -> BodyKind:
+    if media in (b"application/json", b"text/json") or media.endswith(b"+json"):
+        return BodyKind.JSON
+    if media.startswith(b"application/x-amz-json-"):
+        return BodyKind.JSON
+    if media == b"application/x-www-form-urlencoded":
+        return BodyKind.FORM
+    return BodyKind.MULTIPART if media.startswith(b"multipart/") else BodyKind.BYTES
+
+
+def _split_parameters(value: bytes) -> list[bytes]:
+    return _PARAMETERS.findall(value) if b'"' in value else value.split(b";")
+
+
+_PARAMETERS = re.compile(rb'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
+
+
+def _unquote(text: bytes) -> bytes:
+    if len(text) < 2 or text[:1] != b'"' or text[-1:] != b'"':
+        return text
+    return re.sub(rb"\\(.)", rb"\1", text[1:-1], flags=re.DOTALL)
+
+
+def _name(pair: str) -> str:
+    return pair.partition("=")[0]
+
+
+def _quote(text: bytes) -> bytes:
+    """Write a parameter so that it ends where it did: `p="a;q=b"` is one."""
+    if b";" not in text and b'"' not in text:
+        return text
+    return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def _place(item: tuple[int, bytes, bytes]) -> int:
+    return item[0]
+
+
+def _head(headers: Headers) -> Headers:
+    """Give the header fields that `canonical` reads, with lower-case names."""
+    found = []
+    for name, value in headers:
+        if len(name) in _READ_LENGTHS:
+            lower = name.lower()
+            if lower in COUNTED_HEADERS:
+                if lower == b"upgrade":
+                    # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
+                    value = value.strip().lower()
+                    if value != b"websocket":
+                        continue
+                found.append((lower, value))
+    return tuple(found)
+
+
+def _plain(body: bytes, head: Headers) -> tuple[bytes, bool]:
+    """Undo a body's codings; True where they could not be undone."""
+    codings = [value for name, value in head if name == b"content-encoding"]
+    if not codings:
+        return body, False
+    plain = undo_coding(body, b",".join(codings))
+    return (body, True) if plain is None else (plain, False)
+
+
+def _body(
+    raw: bytes, content: ContentType | None, head: Headers, masks: Masks
+) -> tuple[BodyKind, bytes, bool]:
+    body, coded = _plain(raw, head)
+    if not body:
+        return BodyKind.NONE, b"", coded
+    if coded and any(
+        name == b"content-encoding" and b"aws-chunked" in value for name, value in head
+    ):
+        return BodyKind.BYTES, without_signatures(body), coded
+    if content is None or coded:
+        return BodyKind.BYTES, body, coded
+    kind = content.kind
+    if kind is BodyKind.MULTIPART:
+        # Not bounded: uploads have random boundaries at any size, and this is one pass over memory.
+        bare = without_boundary(body, content.boundary)
+        if bare is None:
+            return *_bytes(body, masks), False
+        if len(bare) <= MAX_PARSED:
+            bare = without_inner(bare, BOUNDARY, _boundary_of)
+        return kind, _multipart(bare, masks), False
+    if len(body) > MAX_PARSED:
+        return BodyKind.BYTES, body, False
+    if kind is BodyKind.JSON:
+        try:
+            return kind, canonical_json(body, masks.json, _reading_of(masks)), False
+        except (ValueError, RecursionError):
+            return *_bytes(body, masks), False
+    if kind is BodyKind.FORM:
+        if body.count(b"&") > MAX_PAIRS:
+            return *_bytes(body, masks), False
+        return kind, "&".join(_form(body, masks)).encode(), False
+    return *_bytes(body, masks), False
+
+
+def _boundary_of(value: bytes) -> tuple[bytes, bytes]:
+    # Not remembered: boundaries are drawn anew each time.
+    content = parse_content_type.__wrapped__(value)
+    return content.form.partition(b";")[0], content.boundary
+
+
+def _bytes(body: bytes, masks: Masks) -> tuple[BodyKind, bytes]:
+    if not masks.regex or len(body) > MAX_PARSED:
+        return BodyKind.BYTES, body
+    return BodyKind.TEXT, patterns.mask_bytes(body, masks.regex)
+
+
+def _multipart(bare: bytes, masks: Masks) -> bytes:
+    if not masks.regex or len(bare) > MAX_PARSED:
+        return bare
+    # Between boundaries, so that no pattern takes one for content.
+    parts = bare.split(BOUNDARY)
+    deadline = patterns.until(masks.regex)
+    return BOUNDARY.join(patterns.mask_bytes(part, masks.regex, deadline) for part in parts)
+
+
+def _reading(tree: Any, exact: bool) -> Reduced:
+    """Say what does not count in a JSON body beside its masks."""
+    return Reduced(volatile_places(tree, exact), graphql.find_swaps(tree, exact))
+
+
+def _reading_of(masks: Masks) -> Reading:
+    if not masks.regex:
+        return _reading
+
+    def reading(tree: Any, exact: bool) -> Reduced:
+        places, swaps = _reading(tree, exact)
+        return Reduced(places, patterns.find_swaps(tree, exact, masks.regex, swaps))
+
+    return reading
+
+
+def body_tree(request: Request, rules: Rules) -> object:
+    """Give a request's JSON body as it is compared, for people to be shown.
+
+    Raises: ValueError where it is no JSON, RecursionError where it is nested too deep.
+    """
+    masks = rules.of(request).masks
+    return json_tree(open_body(request)[0].decode(), masks.json, _reading_of(masks))
+
+
+def _form(body: bytes, masks: Masks) -> list[str]:
+    parts, masked = [], masks.form
+    deadline = patterns.until(masks.regex)
+    for part in body.decode("latin-1").split("&"):
+        name, eq, value = part.partition("=")
+        # As Latin-1, so that bytes which are no UTF-8 stay what they are.
+        name = unquote_plus(name, "latin-1")
+        value = unquote_plus(value, "latin-1")
+        if masked and name.encode("latin-1").decode("utf-8", "replace") in masked:
+            parts.append(f"{quote_plus(name, encoding='latin-1')}={MARKER}*")
+        elif masks.regex:
+            told = patterns.what_is_left(
+                value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex, deadline
+            )
+            left = [quote_plus(piece, errors="surrogateescape") for piece in told]
+            parts.append(quote_plus(name, encoding="latin-1") + eq + patterns.MASK.join(left))
+        else:
+            parts.append(
+                quote_plus(name, encoding="latin-1") + eq + quote_plus(value, encoding="latin-1")
+            )
+    return parts
+
+
+def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
+    parts, masked = _normal(text).split("&"), masks.query
+    if not masked and not redacted and not masks.regex:
+        return parts
+    deadline = patterns.until(masks.regex)
+    for index, part in enumerate(parts):
+        name, eq, value = part.partition("=")
+        plain = unquote_plus(name) if "%" in name or "+" in name else name
+        if plain in masked:
+            parts[index] = f"{name}{eq}{MARKER}*"
+        elif plain.lower() in redacted:
+            parts[index] = f"{name}{eq}{MARKER}{query_kind(plain)}"
+        elif masks.regex and value:
+            told = unquote_plus(value, errors="surrogateescape")
+            left = patterns.what_is_left(told, masks.regex, deadline)
+            if len(left) > 1:
+                quoted = [quote_plus(piece, errors="surrogateescape") for piece in left]
+                parts[index] = f"{name}={patterns.MASK.join(quoted)}"
+    return parts
+
+
+_TRIPLET = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def _normal(text: str) -> str:
+    """Write percent-encodings one way, and change no meaning: RFC 3986 section 6.2.2.
+
+    Only what never needed encoding is decoded, so `%2B` (a plus) stays apart from `+` (a space to many).
+    """
+    if MARKER in text:
+        text = text.replace(MARKER, "%00")
+    return _TRIPLET.sub(_triplet, text) if "%" in text else text
+
+
+def _triplet(found: re.Match[str]) -> str:
+    code = unquote_to_bytes(found[0])[0]
+    return chr(code) if code in _UNRESERVED else found[0].upper()

@@ -1,0 +1,383 @@
+"""Classify a request by its method and URL; `by_body.py` looks at its body.
+
+Rules, in this order; the first that speaks decides:
+
+1. The configuration's own patterns: `telemetry`, then `inference`, then `effect`, then `read`.
+2. The shipped table of telemetry: what SDKs send on their own account, which nobody wrote. It never makes
+   a run diverge, so it names endpoints narrowly.
+3. The shipped exceptions: calls that look like inference or effects and are none.
+4. The shipped table of inference: model calls, by path wherever the path says enough, else by host.
+5. The shipped table of reads: searches that ask by POST, by paths that mean nothing else, else by host.
+6. GET, HEAD and OPTIONS are `read`; everything else is an `effect`.
+
+A request is an effect until it is known to be none: an effect taken for a model call would be missing
+from the list of what the agent did.
+
+Source: the API references of the providers named; telemetry as seen from real SDKs, and their pages on
+how to turn it off.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...config.match_pattern import Match, parse_match
+from ...config.schema import Classes
+from ...config.targets.request_interpretations import Ways
+from ..exchange import RequestClass
+
+_TELEMETRY = (
+    # OpenAI agents: traces, from a thread of its own.
+    "POST *://*/v1/traces/ingest",
+    # LangSmith
+    "*://*.smith.langchain.com/runs*",
+    "*://*.smith.langchain.com/api/v1/runs*",
+    "*://*.smith.langchain.com/otel/*",
+    "GET,HEAD *://*.smith.langchain.com/info",
+    # PostHog
+    "POST *://*.posthog.com/batch*",
+    "POST *://*.posthog.com/capture*",
+    "POST *://*.posthog.com/e/*",
+    "POST *://*.posthog.com/i/*",
+    "POST *://*.posthog.com/track*",
+    "POST *://*.posthog.com/engage*",
+    "POST *://*.posthog.com/decide*",
+    "POST *://*.posthog.com/flags*",
+    # Sentry
+    "POST *://*.sentry.io/api/*/envelope*",
+    "POST *://*.sentry.io/api/*/store*",
+    # Statsig
+    "*://statsigapi.net",
+    "*://*.statsigapi.net",
+    "*://*.statsig.com/v1/*",
+    "*://statsig.anthropic.com",
+    "*://*featuregates.org",
+    # Segment, Amplitude, Mixpanel
+    "POST *://*.segment.io/v1/*",
+    "GET *://cdn-settings.segment.com",
+    "POST *://*.amplitude.com/2/httpapi",
+    "POST *://*.amplitude.com/batch",
+    "POST *://*.amplitude.com/identify",
+    "POST *://api*.mixpanel.com/track*",
+    "POST *://api*.mixpanel.com/engage*",
+    "POST *://api*.mixpanel.com/import*",
+    # Datadog: intake, and the agent on its own port
+    "POST *://*-intake.*datadoghq.*",
+    "POST *://*-intake-*datadoghq.*",
+    "POST *://intake.*datadoghq.*",
+    "POST *://*.agent.*datadoghq.*",
+    "*://*:8126/v0.*",
+    "*://*:8126/telemetry/proxy/*",
+    "*://*:8126/evp_proxy/*",
+    "GET *://*:8126/info",
+    # OpenTelemetry: its own ports, its gRPC service, its signals on hosts that collect them
+    *(f"POST *://*:4318/*v1/{signal}" for signal in ("traces", "metrics", "logs")),
+    "POST *://*/opentelemetry.proto.collector.*",
+    *(
+        f"POST *://{host}/*v1/{signal}"
+        for host in (
+            "otlp*",
+            "otel*",
+            "*.honeycomb.io",
+            "*.grafana.net",
+            "*.nr-data.net",
+            "*.signoz.cloud",
+            "*.arize.com",
+            "*.traceloop.com",
+            "*.braintrust.dev",
+            "*.langfuse.com",
+            "*.pydantic.dev",
+            "*.logfire.dev",
+            "*.axiom.co",
+            "*.lightstep.com",
+            "*.dynatrace.com",
+            "*.uptrace.dev",
+        )
+        for signal in ("traces", "metrics", "logs")
+    ),
+    # Langfuse, also where it is hosted by oneself
+    "POST *://*/api/public/ingestion",
+    "POST *://*/api/public/otel/v1/traces",
+    # Hosts that are nothing else
+    "*://telemetry.crewai.com",
+    "*://telemetry.traceloop.com",
+    "*://telemetry.nextjs.org",
+    # LiteLLM reads its price list when it is imported; Hugging Face counts downloads.
+    "GET,HEAD *://raw.githubusercontent.com/BerriAI/litellm/*",
+    "*://huggingface.co/api/telemetry/*",
+)
+
+_EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
+    # These send messages to people, at the path at which Anthropic's models are asked.
+    ("POST *://*.nexmo.com", RequestClass.EFFECT),
+    ("POST *://*.vonage.com", RequestClass.EFFECT),
+    ("POST *://*.messagebird.com", RequestClass.EFFECT),
+    # Jobs and files of a host whose whole API is inference below.
+    ("POST *://api.groq.com/openai/v1/files*", RequestClass.EFFECT),
+    ("POST *://api.groq.com/openai/v1/batches*", RequestClass.EFFECT),
+    ("POST *://api.groq.com/openai/v1/fine_tunings*", RequestClass.EFFECT),
+    # A clone or fetch of git asks by POST.
+    ("POST *://*/*/git-upload-pack", RequestClass.READ),
+)
+
+_INFERENCE = (
+    # OpenAI's API, at OpenAI and at everything that speaks it (Azure, Groq, Together, OpenRouter,
+    # DeepSeek, Mistral, Gemini's compatible paths, vLLM, LiteLLM ...)
+    "POST *://*/*chat/completions",
+    "POST *://*/*v1/completions",
+    "POST *://*/*v1/responses",
+    "POST *://*/*v1/responses/input_tokens",
+    "POST *://*/*v1/responses/compact",
+    "POST *://*/*v1/embeddings",
+    "POST *://*/*v1/moderations",
+    "POST *://*/*v1/images/generations",
+    "POST *://*/*v1/images/edits",
+    "POST *://*/*v1/images/variations",
+    "POST *://*/*v1/audio/*",
+    "POST *://*/*v1/rerank",
+    # Handshakes of WebSockets; there is no list of responses to be read.
+    "GET *://*/*v1/responses",
+    "*://*/*v1/realtime",
+    "GET *://*/openai/realtime",
+    "GET,POST *://*/*codex/responses",
+    "POST *://*/openai/deployments/*",
+    "POST *://*/openai/responses",
+    "POST *://*/openai/v1/*completions",
+    # Anthropic
+    "POST *://*/*v1/messages",
+    "POST *://*/*v1/messages/count_tokens",
+    "POST *://*/*v1/complete",
+    # Gemini and Vertex
+    *(
+        f"POST *://*/*:{verb}"
+        for verb in (
+            "generateContent",
+            "streamGenerateContent",
+            "generateAnswer",
+            "countTokens",
+            "computeTokens",
+            "embedContent",
+            "batchEmbedContents",
+            "rawPredict",
+            "streamRawPredict",
+        )
+    ),
+    "POST *://*.googleapis.com/*:predict",
+    "GET *://*.googleapis.com/ws/*BidiGenerateContent*",
+    # Bedrock
+    "POST *://*bedrock-runtime*.amazonaws.com/model/*",
+    "POST *://*bedrock-runtime*.amazonaws.com.cn/model/*",
+    "POST *://*/model/*/converse",
+    "POST *://*/model/*/converse-stream",
+    "POST *://*/model/*/invoke",
+    "POST *://*/model/*/invoke-with-response-stream",
+    # Ollama: its port, its usual names, this machine
+    *(
+        f"POST *://{host}/api/{call}"
+        for host in ("*:11434", "*ollama*", "localhost", "127.0.0.1", "[::1]")
+        for call in ("chat", "generate", "embed*")
+    ),
+    # Cohere
+    *(
+        f"POST *://api.cohere.{domain}/v*/{call}"
+        for domain in ("com", "ai")
+        for call in (
+            "chat",
+            "generate",
+            "embed",
+            "rerank",
+            "classify",
+            "summarize",
+            "tokenize",
+            "detokenize",
+        )
+    ),
+    # What the others have besides OpenAI's paths
+    "POST *://*.mistral.ai/v1/fim/completions",
+    "POST *://*.mistral.ai/v1/agents/completions",
+    "POST *://*.mistral.ai/v1/chat/moderations",
+    "POST *://*.mistral.ai/v1/classifications",
+    "POST *://*.mistral.ai/v1/ocr",
+    "POST *://*.mistral.ai/v1/conversations*",
+    "POST *://*githubcopilot.com/responses",
+    "POST *://api.groq.com/openai/v1/*",
+    "POST *://api.deepseek.com/beta/completions",
+    "POST *://api.deepseek.com/anthropic/v1/*",
+    "POST *://api.voyageai.com/v1/*",
+    "POST *://api.jina.ai/v1/*",
+    "POST *://api-inference.huggingface.co/*",
+    "POST *://router.huggingface.co/*",
+)
+
+_READS = (
+    # Elasticsearch and OpenSearch
+    *(
+        f"POST *://*{before}/{call}"
+        for before in ("", "/*")
+        for call in ("_search", "_search/scroll", "_search/template", "_msearch", "_count", "_mget")
+    ),
+    # Qdrant
+    *(
+        f"POST *://*/collections/*/points/{call}"
+        for verb in ("search", "query", "recommend", "discover")
+        for call in (verb, f"{verb}/batch", f"{verb}/groups")
+    ),
+    "POST *://*/collections/*/points/scroll",
+    "POST *://*/collections/*/points/count",
+    # Chroma
+    "POST *://*/api/v*/collections/*/query",
+    "POST *://*/api/v*/collections/*/get",
+    # Milvus
+    *(
+        f"POST *://*/v2/vectordb/entities/{call}"
+        for call in ("search", "hybrid_search", "query", "get")
+    ),
+    # Pinecone
+    "POST *://*.pinecone.io/query",
+    "POST *://*.pinecone.io/describe_index_stats",
+    "POST *://*.pinecone.io/records/namespaces/*/search",
+    # OpenAI's vector stores
+    "POST *://*/*v1/vector_stores/*/search",
+    # Hosted search
+    *(
+        f"POST *://*.{host}/1/indexes/*/{call}"
+        for host in ("algolia.net", "algolianet.com")
+        for call in ("query", "queries")
+    ),
+    "POST *://*.search.windows.net/indexes*/docs/search*",
+    # Search of the web
+    "POST *://api.tavily.com/search",
+    "POST *://api.tavily.com/extract",
+    "POST *://api.exa.ai/search",
+    "POST *://api.exa.ai/contents",
+    "POST *://api.exa.ai/findSimilar",
+    "POST *://google.serper.dev",
+    "POST *://api.perplexity.ai/search",
+    "POST *://api.linkup.so/v1/search",
+    # Where people work
+    "POST *://api.notion.com/v1/search",
+    "POST *://api.notion.com/v1/databases/*/query",
+    "POST *://api.notion.com/v1/data_sources/*/query",
+    "POST *://api.hubapi.com/crm/v3/objects/*/search",
+    "POST *://*.atlassian.net/rest/api/*/search",
+    "POST *://*.atlassian.net/rest/api/*/search/jql",
+    "POST *://graph.microsoft.com/*/search/query",
+)
+
+_READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_Table = tuple[tuple[Match, RequestClass], ...]
+
+
+def _table(patterns: tuple[str, ...], of: RequestClass) -> _Table:
+    return tuple((parse_match(pattern), of) for pattern in patterns)
+
+
+_SHIPPED: _Table = (
+    *_table(_TELEMETRY, RequestClass.TELEMETRY),
+    *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
+    *_table(_INFERENCE, RequestClass.INFERENCE),
+    *_table(_READS, RequestClass.READ),
+)
+
+
+class Kind(NamedTuple):
+    """What kind of call a request is, and how that is known."""
+
+    of: RequestClass
+    named: bool
+    """A pattern speaks of it; else only its method did, and its body may say more."""
+
+
+def classify(method: str, scheme: str, host: str, port: int, target: str, classes: Classes) -> Kind:
+    """Say what kind of call a request is; `target` is path and query as sent.
+
+    Remembered for the endpoints asked last. Any thread may call it.
+    """
+    find, by_target = _finder(classes)
+    place = target if by_target else target.partition("?")[0]
+    return find(method, scheme, host, port, place)
+
+
+class WayKinds(NamedTuple):
+    """What kinds of calls a request can be taken for."""
+
+    kind: Kind
+    """The most careful of them."""
+    all: frozenset[RequestClass]
+
+
+_CAREFUL = (
+    RequestClass.EFFECT,
+    RequestClass.INFERENCE,
+    RequestClass.READ,
+    RequestClass.TELEMETRY,
+)
+_MOST_WAYS = 64
+"""Ways beyond which a request is taken for anything."""
+_ANYTHING = WayKinds(Kind(RequestClass.EFFECT, named=True), frozenset(RequestClass))
+
+
+def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
+    """Say what kinds of calls a request can be taken for, in each of its ways."""
+    query = "" if ways.query is None else f"?{ways.query}"
+    if ways.plain:
+        host, port = ways.places[0]
+        kind = classify(ways.methods[0], ways.scheme, host, port, ways.sent + query, classes)
+        return _ALONE[kind]
+    paths = (ways.sent, *ways.paths)
+    if not ways.whole or len(ways.methods) * len(ways.places) * len(paths) > _MOST_WAYS:
+        return _ANYTHING
+    kinds = [
+        classify(method, ways.scheme, place.host, place.port, path + query, classes)
+        for method in ways.methods
+        for place in ways.places
+        if place.port >= 0  # else it is no place, but what stands where one should
+        for path in paths
+    ]
+    return WayKinds(
+        min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named)),
+        frozenset(kind.of for kind in kinds),
+    )
+
+
+_ALONE = {
+    kind: WayKinds(kind, frozenset({kind.of}))
+    for kind in (Kind(of, named=named) for of in RequestClass for named in (True, False))
+}
+
+_Find = Callable[[str, str, str, int, str], Kind]
+_finders: dict[int, tuple[Classes, _Find, bool]] = {}
+"""By the identity of the configuration's classes: hashing their patterns costs more than the look-up."""
+_MAX_FINDERS = 8
+"""Configurations remembered; a process has one, and the one it had before."""
+
+
+def _finder(classes: Classes) -> tuple[_Find, bool]:
+    known = _finders.get(id(classes))
+    if known is None or known[0] is not classes:
+        if len(_finders) >= _MAX_FINDERS:
+            _finders.clear()
+        known = (classes, *_make_finder(classes))
+        _finders[id(classes)] = known
+    return known[1], known[2]
+
+
+def _make_finder(classes: Classes) -> tuple[_Find, bool]:
+    table: _Table = (
+        *((match, RequestClass.TELEMETRY) for match in classes.telemetry),
+        *((match, RequestClass.INFERENCE) for match in classes.inference),
+        *((match, RequestClass.EFFECT) for match in classes.effect),
+        *((match, RequestClass.READ) for match in classes.read),
+        *_SHIPPED,
+    )
+
+    @lru_cache(maxsize=4096)
+    def find(method: str, scheme: str, host: str, port: int, place: str) -> Kind:
+        for match, of in table:
+            if match.matches(method, scheme, host, port, place):
+                return Kind(of, named=True)
+        of = RequestClass.READ if method in _READ_METHODS else RequestClass.EFFECT
+        return Kind(of, named=False)
+
+    return find, any("?" in match.path for match, _ in table)

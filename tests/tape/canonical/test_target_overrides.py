@@ -1,0 +1,166 @@
+"""What a request's head says of its host, method and path beside."""
+
+from dataclasses import replace
+
+import pytest
+
+from playhead.config import Classes
+from playhead.config.targets.host_interpretations import Place
+from playhead.config.targets.request_interpretations import More
+from playhead.tape.canonical.canonical_request import (
+    canonical,
+    compile_rules,
+    effect_key,
+    fingerprint,
+    raw_key,
+)
+from playhead.tape.canonical.target_overrides import (
+    Claim,
+    ClaimKind,
+    claimed,
+    claims_of,
+    find_claims,
+    names_of,
+    read_claims,
+)
+from playhead.tape.diff.difference import differences
+from playhead.tape.exchange import Headers, Request, RequestClass
+from playhead.tape.policy.decide import Facts
+
+RULES = compile_rules()
+
+
+def _claims(*headers: tuple[bytes, bytes], target: str = "/", method: str = "POST") -> list[str]:
+    found = find_claims(method, "https", "a.example", 443, target, headers, named=True)
+    return [f"{kind} {text}" for kind, text in found]
+
+
+@pytest.mark.parametrize(
+    "host", [b"a.example", b"A.Example", b"a.example.", b"a.example:443", b"a.example:0443"]
+)
+def test_a_name_in_other_writing_agrees(host: bytes) -> None:
+    """Case, a trailing dot and the scheme's own port say nothing else."""
+    assert _claims((b"Host", host)) == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "target", "said"),
+    [
+        ([(b"Host", b"b.example")], "/", ["host b.example"]),
+        ([(b"Host", b"a.example:80")], "/", ["host a.example:80"]),
+        ([(b"Host", b"")], "/", ["host "]),
+        ([(b"host", b"a.example, b.example")], "/", ["host a.example, b.example"]),
+        ([(b"X-Forwarded-Host", b"b.example")], "/", ["forwarded b.example"]),
+        ([(b"X-Forwarded-Host", b"a.example")], "/", []),
+        ([(b"Forwarded", b'for=1;host="b.example"')], "/", ["forwarded b.example"]),
+        ([(b"X-HTTP-Method-Override", b"delete")], "/", ["method DELETE"]),
+        ([(b"x_http_method_override", b"PUT")], "/", ["method PUT"]),
+        ([(b"X-Method-Override", b"PUT, DELETE")], "/", ["method PUT", "method DELETE"]),
+        ([(b"X-Original-URL", b"/admin")], "/", ["path /admin"]),
+        ([], "/?a=1&_method=delete", ["method DELETE"]),
+        ([], "/?%5fMethod=%44ELETE", ["method DELETE"]),
+        ([], "/?a=1;_method=PUT", ["method PUT"]),
+        ([], "/?method=flickr.photos", []),
+        ([], "https://b.example/x", ["target b.example"]),
+        ([], "https://a.example/x", []),
+        ([(b"Accept", b"x"), (b"X-Api-Key", b"y")], "/?q=%20", []),
+    ],
+)
+def test_what_says_something_else_is_a_claim(
+    headers: list[tuple[bytes, bytes]], target: str, said: list[str]
+) -> None:
+    """Names, methods and paths that servers and frameworks obey."""
+    assert _claims(*headers, target=target) == said
+
+
+def test_a_request_that_names_no_host_agrees_with_nothing() -> None:
+    """A server takes its default one; over HTTP/2 `:authority` names it, and an SNI may be absent."""
+    bare = _ask()
+    assert claims_of(bare) == (Claim(ClaimKind.UNNAMED, ""),)
+    assert len(Facts.of_request(bare, Classes())[0].ways.places) == 2
+    assert claims_of(replace(bare, http_version="HTTP/2.0")) == ()
+    assert claims_of(_ask(((b"host", b"a.example"),))) == ()
+
+
+def test_a_method_in_small_letters_is_one_of_its_own() -> None:
+    """Methods are told apart by case: RFC 9110 section 9.1."""
+    assert _claims(method="post") == ["method post"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (b"application/x-www-form-urlencoded", b"a=1&_method=delete"),
+        (b"application/x-www-form-urlencoded; charset=utf-8", b"_%6Dethod=DELETE"),
+        (
+            b"multipart/form-data; boundary=x",
+            b'--x\r\ncontent-disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--x--\r\n',
+        ),
+    ],
+)
+def test_a_form_may_claim_a_method(kind: bytes, body: bytes) -> None:
+    """Rails, Laravel and Symfony obey it."""
+    headers = ((b"host", b"a.example"), (b"content-type", kind))
+    assert claims_of(_ask(headers, body=body)) == (Claim(ClaimKind.METHOD, "DELETE"),)
+
+
+def test_claims_are_read_as_rules_look_at_them() -> None:
+    """A name of TLS has no port of its own."""
+    rows = [
+        ("sni", "B.example"),
+        ("host", "c.example:80"),
+        ("method", "PUT"),
+        ("path", "/x"),
+        ("?", ""),
+    ]
+    assert claimed(read_claims(rows), "https", 8443) == More(
+        ("PUT",), (Place("b.example", 8443), Place("c.example", 80)), ("/x",)
+    )
+
+
+def _ask(
+    headers: Headers = (),
+    names: tuple[tuple[str, str], ...] = (),
+    target: str = "/v1/x",
+    body: bytes = b"",
+) -> Request:
+    return Request(
+        "POST", "https", "a.example", 443, target, "HTTP/1.1", headers, body, names=names
+    )
+
+
+def test_names_that_do_not_agree_count_in_matching() -> None:
+    """Two tenants behind one address are two; where all names agree nothing is different."""
+    bare = _ask()
+    same = _ask(((b"Host", b"A.example:443"),))
+    tenants = [_ask(((b"Host", host),)) for host in (b"one.example", b"two.example")]
+    fronted = _ask(names=(("sni", "one.example"),))
+    asked = _ask(names=(("authority", "one.example"),))
+    prints = [fingerprint(canonical(one, RequestClass.READ, RULES)) for one in (bare, same)]
+    assert prints[0] == prints[1]
+    assert raw_key(bare, RequestClass.READ) == raw_key(same, RequestClass.READ)
+    every = [bare, *tenants, fronted, asked]
+    assert len({fingerprint(canonical(one, RequestClass.READ, RULES)) for one in every}) == 5
+    assert len({raw_key(one, RequestClass.READ) for one in every}) == 5
+    assert len({effect_key(canonical(one, RequestClass.EFFECT, RULES)) for one in every}) == 5
+    assert names_of(tenants[0]) == ("host=one.example:443",)
+
+
+def test_a_refusal_names_the_name_that_differs() -> None:
+    """Not the body, not a header field that does not count."""
+    one, other = (_ask(((b"Host", host),)) for host in (b"one.example", b"two.example"))
+    (found,) = differences(one, other, RULES)
+    assert (found.place, found.recorded, found.asked) == (
+        "names",
+        "host=one.example:443",
+        "host=two.example:443",
+    )
+
+
+@pytest.mark.parametrize("target", ["/v1//x", "/v1/%78", "/v1/y/../x", "/v1/x/", "/v1/x;a"])
+def test_another_spelling_of_an_effect_is_that_effect(target: str) -> None:
+    """So a gate on duplicates holds it; on a tape it is another request."""
+    first, second = (
+        canonical(_ask(target=one), RequestClass.EFFECT, RULES) for one in ("/v1/x", target)
+    )
+    assert effect_key(first) == effect_key(second)

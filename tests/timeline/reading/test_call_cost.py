@@ -1,0 +1,116 @@
+"""What a model call has used, read from its answer: tokens as stated, money where the model has a price."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from playhead.tape.exchange import Request, Response
+from playhead.tape.policy.limits import CountedUsage
+from playhead.tests.support.exchanges import make_request, make_response
+from playhead.timeline.reading.call_cost import read_counted_usage
+
+OPENAI = "POST https://api.openai.com/v1/chat/completions"
+HERE = "POST http://127.0.0.1:9/v1/chat/completions"
+ANTHROPIC = "POST https://api.anthropic.com/v1/messages"
+NOW = 1_760_000_000_000_000_000  # October 2025: prices change
+
+
+def _request(what: str, model: str = "gpt-4o") -> Request:
+    asked = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+    return make_request(what, json.dumps(asked).encode())
+
+
+def _chat(model: str | None, **usage: Any) -> Response:
+    message = {"role": "assistant", "content": "hello"}
+    said: dict[str, Any] = {
+        "id": "x",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    if model is not None:
+        said["model"] = model
+    if usage:
+        said["usage"] = usage
+    return _json(said)
+
+
+def _json(said: Any, status: int = 200) -> Response:
+    head = ((b"content-type", b"application/json"),)
+    return make_response(json.dumps(said).encode(), status=status, headers=head)
+
+
+def _said(**usage: int) -> Response:
+    content = [{"type": "text", "text": "hello"}]
+    message = {"id": "m", "type": "message", "role": "assistant", "content": content}
+    return _json({**message, "model": "claude-sonnet-4-20250514", "usage": usage})
+
+
+TOKENS = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+CACHED = {**TOKENS, "prompt_tokens_details": {"cached_tokens": 500}}
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "expected"),
+    [
+        # 2.50 and 10 USD a million tokens; of the cached ones half of that.
+        (_request(OPENAI), _chat("gpt-4o", **TOKENS), (1000, 100, 0, 3_500_000)),
+        (_request(OPENAI), _chat("gpt-4o-2024-08-06", **TOKENS), (1000, 100, 0, 3_500_000)),
+        (_request(OPENAI), _chat("gpt-4o", **CACHED), (1000, 100, 500, 2_875_000)),
+        # Behind another address the dialect says whose prices hold.
+        (_request(HERE), _chat("gpt-4o", **TOKENS), (1000, 100, 0, 3_500_000)),
+        # What was served has no price or no name: that of what was asked for.
+        (_request(OPENAI), _chat("our-own-name", **TOKENS), (1000, 100, 0, 3_500_000)),
+        (_request(OPENAI), _chat(None, **TOKENS), (1000, 100, 0, 3_500_000)),
+        # A model that is not in the table has no price, and is not free.
+        (_request(OPENAI, "llama-9"), _chat("llama-9", **TOKENS), (1000, 100, 0, None)),
+        (_request(HERE, "llama-9"), _chat("llama-9", **TOKENS), (1000, 100, 0, None)),
+        # Here cached tokens stand beside the input: 3, 0.30 and 3.75 USD a million, 15 for what is said.
+        (
+            _request(ANTHROPIC, "claude-sonnet-4-20250514"),
+            _said(
+                input_tokens=100,
+                output_tokens=10,
+                cache_read_input_tokens=1000,
+                cache_creation_input_tokens=200,
+            ),
+            (1300, 10, 1000, 1_500_000),
+        ),
+    ],
+)
+def test_tokens_and_money_of_an_answer(
+    request_: Request, response: Response, expected: tuple[int, int, int, int | None]
+) -> None:
+    """Asked, answered, of the first those from a cache, and billionths of a dollar."""
+    assert read_counted_usage(request_, response, NOW, priced=True) == CountedUsage(True, *expected)
+    plain = CountedUsage(True, *expected[:3], None)
+    assert read_counted_usage(request_, response, NOW, priced=False) == plain
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        _chat("gpt-4o"),
+        _json({"something": "else"}),
+        make_response(b"\xff\x00 no answer of a model"),
+        make_response(b""),
+    ],
+)
+def test_an_answer_that_states_no_tokens_is_unknown(response: Response) -> None:
+    """It is not counted as nothing."""
+    assert read_counted_usage(_request(OPENAI), response, NOW, priced=True) == CountedUsage()
+
+
+def test_without_a_table_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are counted all the same."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    found = read_counted_usage(_request(OPENAI), _chat("gpt-4o", **TOKENS), NOW, priced=True)
+    assert found == CountedUsage(True, 1000, 100, 0, None)
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 529])
+def test_what_the_server_refused_costs_nothing(status: int) -> None:
+    """Nor is it unknown."""
+    response = _json({"error": {"message": "no", "type": "server_error"}}, status)
+    assert read_counted_usage(_request(OPENAI), response, NOW, priced=True) is None

@@ -1,0 +1,230 @@
+"""What a person sees: hostile text never reaches the terminal raw, and everything is bounded."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.store import RunInfo, RunStatus
+from playhead.tape.exchange import Exchange, Headers, Redaction, RunId
+from playhead.tests.support.counts import tries
+from playhead.tests.support.exchanges import make_exchange, make_request, make_response
+from playhead.tests.support.strategies import exchanges
+from playhead.timeline import Receipt, render_exchange, render_receipt, render_run, render_runs
+from playhead.timeline.reading.exchange_json import exchange_json
+from playhead.timeline.receipts.effects import Effect, summarise
+from playhead.timeline.receipts.receipt import OptIn
+from playhead.timeline.receipts.render_text import plain, plain_lines
+
+HOSTILE = {
+    "clear the screen": "\x1b[2J\x1b[H",
+    "colour": "\x1b[31mred",
+    "set the title": "\x1b]0;owned\x07",
+    "one byte CSI": "\x9b2J",
+    "carriage return": "refused\rserved ",
+    "newline": "a\nFAITHFUL: replay of x",
+    "line separators": "a\u2028b\u2029c\x85d\x0be\x0cf",
+    "backspace": "evil\b\b\b\bgood",
+    "NUL": "a\0b",
+    "right to left": "\u202egnp.exe\u2066\u2069\u200f",
+    "invisible": "a\u200b\u2060\ufeff\u00adb",
+    "tags": "\U000e0041\U000e007f",
+    "lone surrogate": "\ud800\udcff",
+    "private use": "\ue000",
+    "delete": "a\x7fb",
+    "a long line": "x" * 1_000_000,
+}  # fmt: skip
+hostile = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+any_text = st.text(st.characters(), max_size=60) | st.sampled_from(list(HOSTILE.values()))
+
+
+def check_safe(shown: str, limit: int = 200_000) -> None:
+    """Nothing that moves a cursor, changes a colour or turns the direction of writing."""
+    assert [char for char in shown if char != "\n" and not char.isprintable()] == []
+    assert max(map(len, shown.splitlines()), default=0) <= 2100
+    assert len(shown) <= limit
+    shown.encode("utf-8")
+
+
+@hostile
+def test_plain_is_one_safe_line(text: str) -> None:
+    """Escapes are shown as what they are."""
+    shown = plain(text)
+    check_safe(shown)
+    assert "\n" not in shown
+    assert len(shown) <= 160
+
+
+@given(any_text, st.integers(1, 200))
+def test_plain_keeps_its_bound(text: str, limit: int) -> None:
+    """Also where escaping makes it longer; what is printable and short stays as it is."""
+    shown = plain(text, limit)
+    check_safe(shown)
+    assert len(shown) <= limit
+    if text.isprintable() and len(text) <= limit:
+        assert shown == text
+    assert shown.endswith("…") or len(text) <= 2 * limit
+
+
+def test_lines_stay_lines() -> None:
+    """Of a body, and safe each."""
+    assert plain_lines("a\r\nb\n\x1b[0mc") == "a\nb\n\\x1b[0mc"
+
+
+# ---- each view, with something hostile in every place --------------------------------------------
+
+
+def hostile_exchange(text: str) -> Exchange:
+    data = text.encode("utf-8", "surrogatepass")[:100_000]
+    header: Headers = ((data, data), (b"content-type", data), (b"content-encoding", data))
+    request = replace(
+        make_request(),
+        method=text, host=text, target=text, http_version=text, headers=header, body=data,
+    )  # fmt: skip
+    response = make_response(data, reason=data, http_version=text, headers=header, trailers=header)
+    return make_exchange(
+        1,
+        reason=text,
+        request=request,
+        response=response,
+        redactions=(Redaction(text, text),),
+        warnings=(text,),
+    )
+
+
+@hostile
+def test_an_exchange_is_shown_safely(text: str) -> None:
+    """Method, URL, headers, bodies, reasons, warnings."""
+    exchange = hostile_exchange(text)
+    check_safe(render_exchange(exchange))
+    assert len(summarise(exchange.request)) <= 120
+
+
+@tries(15)
+@given(exchanges())
+def test_any_exchange_is_shown_safely(exchange: Exchange) -> None:
+    """Whatever was recorded; as JSON in ASCII too."""
+    check_safe(render_exchange(exchange))
+    document = json.dumps(exchange_json(exchange), ensure_ascii=True)
+    assert document.isascii()
+    assert document.isprintable()
+
+
+@hostile
+def test_runs_are_listed_safely(text: str) -> None:
+    """Names and agents come from clients."""
+    info = RunInfo(
+        1, RunId(text), text, 1, RunStatus.SEALED, parent=RunId(text), agent=text, end=text
+    )
+    shown = render_runs([info, info])
+    check_safe(shown)
+    assert len(shown.splitlines()) == 3
+    row = {"seq": 1, "class": text, "verdict": text, "method": text, "url": text, "outcome": text}
+    listed = render_run(info, [row])
+    check_safe(listed)
+    assert len(listed.splitlines()) == 3
+
+
+def hostile_receipt(text: str, many: int = 1) -> Receipt:
+    row: dict[str, Any] = {"seq": 1, "method": text, "url": text, "reason": text}
+    receipt = Receipt(text, text, "playback", "sealed", requests=1, end=text)
+    receipt.counts.update(refused=many, unused=many, served=1)
+    receipt.matched[text] = 1
+    receipt.model_drift = [OptIn(text, 1, [1] * 100)] * many
+    receipt.drifted = [{"kind": text, "seq": 1, "tape_seq": 1, "what": text}] * many
+    receipt.effects = [Effect(1, text, text, text, text, text, text)] * many
+    receipt.refused = [row] * many
+    receipt.unused = [row] * many
+    receipt.live = [row | {"request_class": text}] * many
+    receipt.faults = [{"seq": 1, "kind": text, "phase": text, "text": text}] * many
+    receipt.egress = [{"target": text, "by": text, "reason": text}] * many
+    receipt.foreign = [{"protocol": text, "address": text, "port": 1, "process": text}] * many
+    receipt.warnings = [text] * many
+    receipt.unfinished = [1] * many
+    return receipt
+
+
+def divergence(text: str) -> dict[str, Any]:
+    difference = {"place": text, "recorded": text, "asked": [text, {text: None}]}
+    told = {"kind": text, "seq": 1, "method": text, "url": text, "text": text, "nearest_seq": None}
+    return told | {"differences": (difference,) * 10}
+
+
+@hostile
+def test_a_receipt_is_shown_safely(text: str) -> None:
+    """With and without divergences, playback and recording."""
+    receipt = hostile_receipt(text)
+    lines = render_receipt(receipt)
+    check_safe(lines)
+    assert sum(line.startswith("FAITHFUL") for line in lines.splitlines()) == 0
+    receipt.divergences = [divergence(text)] * 30
+    check_safe(render_receipt(receipt))
+    check_safe(render_receipt(replace(receipt, mode="record")))
+
+
+def test_a_receipt_is_bounded() -> None:
+    """A dozen rows of each list, and how many more there are."""
+    receipt = hostile_receipt("\x1b[31m" * 1000, many=1000)
+    receipt.divergences = [divergence("\x1b[31m" * 1000)] * 1000
+    shown = render_receipt(receipt)
+    check_safe(shown, 50_000)
+    assert len(shown.splitlines()) < 250
+    assert "… and 988 more" in shown
+
+
+# ---- bodies ------------------------------------------------------------------------------------
+
+
+def shown_body(body: bytes, content_type: bytes = b"text/plain") -> str:
+    response = make_response(body, headers=((b"content-type", content_type),))
+    return render_exchange(make_exchange(response=response))
+
+
+def test_json_is_indented_and_text_is_text() -> None:
+    """A person reads it."""
+    assert '\n{\n  "a": 1\n}' in shown_body(b'{"a":1}', b"application/json")
+    assert "\ngrüße" in shown_body("grüße".encode())
+    assert "{broken" in shown_body(b"{broken", b"application/json")
+
+
+def test_bytes_are_shown_as_hex() -> None:
+    """The beginning of it, and how many."""
+    assert "<300 bytes: ffff" in shown_body(b"\xff" * 300)
+
+
+@pytest.mark.parametrize("cut", range(4))
+def test_a_limit_inside_a_character_does_not_make_text_binary(cut: int) -> None:
+    """A long answer in any language is text to its limit."""
+    shown = shown_body(("x" * cut + "𝄞" * 10_000).encode())
+    assert "𝄞" * 100 in shown
+    assert "bytes more" in shown
+    assert "bytes:" not in shown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x" * 30_000_000,
+        b"\n" * 30_000_000,
+        b"\0" * 30_000_000,
+        b"[" * 9_000 + b"]" * 9_000,
+        b"[" * 400 + b"1," * 9_000 + b"1" + b"]" * 400,
+        b"9" * 19_000,
+        b'"' + b"\\ud800" * 3_000 + b'"',
+    ],
+    ids=["long line", "lines", "zeros", "deep", "deep and wide", "a number", "surrogates"],
+)  # fmt: skip
+def test_a_body_is_bounded(body: bytes) -> None:
+    """However large, deep or odd."""
+    check_safe(shown_body(body, b"application/json"))
+
+
+def test_headers_are_bounded() -> None:
+    """By their number and their length."""
+    headers = ((b"x-" + b"n" * 5000, b"v" * 50_000),) * 5000
+    shown = render_exchange(make_exchange(response=make_response(headers=headers)))
+    check_safe(shown)
+    assert "… and 4800 more" in shown

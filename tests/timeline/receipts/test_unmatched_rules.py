@@ -1,0 +1,82 @@
+"""Rules that nothing in a run was meant by."""
+
+from typing import Any
+
+import pytest
+
+from playhead.tape.exchange import RequestClass
+from playhead.timeline import Receipt, render_receipt
+from playhead.timeline.receipts.unmatched_rules import Hints, split_place
+
+RULES: dict[str, Any] = {
+    "ignore": [("POST https://api.test/v1/runs", None), ("*://api.test/v1/*?page=*", None)],
+    "effects": [("https://api.test/v1/refunds", "effect")],
+    "live": [("GET https://clock.test", None), ("* *://llm.test", "inference")],
+}
+
+
+def left(*requests: tuple[str, str, RequestClass]) -> list[str]:
+    """Give the patterns that are hinted at after some requests."""
+    hints = Hints()
+    hints.rules(RULES)
+    for method, url, kind in requests:
+        hints.request({"method": method, "url": url, "request_class": kind.value})
+    return [row["rule"] for row in hints.to_json()]
+
+
+ALL = [text for rules in RULES.values() for text, _ in rules]
+READ, EFFECT, INFERENCE = RequestClass.READ, RequestClass.EFFECT, RequestClass.INFERENCE
+
+
+@pytest.mark.parametrize(
+    ("request_", "matched"),
+    [
+        (("POST", "https://api.test/v1/runs", EFFECT), 0),
+        (("POST", "https://api.test:443/v1/runs?x=1", READ), 0),
+        (("GET", "http://api.test:81/v1/things?page=2", READ), 1),
+        (("POST", "https://api.test/v1/refunds", EFFECT), 2),
+        (("GET", "https://clock.test", READ), 3),
+        (("POST", "https://llm.test/v1/chat", INFERENCE), 4),
+        # What is no effect is never answered by an effect rule; a class that goes live is that class alone.
+        (("POST", "https://api.test/v1/refunds", READ), None),
+        (("POST", "https://llm.test/v1/chat", EFFECT), None),
+        (("GET", "https://elsewhere.test/", READ), None),
+        (("GET", "https://[broken", READ), None),
+    ],
+)
+def test_a_rule_is_hinted_at_until_a_request_matches_it(
+    request_: tuple[str, str, RequestClass], matched: int | None
+) -> None:
+    """One row a request: which rule is no longer left."""
+    assert left(request_, request_) == [text for at, text in enumerate(ALL) if at != matched]
+
+
+def test_a_hint_says_which_rule_it_is() -> None:
+    """With its key in the configuration and its pattern; in the receipt for people too."""
+    hints = Hints()
+    hints.rules({"live": [("GET https://clock.test", None)], "effects": [("no pattern", None)]})
+    rows = hints.to_json()
+    text = "live rule 'GET https://clock.test' matched no request of this run"
+    assert rows == [{"key": "live", "rule": "GET https://clock.test", "text": text}]
+    receipt = Receipt("r@1", "r", "playback", "sealed", requests=1, hints=rows)
+    assert f"hints:\n  {text}" in render_receipt(receipt)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://api.test", ("https", "api.test", 443, "/")),
+        ("http://api.test:8080/a?b=1", ("http", "api.test", 8080, "/a?b=1")),
+        ("http://[::1]:81/a", ("http", "::1", 81, "/a")),
+        ("http://api.test?b", ("http", "api.test", 80, "?b")),
+        # As it was sent, whatever else it could mean
+        ("http://api.test//a//b", ("http", "api.test", 80, "//a//b")),
+        ("http://api.test/a#b?c", ("http", "api.test", 80, "/a#b?c")),
+        ("http://api.test/a\tb", ("http", "api.test", 80, "/a\tb")),
+        ("no place", None),
+        ("http://[::1/a", None),
+    ],
+)
+def test_a_url_is_taken_apart_as_it_was_sent(url: str, place: object) -> None:
+    """Else a rule for such a place would match while it plays, and not in the receipt."""
+    assert split_place(url) == place

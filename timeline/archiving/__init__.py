@@ -1,0 +1,1 @@
+"""Move runs between a store and an archive."""

@@ -1,0 +1,94 @@
+"""Hints: rules of the configuration that matched nothing in a run, most likely because a pattern is mistyped.
+
+Only what the run's own requests show, counted from its log when the receipt is made. A rule that matched by its
+pattern is hinted at only for the places of `ignore` that were never there
+(`unused_ignore_places.py`). A run without requests says nothing about rules.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...config import Match, parse_match
+from ...config.targets.request_interpretations import Ways, find_ways
+from ...tape.canonical.target_overrides import claimed, read_claims
+from .unused_ignore_places import Find, UnusedRules
+
+
+class Hints:
+    """The rules of a run that no request has matched so far."""
+
+    def __init__(self) -> None:
+        """Begin with no rules."""
+        self._left: dict[tuple[str, str, str | None], Match] = {}
+        self._seen: set[tuple[str, str, str]] = set()
+        self._unused_rules = UnusedRules()
+
+    def rules(self, noted: Mapping[str, Any], places: Iterable[Any] = ()) -> None:
+        """Take the rules that the run began with, as the log has them: key -> (pattern, the class it is for or None)."""
+        self._unused_rules.rules(places)
+        for key, rules in noted.items():
+            for text, only in rules:
+                try:
+                    self._left[key, text, only] = parse_match(text)
+                except ValueError:  # of another version's grammar
+                    continue
+
+    def request(self, data: Mapping[str, Any]) -> None:
+        """Take a request of the run, as an intent or verdict tells it."""
+        self._unused_rules.request(data, split_place(data["url"]) if self._unused_rules else None)
+        asked = data["method"], data["url"], data["request_class"]
+        if not self._left or asked in self._seen:
+            return
+        if len(self._seen) < 10_000:
+            self._seen.add(asked)
+        place = split_place(data["url"])
+        if place is None:
+            return
+        ways = ways_of(data, place)
+        for rule, match in list(self._left.items()):
+            only = rule[2]
+            if only is not None and only != data["request_class"]:
+                continue
+            if match.maybe(ways):
+                del self._left[rule]
+
+    def to_json(self, find: Find = lambda _: None) -> list[dict[str, str]]:
+        """Give what is left, each rule or place with a sentence for people.
+
+        find: reads a request; without it nothing is said of places.
+        """
+        idle = [
+            {
+                "key": key,
+                "rule": text,
+                "text": f"{key} rule {text!r} matched no {only or 'request'} of this run",
+            }
+            for key, text, only in self._left
+        ]
+        return idle + self._unused_rules.to_json(find)
+
+
+def ways_of(data: Mapping[str, Any], place: tuple[str, str, int, str]) -> Ways:
+    """Give what a request can be taken for, as an intent or verdict tells it.
+
+    place: its URL taken apart.
+    """
+    scheme, host, port, target = place
+    more = claimed(read_claims(data.get("claims", ())), scheme, port)
+    return find_ways(data["method"].upper(), scheme, host, port, target, more)
+
+
+_PLACE = re.compile(r"(https?)://(\[[^\]]*\]|[^/?#:\[]*)(?::(\d{1,5}))?((?:[/?#*].*)?)", re.DOTALL)
+
+
+def split_place(text: str) -> tuple[str, str, int, str] | None:
+    """Give scheme, host, port and target of a request's URL, as rules ask for them; None where it is none.
+
+    The target stands as it was sent: two slashes, a `#` or a tab in it are nothing special.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        return None
+    scheme, host, port, target = found.groups()
+    return scheme, host.strip("[]"), int(port or (443 if scheme == "https" else 80)), target or "/"
