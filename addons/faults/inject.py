@@ -3,9 +3,9 @@
 Chosen as requests arrive, in that order; noted and begun once it is decided that a request is sent on or answered from
 the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours.
 
-    faults/__init__.py        which request is hit; `delay`, and the fault over a recorded answer
-    faults/short_circuit.py    `status`, `reset` and `timeout`, while recording: the upstream is not asked
-    engine/http/recording_stream.py `cut` and `timeout_after_success`, while recording
+    inject.py                         which request is hit; `delay`, and the fault over a recorded answer
+    short_circuit.py                  `status`, `reset` and `timeout`, while recording: the upstream is not asked
+    engine/http/recording_stream.py   `cut` and `timeout_after_success`, while recording
 """
 
 import asyncio
