@@ -80,7 +80,9 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
     for folder in plan["made"]:
         os.makedirs(folder, 0o700, exist_ok=True)
     for path in plan["masked"]:
-        with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
+        # It went away meanwhile, or stands in a folder of somebody's that is closed to all of this user namespace. So no
+        # user can keep others from a sandbox by what is put into a folder of their own.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
             is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
             mount(CLOSED if is_pipe else "/dev/null", path, flags=MS_BIND)
     os.unlink(CLOSED)

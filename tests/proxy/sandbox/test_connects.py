@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
+from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
@@ -277,3 +278,32 @@ print(os.read(ours, 3).decode())
         assert done.stdout == "wrote\nown\n", done.stderr
     finally:
         os.close(reading)
+
+
+@pytest.mark.parametrize("flags", [(), ("--sandbox-files",)])
+def test_what_others_keep_in_closed_folders_is_no_hindrance(
+    place: Path, flags: tuple[str, ...]
+) -> None:
+    """Else one user of a machine could keep root from every sandbox."""
+    need("root")
+    if flags:
+        need("bubblewrap")
+    theirs = place / "theirs"
+    theirs.mkdir()
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(theirs / "socket"))
+    listening.listen()
+    os.mkfifo(theirs / "pipe")
+    reading = os.open(theirs / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for path in (theirs / "socket", theirs / "pipe", theirs):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    theirs.chmod(0o700)
+    code = f"print(connect({str(theirs / 'socket')!r}), os.access({str(theirs)!r}, os.X_OK))"
+    try:
+        done, receipt = replay(place, code, *flags)
+    finally:
+        os.close(reading)
+        listening.close()
+    missing = "FileNotFoundError" if flags else "PermissionError"
+    assert (done.returncode, done.stdout) == (0, f"{missing} False\n"), done.stderr
+    assert receipt["sandbox"]["sockets_used"] == []
