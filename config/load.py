@@ -208,6 +208,13 @@ def decode(data: bytes, path: Path) -> Config:
     return loads(text, str(path), path.parent)
 
 
+def says_mode(text: str) -> bool:
+    """Say whether a valid configuration names its mode."""
+    faults = Faults("")
+    value = parse_document(text, faults)
+    return value is not None and value.peek("mode", faults) is not None
+
+
 def unreadable(path: Path, error: Exception) -> ConfigError:
     """Say why a file cannot be read."""
     match error:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config, ConfigError, Listen, Mode, Watcher
+from playhead.config.watch import SETTLED_NS
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND
@@ -149,19 +150,60 @@ def test_a_file_that_stays_away_is_told_once_and_its_return_too(file: Path, cloc
     assert mode(watcher.poll()) is Mode.RECORD
 
 
-def test_a_file_that_is_empty_for_a_moment_does_not_mean_the_defaults(
-    file: Path, clock: Clock
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "store: elsewhere\n"])
+def test_a_playback_goes_on_to_record_only_if_the_file_says_so(
+    file: Path, clock: Clock, text: str
 ) -> None:
-    """A truncated file would otherwise put a playback into record mode for a moment."""
+    """A file of which the beginning is there would otherwise open the proxy, for however long it stays so."""
     write(file, "mode: playback")
     watcher = start(file, clock)
-    write(file, "", 0)
-    assert [watcher.poll(), watcher.poll()] == [None, None]
-    write(file, "mode: playback\n", 0)
+    write(file, text, 50)
+    polled = watcher.poll()
+    assert isinstance(polled, ConfigError)
+    assert "the settings in use stay" in str(polled) or "the proxy is in mode playback" in str(
+        polled
+    )
+    assert watcher.poll() is None
+    write(file, text + "mode: record")
+    assert mode(watcher.poll()) is Mode.RECORD
+
+
+def test_a_flag_says_so_too(file: Path, clock: Clock) -> None:
+    """The mode of a flag is that of every load."""
+    write(file, "mode: record")
+    watcher = start(file, clock, mode="playback")
+    write(file, "store: elsewhere")
     assert mode(watcher.poll()) is Mode.PLAYBACK
-    write(file, "", 0)
-    polled = [mode(watcher.poll()) for _ in range(9)]
-    assert polled == [None, None, Mode.RECORD, *[None] * 6]
+
+
+def test_an_empty_file_is_not_all_the_defaults(file: Path, clock: Clock) -> None:
+    """Those have no gates."""
+    watcher = start(file, clock)
+    write(file, "")
+    assert "has no content; expected a configuration" in str(watcher.poll())
+
+
+def test_a_file_that_is_being_written_is_not_read(file: Path, clock: Clock) -> None:
+    """The gates may be in what is not there yet; each write begins the wait anew."""
+    watcher = start(file, clock)
+    for text in ("mode: record\n", "mode: record\nlisten: 127.0.0.1:1\n"):
+        write(file, text, -1)  # its clock is ahead of ours
+        assert watcher.poll() is None
+        clock.now += SETTLED_NS - 1
+        assert watcher.poll() is None
+    clock.now += 1
+    polled = watcher.poll()
+    assert isinstance(polled, Config)
+    assert polled.listen == Listen("127.0.0.1", 1)
+
+
+def test_a_file_that_is_renamed_to_its_place_is_whole(file: Path, clock: Clock) -> None:
+    """So is what editors save; nothing is waited for."""
+    watcher = start(file, clock)
+    other = file.with_suffix(".new")
+    write(other, "mode: playback", 0)
+    other.replace(file)
+    assert mode(watcher.poll()) is Mode.PLAYBACK
 
 
 def test_a_file_that_cannot_be_read_is_tried_again(
