@@ -3,11 +3,15 @@
 They cannot be read to their end first: a client that waits for an answer before it says more would wait for
 ever. While recording they are decided by their head and sent on as they come. In playback the bytes that have
 come are compared with those of recorded requests of the same endpoint: where the recorded answer began by
-then, it begins again. One that says something else later ends there, as a divergence.
+then, it begins again. One that says something else later ends there, as a divergence. One that its client
+gives up before any answer is the recorded one that was given up so.
 """
+
+from collections.abc import Callable, Iterator
 
 from mitmproxy import http
 
+from ..config import Mode
 from ..tape.canonical.canonical_request import Canonical, canonical
 from ..tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ..tape.exchange import Exchange, Request, RequestClass, VerdictKind
@@ -17,7 +21,7 @@ from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
 from .faults.inject import note_injected
 from .playback import notes, play
-from .run.pending_exchange import Early, PendingExchange, note_verdict
+from .run.pending_exchange import Early, PendingExchange, find_pending, note_verdict
 from .run.run_state import OpenRun
 from .wire.http import read_request
 
@@ -43,27 +47,58 @@ class Bidirectional:
         elif pending.open_run.tape is not None and pending.upload is None and pending.sent:
             _find(pending, pending.open_run)
 
+    def error(self, flow: http.HTTPFlow) -> None:
+        """Account for a request of a playback that its client gave up before it had ended."""
+        pending = find_pending(flow)
+        if pending is None or not pending.bidirectional or pending.decision is not None:
+            return
+        open_run = pending.open_run
+        if pending.finished or open_run.mode is not Mode.PLAYBACK or open_run.tape is None:
+            return
+        recorded = next(_alike(pending, open_run, _given_up), None)
+        if recorded is not None:
+            _take(pending, open_run, recorded, "on tape: its client gave up there, too")
+            return
+        assert pending.request is not None
+        reason = "its client gave up before it had ended; the tape has no such request"
+        note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+
 
 def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
+    recorded = next(_alike(pending, open_run, _began), None)
+    if recorded is not None:
+        _begin(pending, open_run, recorded)
+
+
+def _alike(
+    pending: PendingExchange, open_run: OpenRun, fits: Callable[[Exchange, bytes], bool]
+) -> Iterator[Exchange]:
+    """Yield recorded exchanges with the same head that were not served, if they fit what has come of the body."""
     assert open_run.cursor is not None
-    flow = pending.flow
-    asked = read_request(flow, pending.fields, names=pending.names)
+    assert open_run.tape is not None
+    asked = read_request(pending.flow, pending.fields, names=pending.names)
     request, pending.redactions = open_run.redactor.head(asked)
     pending.request = request
     key = (request.method, request.url.partition("?")[0])
-    came = pending.sent[0]
+    came = pending.sent[0] if pending.sent else b""
     form = _head_form(open_run, request, pending.request_class)
     for seq in open_run.find_endpoints().get(key, ()):
         if open_run.cursor.served(seq):
             continue
-        assert open_run.tape is not None
         recorded = open_run.store.find_exchange(open_run.tape, seq)
-        if recorded is None or not _began(recorded, came):
+        if recorded is None or not fits(recorded, came):
             continue
         if _head_form(open_run, recorded.request, recorded.request_class) == form:
-            _begin(pending, open_run, recorded)
-            return
+            yield recorded
+
+
+def _given_up(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded request was given up before any answer, and as far as it came is what has come."""
+    if recorded.response is not None or recorded.gone is None:
+        return False
+    asked = recorded.request
+    return asked.spilled is not None or not _differs(asked, 0, came)
 
 
 def _began(recorded: Exchange, came: bytes) -> bool:
@@ -76,18 +111,32 @@ def _began(recorded: Exchange, came: bytes) -> bool:
 
 
 def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> None:
-    assert open_run.cursor is not None
     pending.early = Early(recorded, len(pending.sent[0]))
+    _take(pending, open_run, recorded, "on tape: its request is the same so far", play)
+
+
+def _take(
+    pending: PendingExchange,
+    open_run: OpenRun,
+    recorded: Exchange,
+    reason: str,
+    start: Callable[[PendingExchange, Exchange], None] | None = None,
+) -> None:
+    """Serve a recorded exchange, and say so.
+
+    start: begins the answer; None where nobody waits for one.
+    """
+    assert open_run.cursor is not None
     pending.fingerprint = open_run.fingerprint_of(recorded)
     pending.effect_key = open_run.effect_key_of(recorded)
     pending.found = Hit(recorded.seq)
     open_run.cursor.take(pending.fingerprint, pending.found)
-    reason = "on tape: its request is the same so far"
     pending.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
     if pending.injection is not None:
         note_injected(pending)
         reason = pending.decision.reason
-    play(pending, recorded)
+    if start is not None:
+        start(pending, recorded)
     if open_run.sink_queue is not None:
         pending.answered = recorded
     assert pending.request is not None

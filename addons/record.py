@@ -184,8 +184,7 @@ class Record:
         elif not pending.saved:
             if pending.fault is None:
                 pending.client_left()
-                if pending.keep_reading and not pending.head_us and pending.steps is None:
-                    # Once it has been sent, an effect's answer is waited for.
+                if pending.keep_reading and not pending.sent_on and pending.steps is None:
                     pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             answer = flow.response if pending.head_us else None
             # An answer to HEAD is its head, and a client that has it may leave at once.

@@ -146,7 +146,9 @@ class Watcher:
         if self._mode is None:
             return
         if not content.strip():
-            wrong = "has no content; expected a configuration, with `mode`: the settings in use stay"
+            wrong = (
+                "has no content; expected a configuration, with `mode`: the settings in use stay"
+            )
             raise ConfigError((Fault(str(self._path), "", wrong),))
         opens = self._mode is not config.mode and config.mode is not Mode.PLAYBACK
         if opens and not says_mode(content.decode()):

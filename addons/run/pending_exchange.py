@@ -158,6 +158,9 @@ class PendingExchange:
         # Recording.
         self.recording = False
         self.forwarded = False
+        """Whether it may be sent on: its intent is logged."""
+        self.sent_on = False
+        """Whether an upstream has been given its head, and so may act on it."""
         self.head_us = 0
         self.head_need: int | None = None
         self.head_sent = False

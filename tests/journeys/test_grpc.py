@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from playhead.addons.wire.upstream_failure import NOT_SENT
 from playhead.proxy.trust.environment import environment
 from playhead.store import Store
 from playhead.tape.exchange import Exchange
@@ -43,6 +44,7 @@ EXPECTED = {
     "server stream": "OK",
     "error after data": "DATA_LOSS",
     "client stream": "OK",
+    "left open": "DEADLINE_EXCEEDED",
     "bidi": "OK",
     **{f"parallel payload {number}": "OK" for number in range(8)},
     "deadline": "DEADLINE_EXCEEDED",
@@ -233,3 +235,15 @@ def test_another_word_in_a_dialogue_ends_in_an_error_and_a_divergence(
     assert [divergence["url"].rpartition("/")[2] for divergence in receipt.divergences] == ["Bidi"]
     for case in EXPECTED:
         assert case == "bidi" or said[case] == recorded[case]
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_no_call_that_the_server_had_is_called_not_sent(
+    outcomes: dict[str, Outcome], over: str
+) -> None:
+    """One that its client gave up may have been executed: its receipt has to say so."""
+    tape = outcomes[over].tape
+    assert any(exchange.gone is not None for exchange in tape)
+    assert [
+        exchange.seq for exchange in tape if exchange.fault and exchange.fault.text == NOT_SENT
+    ] == []

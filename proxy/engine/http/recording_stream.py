@@ -61,11 +61,14 @@ class RecordingStream(UploadingStream):
             pending.client_left()
 
     def make_server_connection(self) -> Commands:
-        """Get a connection to the upstream."""
+        """Get a connection to the upstream; the head of the request is sent with the next command."""
         pending = self._pending
-        if pending is None or pending.approval is None:
-            return super().make_server_connection()
-        return self._connect_held(pending)
+        if pending is None:
+            return (yield from super().make_server_connection())
+        held = pending.approval is not None
+        connect = self._connect_held(pending) if held else super().make_server_connection()
+        pending.sent_on = yield from connect
+        return pending.sent_on
 
     def _connect_held(self, pending: PendingExchange) -> Commands:
         if not (yield from super().make_server_connection()):

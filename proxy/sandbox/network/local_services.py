@@ -105,9 +105,10 @@ class Relay:
 async def _close(writer: asyncio.StreamWriter, *, broken: bool) -> None:
     """End a connection: as one that ended, or with RST."""
     if broken:
-        raw = writer.get_extra_info("socket")
-        with contextlib.suppress(OSError):  # it is closed already
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raw = writer.get_extra_info("socket")  # None, or an error, where it is closed already
+        with contextlib.suppress(OSError):
+            if raw is not None:
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
     writer.close()
     with contextlib.suppress(OSError):

@@ -110,6 +110,16 @@ class Client:
         )
         tell("client stream", call, result(call))
 
+    def break_off(self) -> None:
+        """Give up in the middle of a stream of messages."""
+        more: SimpleQueue[bytes | None] = SimpleQueue()
+        more.put(b"one")
+        call = self._channel.stream_unary("/test.Test/ClientStream").future(
+            iter(more.get, None), timeout=0.3
+        )
+        tell("left open", call, result(call))
+        more.put(None)
+
     def talk(self, last: bytes) -> None:
         """Have a dialogue in which every message depends on the answer before it."""
         asked: SimpleQueue[bytes | None] = SimpleQueue()
@@ -153,6 +163,7 @@ def main() -> None:
         client.stream("server stream", "Stream")
         client.stream("error after data", "StreamThenFail")
         client.upload()
+        client.break_off()
         client.talk(b"goodbye" if how != "another-word" else b"farewell")
         client.parallel(PAYLOADS if how != "another-order" else PAYLOADS[::-1])
         client.unary("deadline", "Slow", b"x", timeout=DEADLINE_S)

@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import uvloop
 
 from playhead.proxy.sandbox.network.listeners import Service
 from playhead.proxy.sandbox.network.local_services import Relay, Use
@@ -91,3 +94,32 @@ async def test_what_is_open_ends_with_the_relay() -> None:
         await asyncio.wait_for(reader.read(), 10)
     await asyncio.wait_for(ended.wait(), 10)
     await _close(writer)
+
+
+def test_a_client_that_leaves_with_data_unread_ends_quietly() -> None:
+    """It is no error of ours: nothing is written where the command's own output stands."""
+    uvloop.run(_leave_with_data_unread())  # which forgets the socket of what is aborted
+
+
+async def _leave_with_data_unread() -> None:
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    gone = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"x" * 4_000_000)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.transport.abort()
+        gone.set()
+
+    async with relayed(answer) as (use, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"ask")
+        await reader.readexactly(10)
+        raw = writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        await asyncio.wait_for(gone.wait(), 10)
+    assert use.bytes_sent == 3
+    assert faults == []
