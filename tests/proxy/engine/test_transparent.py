@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,3 +87,35 @@ async def test_a_listener_inside_is_no_port_of_ours(inside: tuple[Running, int])
     running, port = inside
     assert not running.engine._is_us(("127.0.0.1", port))
     assert running.engine.listening
+
+
+@pytest.mark.parametrize("said", [b"\x16\x03\x01", b"GET / HTTP/1.0\r\n\r\n"])
+async def test_what_was_said_before_the_run_was_known_is_heard(
+    inside: tuple[Running, int],
+    said: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client that has said all by then is answered, and its connection ended properly."""
+    running, port = inside
+    registry, all_said = running.registry, asyncio.Event()
+    assign = registry.assign
+
+    async def assign_late(*arguments: Any) -> Any:
+        await all_said.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)  # what was said is read meanwhile
+        return await assign(*arguments)
+
+    monkeypatch.setattr(registry, "assign", assign_late)
+    asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # as that of the proxy
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(said)
+    if not said.startswith(b"GET"):
+        writer.write_eof()
+    await writer.drain()
+    all_said.set()
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 4") == said.startswith(b"GET")
+    assert "crashed" not in caplog.text
