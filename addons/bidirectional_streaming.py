@@ -55,31 +55,36 @@ class Bidirectional:
         open_run = pending.open_run
         if pending.finished or open_run.mode is not Mode.PLAYBACK or open_run.tape is None:
             return
-        recorded = next(_alike(pending, open_run, _given_up), None)
+        request = _read_head(pending)
+        recorded = next(_alike(pending, request, _given_up), None)
         if recorded is not None:
             _take(pending, open_run, recorded, "on tape: its client gave up there, too")
             return
-        assert pending.request is not None
         reason = "its client gave up before it had ended; the tape has no such request"
-        note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+        note_verdict(pending, request, VerdictKind.REFUSED, reason)
 
 
 def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
-    recorded = next(_alike(pending, open_run, _began), None)
+    recorded = next(_alike(pending, _read_head(pending), _began), None)
     if recorded is not None:
         _begin(pending, open_run, recorded)
 
 
+def _read_head(pending: PendingExchange) -> Request:
+    """Read a request as far as its head, and keep that."""
+    asked = read_request(pending.flow, pending.fields, names=pending.names)
+    pending.request, pending.redactions = pending.open_run.redactor.head(asked)
+    return pending.request
+
+
 def _alike(
-    pending: PendingExchange, open_run: OpenRun, fits: Callable[[Exchange, bytes], bool]
+    pending: PendingExchange, request: Request, fits: Callable[[Exchange, bytes], bool]
 ) -> Iterator[Exchange]:
     """Yield recorded exchanges with the same head that were not served, if they fit what has come of the body."""
+    open_run = pending.open_run
     assert open_run.cursor is not None
     assert open_run.tape is not None
-    asked = read_request(pending.flow, pending.fields, names=pending.names)
-    request, pending.redactions = open_run.redactor.head(asked)
-    pending.request = request
     key = (request.method, request.url.partition("?")[0])
     came = pending.sent[0] if pending.sent else b""
     form = _head_form(open_run, request, pending.request_class)
