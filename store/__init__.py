@@ -6,7 +6,12 @@ of after their commit; reads are short transactions, from any thread and any pro
 
 from .encryption.key import StoreKey, find_key, make_key_file, read_key
 from .errors import LogCorrupt, RunOpen, StoreError, StoreTooNew, StoreUnwritable, UnknownRun
-from .folder_ownership import make_own_folder, require_own_file, require_own_folder
+from .folder_ownership import (
+    make_own_folder,
+    require_own_contents,
+    require_own_file,
+    require_own_folder,
+)
 from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
@@ -40,6 +45,7 @@ __all__ = [
     "make_own_folder",
     "put_ballast",
     "read_key",
+    "require_own_contents",
     "require_own_file",
     "require_own_folder",
     "without_ballast",

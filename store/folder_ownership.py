@@ -32,6 +32,25 @@ def require_own_folder(folder: Path) -> None:
     _require(folder, stat.S_ISDIR, "a folder")
 
 
+def require_own_contents(folder: Path) -> None:
+    """Refuse a folder of secrets of which anything is a link, or another user's.
+
+    One that is not there yet is as good.
+    Raises: StoreError.
+    """
+    require_own_folder(folder)
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:  # it is not there; or whoever opens it says why it cannot
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            require_own_contents(path)
+            continue
+        require_own_file(path)
+
+
 def require_own_file(file: Path) -> None:
     """Refuse a file that is a link, or another user's; one that is not there yet is as good.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from ...config import Config
-from ...store import make_own_folder, require_own_folder
+from ...store import make_own_folder, require_own_contents
 from ..errors import EngineError
 from ..trust.atomic_files import temporary_sibling, write_new
 
@@ -62,7 +62,7 @@ def open_token(config: Config) -> str:
     """
     path = token_path(config)
     try:
-        require_own_folder(config.store / "private")
+        require_own_contents(config.store / "private")
         make_own_folder(path.parent)
         if not path.exists():
             _make_token(path)
@@ -100,7 +100,7 @@ def publish(store: Path, address: Address) -> Path:
     Raises: OSError.
     """
     folder = _folder(store)
-    require_own_folder(folder.parent)
+    require_own_contents(folder.parent)
     make_own_folder(folder)
     find_addresses(store, forget=True)
     path = folder / f"{address.pid}.json"

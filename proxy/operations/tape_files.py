@@ -99,10 +99,10 @@ def _opened(source: Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        descriptor = os.open(source, os.O_RDONLY)
-    except OSError as error:
+        file = source.open("rb")
+    except OSError as error:  # a folder, too, is refused as it is opened
         raise StoreError(f"cannot read {str(source)!r}: {error.strerror or error}") from error
-    with open(descriptor, "rb") as file:
+    with file:
         yield file
 
 

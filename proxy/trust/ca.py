@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ...store import make_own_folder, require_own_folder
+from ...store import make_own_folder, require_own_contents, require_own_folder
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new, write_public
 from .roots import certificates_in, merge, roots_in_force
@@ -97,7 +97,9 @@ def open_ca(
             f"the CA's public files cannot stand in {str(public_dir)!r}, beside the private key",
             "Choose another folder with --ca-dir: it is the one that is handed to agents.",
         )
-    require_own_folder(store / "private")
+    require_own_contents(store / "private")
+    if public_dir.parent == store:  # one that was named elsewhere may be anything
+        require_own_folder(public_dir)
     key_file = store / "private" / KEY_FILE
     pem = _read_private(key_file)
     if pem is None:

@@ -7,6 +7,8 @@ receipt is signed the same way each time (RFC 8032).
 import base64
 import binascii
 import json
+import os
+import stat
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -52,12 +54,16 @@ def check(text: bytes, seed: bytes | None) -> dict[str, Any]:
     signature = document.get(FIELD)
     if not isinstance(signature, dict) or set(signature) != {"algorithm", "key", "value"}:
         raise BadReceipt("it is not signed")
+    if signature["algorithm"] != _ALGORITHM:
+        raise BadReceipt(
+            f"it is signed with {signature['algorithm']!s:.40}; expected {_ALGORITHM}: it is forged, or of a newer version"
+        )
     if seed is None:
         raise BadReceipt(
             f"it is signed with key {signature['key']!s:.40}, and this store has no key of receipts"
         )
     key = Ed25519PrivateKey.from_private_bytes(seed).public_key()
-    if (signature["algorithm"], signature["key"]) != (_ALGORITHM, _name(key)):
+    if signature["key"] != _name(key):
         raise BadReceipt(
             f"it is signed with key {signature['key']!s:.40}, and this store's is {_name(key)}: it is of another"
             " store, or forged"
@@ -73,7 +79,13 @@ def check(text: bytes, seed: bytes | None) -> dict[str, Any]:
 def read_receipt_file(path: Path) -> bytes:
     """Read a file that should hold a receipt. Raises: EngineError."""
     try:
-        with path.open("rb") as file:
+        # Without waiting for whoever may write to a named pipe one day.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise EngineError(
+                    f"{str(path)!r} is no file", "name the file that --receipt was given"
+                )
             text = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise EngineError(

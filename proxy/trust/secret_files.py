@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from ...store import make_own_folder, require_own_folder
+from ...store import make_own_folder, require_own_contents
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new
 
@@ -20,7 +20,7 @@ def open_private(store: Path) -> Path:
     Raises: StoreError, where it is a link or another user's; OSError.
     """
     folder = store / "private"
-    require_own_folder(folder)
+    require_own_contents(folder)
     make_own_folder(folder)
     return folder
 
@@ -56,7 +56,7 @@ def find_receipt_key(store: Path) -> bytes | None:
 
     Raises: EngineError, where it is none; StoreError, where its folder is not this user's own.
     """
-    require_own_folder(store / "private")
+    require_own_contents(store / "private")
     try:
         key = (store / "private" / RECEIPT_KEY_FILE).read_bytes()
     except OSError:

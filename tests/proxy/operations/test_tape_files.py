@@ -452,3 +452,12 @@ def test_a_file_without_lines_is_no_import(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text("\n\n")
     told = refused("import", "--jsonl", tmp_path / "t.jsonl", "--store", tmp_path / "store")
     assert "no exchanges" in told
+
+
+@pytest.mark.parametrize("flags", [[], ["--jsonl"]])
+def test_a_folder_is_no_file_to_import(tmp_path: Path, flags: list[str]) -> None:
+    """What was given is named; there is no traceback."""
+    store = str(tmp_path / "store")
+    done = CliRunner().invoke(cli, ["import", *flags, "--store", store, str(tmp_path)])
+    assert isinstance(done.exception, PlayheadError | SystemExit)
+    assert "Is a directory" in done.output + str(done.exception)

@@ -2,14 +2,25 @@
 
 import concurrent.futures
 import os
+import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from playhead.config import Config
+from playhead.proxy.control.address import Address, open_token, publish
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust import secret_files as private
-from playhead.proxy.trust.secret_files import KEY_FILE, open_redaction_key
+from playhead.proxy.trust.ca import open_ca
+from playhead.proxy.trust.secret_files import (
+    KEY_FILE,
+    find_receipt_key,
+    open_receipt_key,
+    open_redaction_key,
+)
+from playhead.store import StoreError
 from playhead.tests.support.unprivileged import own_folder, unprivileged
 
 
@@ -118,3 +129,62 @@ def test_a_read_only_store_with_a_key_is_read() -> None:
         (folder / "private").chmod(0o500)
         folder.chmod(0o500)
         assert open_redaction_key(folder) == key
+
+
+def _link_file(private: Path, outside: Path) -> None:
+    (private / "ca.pem").symlink_to(outside / "file")
+
+
+def _link_folder(private: Path, outside: Path) -> None:
+    (private / "control").symlink_to(outside)
+
+
+def _link_key(private: Path, outside: Path) -> None:
+    (private / KEY_FILE).unlink()
+    (private / KEY_FILE).symlink_to(outside / "file")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_link_file, "ca.pem' is a link to"),
+        (_link_folder, "control' is a link to"),
+        (_link_key, "redaction.key' is a link to"),
+    ],
+)
+def test_nothing_in_the_folder_is_a_link(
+    tmp_path: Path, change: Callable[[Path, Path], None], said: str
+) -> None:
+    """Whatever of it is used: it is refused before anything is read, written or given another mode."""
+    store, outside = tmp_path / "store", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"precious" * 4)
+    (outside / "file").chmod(0o644)
+    open_redaction_key(store)
+    open_receipt_key(store)
+    change(store / "private", outside)
+    config = Config(store=store)
+    uses: list[Callable[[], object]] = [
+        lambda: open_redaction_key(store),
+        lambda: open_receipt_key(store),
+        lambda: find_receipt_key(store),
+        lambda: open_ca(store, store / "ca"),
+        lambda: open_token(config),
+        lambda: publish(store, Address(1, 0.0, "http://127.0.0.1:1")),
+    ]
+    for use in uses:
+        with pytest.raises(StoreError, match=re.escape(said)):
+            use()
+    assert [path.name for path in outside.iterdir()] == ["file"]
+    assert (outside / "file").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_public_folder_of_a_store_is_no_link(tmp_path: Path) -> None:
+    """One that is named with --ca-dir may be what it likes."""
+    store, outside = tmp_path / "store", tmp_path / "outside"
+    outside.mkdir()
+    store.mkdir()
+    (store / "ca").symlink_to(outside)
+    with pytest.raises(StoreError, match="is a link to"):
+        open_ca(store, store / "ca")
+    assert list(outside.iterdir()) == []
