@@ -110,9 +110,12 @@ class Decide:
             pending.decision = decision
 
     async def playhead_uploaded(self, pending: PendingExchange) -> None:
-        """Give a body that is too large to be held its hash, by which it is compared."""
+        """Give a body that is too large to be held its hash, by which it is compared; take back one that was set aside."""
         assert pending.upload is not None
-        pending.uploaded = await pending.upload.measure()
+        if pending.upload.is_aside:
+            pending.sent = [await pending.take_back_upload()]
+        else:
+            pending.uploaded = await pending.upload.measure()
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Decide, now that the body is there."""

@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from mitmproxy import connection, http
 
@@ -17,6 +18,7 @@ from ..store import StoreError, StoreUnwritable
 from ..tape.canonical.canonical_request import raw_key
 from ..tape.contracts.can_hold_back import can_hold
 from ..tape.diff.divergence_types import one_line
+from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.exchange import (
     Chunk,
     Ending,
@@ -130,14 +132,15 @@ class Record:
     async def _release(self, pending: PendingExchange) -> None:
         if pending.unsaved:
             return
-        if pending.download is not None:
+        if pending.download is not None and not pending.download.is_aside:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
             await pending.download.settle()
         elif pending.recording and not pending.broken and pending.request_ended:
             # Half a request would stand for the whole one.
-            made = _Maker(pending, pending.flow.response, complete=False)
             assert pending.open_run.info is not None
-            await pending.open_run.store.save(pending.open_run.info.number, made)
+            async with pending.recalled():
+                made = _Maker(pending, pending.flow.response, complete=False)
+                await pending.open_run.store.save(pending.open_run.info.number, made)
 
     async def playhead_left(self, pending: PendingExchange) -> None:
         """Correct an exchange whose client left before it was sent the end."""
@@ -146,7 +149,10 @@ class Record:
             return
         if pending.broken or pending.unsaved:
             return
+        made: Callable[[], StoredRecord]
         made = _Maker(pending, pending.flow.response, complete=True, make_event=_left)
+        if pending.download is not None and pending.download.is_aside:
+            made = partial(_corrected, pending, open_run.info)  # its body is in the store alone
         try:
             await open_run.store.save(open_run.info.number, made)
         except StoreUnwritable as error:
@@ -190,6 +196,8 @@ class Record:
             # An answer to HEAD is its head, and a client that has it may leave at once.
             whole = answer is not None and flow.request.method == "HEAD" and pending.fault is None
             await self._save(pending, answer, complete=whole)
+            if not pending.holds:
+                pending.let_go()  # the flow may be there for long
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """Keep the upstream connections while late answers are still to come."""
@@ -310,10 +318,11 @@ class Record:
         pending.saved = True
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
-            if pending.open_run.usage_meter is not None:
-                pending.open_run.usage_meter.heard(pending, answer)
             try:
-                await self._write(pending, answer, complete=complete)
+                async with pending.recalled():
+                    if pending.open_run.usage_meter is not None:
+                        pending.open_run.usage_meter.heard(pending, answer)
+                    await self._write(pending, answer, complete=complete)
             except StoreUnwritable as error:
                 if pending.contract_state is not None and pending.contract_state.holds:
                     raise  # it is checked where it is written, and not let go unchecked
@@ -425,6 +434,16 @@ def _left(pending: PendingExchange, exchange: Exchange) -> Event:
     assert exchange.gone is not None
     logged = {"seq": pending.seq, "gone_us": exchange.gone.at_us}
     return Event(EventKind.OUTCOME, time.time_ns(), logged)
+
+
+def _corrected(pending: PendingExchange, info: RunInfo) -> StoredRecord:
+    """Build the record of an exchange again whose client left while it was written. Runs on the writer's thread."""
+    exchange = pending.open_run.store.find_exchange(info, pending.seq)
+    if exchange is None:
+        raise StoreUnwritable("an exchange that was just written is not there", _HINT)
+    exchange = replace(exchange, gone=pending.gone)
+    key = raw_key(exchange.request, exchange.request_class)
+    return StoredRecord(exchange, key, _left(pending, exchange))
 
 
 class _Maker:

@@ -30,6 +30,7 @@ from .maintenance.ingest import Ingest, drop_unpublished
 from .maintenance.recovery import recover
 from .maintenance.removal import remove_rows
 from .spill.body_files import BodyFiles
+from .spill.body_memory import BodyMemory
 from .spill.references import FileUses
 from .spill.spool import Spool
 from .tables.alpn import Origins
@@ -263,14 +264,21 @@ class Store:
         *,
         pieces: bool = True,
         redact: Callable[[], Stream | None] = lambda: None,
+        aside: bool = False,
     ) -> Spool:
-        """Begin a body that is too large to be held.
+        """Begin a body that is too large to be held, or is set aside while others are.
 
         boundary: of a multipart body, so that it can be compared without.
         redact: makes what takes its secrets out; see `Spool`.
+        aside: only set it aside; see `Spool`.
         Raises: StoreUnwritable.
         """
-        return Spool(self._bodies, boundary, pieces=pieces, redact=redact)
+        return Spool(self._bodies, boundary, pieces=pieces, redact=redact, aside=aside)
+
+    @property
+    def body_memory(self) -> BodyMemory:
+        """What bodies on their way take of this process's memory."""
+        return self._bodies.memory
 
     def read_file(self, digest: bytes) -> Iterator[bytes]:
         """Read the file of a spilled body, or of the list of its pieces; its last piece only if all fits its hash.

@@ -6,7 +6,7 @@ A pending exchange belongs to the event loop. It lives in `flow.metadata` and en
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,10 @@ HELD_BYTES = 8 * 1024 * 1024
 """A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
 HELD_PIECES = 1 << 18
 """So does one in more pieces, which may be empty: each takes a hundred bytes."""
+_PIECE_BYTES = 128
+"""Memory that is counted for each piece, whatever its length."""
+_ALWAYS_HELD_BYTES = 64 * 1024
+"""A body up to this is not set aside, however many others are held."""
 
 
 @dataclass(slots=True)
@@ -93,7 +97,7 @@ class PendingExchange:
         self.bidirectional = False
         """Whether the answer may begin before the request has ended."""
         self.upload: Spool | None = None
-        """The request's body, where it is too large to be held."""
+        """The request's body, where it is too large to be held, or was set aside while it came."""
         self.uploaded: Spilled | None = None
         """The same once it has come whole."""
         self.sent: list[bytes] = []
@@ -170,7 +174,7 @@ class PendingExchange:
         """Pieces of the response's body that have arrived."""
         self.size = 0
         self.download: Spool | None = None
-        """The response's body, where it is too large to be held."""
+        """The response's body, where it is too large to be held, or was set aside."""
         self.downloaded: Spilled | None = None
         """The same once it has been kept."""
         self.announced = -1
@@ -193,6 +197,8 @@ class PendingExchange:
         """Whether it was sent on though its intent could not be written."""
         self.unsaved = False
         """Whether a part of it could not be kept, so that it cannot be recorded."""
+        self._held = self._answer_held = 0
+        """Bytes in memory that are counted for it: of both bodies, and of the answer's."""
         self._done = asyncio.Event()
         open_run.begin(self)
 
@@ -208,6 +214,10 @@ class PendingExchange:
                 if spool is not None:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
+            if self.steps is not None:
+                self.steps.close()
+            self.hold(-self._held)
+            self._answer_held = 0
             self.open_run.finish(self)
             self.open_run.counters.add(self)
 
@@ -264,16 +274,56 @@ class PendingExchange:
             self.pieces, self.chunks = [], []
 
     def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
+        is_too_large = self.size > HELD_BYTES or self.taken > HELD_PIECES
         if self.download is not None:
+            if is_too_large and self.download.is_aside:
+                self.download.outgrow()
             self.download.write(data, chunk)
             return
         self.pieces.append(data)
         self.chunks.append(chunk)
-        if self.size > HELD_BYTES or len(self.chunks) > HELD_PIECES:
-            self.download = self.spool()
+        self._answer_held += self.hold(len(data) + _PIECE_BYTES)
+        # An answer that is checked before its client sees it is sent from memory.
+        if is_too_large or (self.is_to_be_set_aside(self._answer_held) and not self.holds):
+            self.download = self.spool(aside=not is_too_large)
             for chunk, piece in zip(self.chunks, self.pieces, strict=True):
                 self.download.write(piece, chunk)
-            self.pieces, self.chunks = [], []
+            self.let_go()
+
+    def hold(self, size: int) -> int:
+        """Count bytes that are in memory for it from now on; give how many were counted: of one that has ended, none."""
+        if size > 0 and self.finished:
+            return 0
+        self._held += size
+        self.open_run.store.body_memory.held += size
+        return size
+
+    def is_to_be_set_aside(self, size: int) -> bool:
+        """Say whether a body of so many bytes, which could be held, goes to a file while it comes."""
+        return size > _ALWAYS_HELD_BYTES and self.open_run.store.body_memory.is_short
+
+    def let_go(self) -> None:
+        """Hold the answer's body no longer: it was written, or nobody needs it any more."""
+        self.hold(-self._answer_held)
+        self._answer_held = 0
+        self.pieces, self.chunks = [], []
+
+    @contextlib.asynccontextmanager
+    async def recalled(self) -> AsyncIterator[None]:
+        """Have an answer that was set aside in memory for as long as this lasts; one of all at a time.
+
+        Raises: StoreUnwritable.
+        """
+        if self.download is None or not self.download.is_aside or self.unsaved:
+            yield
+            return
+        async with self.open_run.store.body_memory.turn:
+            body, self.chunks = await self.download.take_back()
+            self.pieces = [body]
+            try:
+                yield
+            finally:
+                self.let_go()
 
     def take_sent(self, data: bytes) -> None:
         """Note a piece of the request's body that was sent on before the request had ended.
@@ -311,7 +361,7 @@ class PendingExchange:
                 self.request, spilled=self.uploaded, secrets=(*logged, *self.upload.secrets)
             )
             self._note_places("request.body", self.upload)
-        if self.download is not None:
+        if self.download is not None and not self.download.is_aside:
             self.downloaded = await self.download.keep()
             self._note_places("response.body", self.download)
 
@@ -319,15 +369,29 @@ class PendingExchange:
         found = redactions_of(place, (secret.kind for secret in spool.secrets))
         self.redactions += tuple(one for one in found if one not in self.redactions)
 
-    def begin_upload(self, data: bytes) -> None:
+    def begin_upload(self, data: bytes, *, aside: bool = False) -> None:
         """Go on with the request's body in a file; `data` is what has come of it.
 
+        aside: until it has come whole, if it is not too large by then.
         Raises: StoreError.
         """
-        self.upload = self.spool(find_boundary(self.fields), pieces=False)
+        self.upload = self.spool(find_boundary(self.fields), pieces=False, aside=aside)
         self.upload.write(data)
 
-    def spool(self, boundary: bytes = b"", *, pieces: bool = True) -> Spool:
+    async def take_back_upload(self) -> bytes:
+        """Give the body of a request that was set aside, which is held from now on.
+
+        Raises: StoreUnwritable.
+        """
+        assert self.upload is not None
+        body, _ = await self.upload.take_back()
+        self.upload.drop()
+        spools_of(self.flow.client_conn).discard(self.upload)
+        self.upload = None
+        self.hold(len(body))
+        return body
+
+    def spool(self, boundary: bytes = b"", *, pieces: bool = True, aside: bool = False) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
         redactor = self.open_run.redactor
         answer = self.flow.response
@@ -336,7 +400,7 @@ class PendingExchange:
         def redact() -> Stream | None:
             return redactor.stream(fields, answer=pieces)
 
-        made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact)
+        made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact, aside=aside)
         spools_of(self.flow.client_conn).add(made)
         return made
 

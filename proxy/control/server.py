@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_WAITING = 128
+_WAITING = 1024
 """Connections that may wait for the server to begin."""
 _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 

@@ -18,6 +18,7 @@ from typing import Any
 from ...config import Config
 from ..determinism import PreloadBundle
 from ..errors import EngineError
+from ..processes.open_files import usual_limit
 from ..sandbox.filesystem.masking import RESOLVER
 from ..sandbox.filesystem.protection import find_depended
 from ..sandbox.network.listeners import Service
@@ -231,7 +232,8 @@ class DockerSandbox:
         words = [self._docker.program, "start", "--attach", "--interactive", self._agent]
         # Without its output a terminal is of no use, and from the background nobody may read from it.
         idle = subprocess.DEVNULL if sys.stdin.isatty() and not self._terminal else None
-        return subprocess.Popen(words, stdin=idle, process_group=0)
+        with usual_limit():
+            return subprocess.Popen(words, stdin=idle, process_group=0)
 
     def _create(self) -> None:
         if self._preload_bundle is not None:

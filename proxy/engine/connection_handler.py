@@ -27,6 +27,7 @@ import asyncio
 import collections
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 _READ_BYTES = 65535
 MOST_WAITING_BYTES = 4 * 1024 * 1024
 """What may wait for a peer's window, for an upstream, and for the disk, before no more is read."""
+_MOST_BEHIND_BYTES = 256 * 1024
+"""What may wait for the disk while much waits there of other connections too."""
 _LOOK_S = 0.002
 """Time between two checks whether a peer has taken the data sent to it; no event reports that."""
 _BOTH_FULL_S = 0.25
@@ -63,6 +66,9 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._tasks: set[asyncio.Task[None]] = set()
         self.unread = False
         """Whether the client has said nothing since it was last sent something."""
+        self.heard_at = time.monotonic()
+        """When something last came on one of its connections."""
+        self._ended_idle = False
         self._early = 0
         """Bytes that the client has sent while an upstream was being connected."""
         addons = self.master.addons
@@ -95,6 +101,20 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         if waiting is not None:
             with self.timeout_watchdog.disarm():
                 await waiting
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way on the client's connection that the handler knows of."""
+        entry = self.transports.get(self.client)
+        if entry is None or entry.writer is None or self._tasks or self.wakeup_timer:
+            return False
+        return not self._ended_idle and not _unsent(entry.writer)
+
+    def end_idle(self) -> None:
+        """Close the client's connection, which is idle, as if the client had left."""
+        self._ended_idle = True
+        writer: Any = self.transports[self.client].writer
+        writer.close()
 
     # ---- inside --------------------------------------------------------------------------------
 
@@ -192,6 +212,15 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
     async def _open(self, command: commands.OpenConnection) -> None:
         # Tasks are eager: without this the connection would be opened before it is in `transports`.
         await asyncio.sleep(0)
+        admission = getattr(self.master, "admission", None)  # put there by our engine
+        if admission is not None:
+            try:
+                await admission.room_for_upstream()
+            except asyncio.CancelledError:
+                await self.server_event(
+                    events.OpenConnectionCompleted(command, "connection cancelled")
+                )
+                raise
         await self.open_connection(command)
 
     def _flush(self) -> None:
@@ -226,6 +255,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 cancelled = error
                 break
             if data:
+                self.heard_at = time.monotonic()
                 if connection is self.client:
                     self.unread = False
                     self._early = self._early + len(data) if self._is_opening() else 0
@@ -270,9 +300,10 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             await self._opened()
         spools: set[Spool] = self.client.spools  # type: ignore[attr-defined]  # see __init__
         for spool in list(spools):
-            if spool.backlog > MOST_WAITING_BYTES:
+            most = _MOST_BEHIND_BYTES if spool.is_behind else MOST_WAITING_BYTES
+            if spool.backlog > most:
                 with contextlib.suppress(StoreError):  # whoever writes next is told
-                    await spool.settle(MOST_WAITING_BYTES)
+                    await spool.settle(most)
 
     async def _opened(self) -> None:
         """Wait while an upstream is being connected, once much has come that may be for it."""

@@ -28,11 +28,13 @@ from ...config.targets.host_interpretations import embedded, normal_host, read_a
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
 from ..errors import EngineError
+from ..processes.open_files import FileGauge, raise_limit
 from . import connection_handler as handler
 from . import egress_guard as guard
 from . import guard_selftest as selftest
 from . import tls_closing as closing
 from . import unreachable_upstream as tunnels
+from .admission import BACKLOG, Admission
 from .event_loop import eager_task
 from .fast import encrypting, routing
 from .fast import mitmproxy_messages as http_events
@@ -61,6 +63,7 @@ class _Master(master.Master):
         super().__init__(opts)
         self._legacy_log_events.uninstall()
         self.addons = TableAddonManager(self)
+        self.admission: Admission | None = None
 
 
 class Engine:
@@ -115,6 +118,9 @@ class Engine:
         guard.GUARD.owned = self.is_own
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
+        self._gauge = FileGauge(raise_limit())
+        self.admission = Admission(self.registry, self._proxyserver.connections, self._gauge)
+        self._master.admission = self.admission
         transparent = self.transparent = TransparentMode(self.registry, self._proxyserver)
         self._master.addons.add(
             core.Core(),
@@ -158,7 +164,7 @@ class Engine:
         """
         try:
             server = await asyncio.start_server(
-                self._instance.handle_stream, address.host, address.port
+                self._accept, address.host, address.port, backlog=BACKLOG
             )
         except (OSError, OverflowError) as error:
             raise _listen_error(address, error) from error
@@ -181,7 +187,17 @@ class Engine:
 
     async def serve_on(self, ready: socket.socket) -> None:
         """Accept on a socket that somebody else has opened."""
-        self._took(await asyncio.start_server(self._instance.handle_stream, sock=ready))
+        self._took(await asyncio.start_server(self._accept, sock=ready, backlog=BACKLOG))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await self.admission.admit(writer):
+            await self._instance.handle_stream(reader, writer)
+
+    async def _accept_captured(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if await self.admission.admit(writer):
+            await self.transparent.handle_stream(reader, writer)
 
     def _took(self, server: asyncio.Server) -> tuple[str, int]:
         self._servers.append(server)
@@ -198,10 +214,10 @@ class Engine:
         proxy: of clients that use a proxy. captured: of those that mean somebody else.
         """
         for ready in proxy:
-            served = await asyncio.start_server(self._instance.handle_stream, sock=ready)
+            served = await asyncio.start_server(self._accept, sock=ready, backlog=BACKLOG)
             self._sandbox_servers.append(served)
         for ready in captured:
-            served = await asyncio.start_server(self.transparent.handle_stream, sock=ready)
+            served = await asyncio.start_server(self._accept_captured, sock=ready, backlog=BACKLOG)
             self._sandbox_servers.append(served)
             self.transparent.listening.append(ready)
 
@@ -226,6 +242,7 @@ class Engine:
 
     async def _release(self) -> None:
         await self._master.done()
+        self._gauge.close()
         guard.GUARD.policy = guard.GUARD.owned = None
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)

@@ -27,6 +27,7 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..processes.connections import SocketWatch
+from ..processes.open_files import usual_limit
 from ..sandbox.filesystem.protection import restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
@@ -460,7 +461,8 @@ class _Process:
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
             # Not the loop's own: uvloop's cannot set a process group without a preexec function.
-            return subprocess.Popen(self._command, env=self._variables, process_group=0)
+            with usual_limit():
+                return subprocess.Popen(self._command, env=self._variables, process_group=0)
         except (OSError, ValueError) as error:
             text = getattr(error, "strerror", None) or str(error)
             raise EngineError(

@@ -13,6 +13,7 @@ from typing import Any
 from ... import __path__ as package_path
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
+from ..processes.open_files import usual_limit
 from .channel import Channel, Message, pair, write_variables
 from .filesystem.masking import Plan
 from .init import START
@@ -127,12 +128,13 @@ class Sandbox:
         passed = (theirs.socket.fileno(), held)
         flags = [sys.executable, "-E", "-P", "-s", "-c", START]
         try:
-            self._process = subprocess.Popen(
-                [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
-                env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
-                pass_fds=passed,
-                process_group=0,
-            )
+            with usual_limit():
+                self._process = subprocess.Popen(
+                    [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                    env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
+                    pass_fds=passed,
+                    process_group=0,
+                )
         finally:
             os.close(held)
             theirs.close()

@@ -6,13 +6,6 @@
 
 In an encrypted store the folder is `bodies-KEYID`, the files are encrypted (`encryption/encrypted_files.py`), and HASH is
 a keyed hash. Equal bodies share one file.
-
-    bodies/HH/HASH          a body, or the list of its pieces; 32 bytes of BLAKE3 in hex, HH its first two digits
-    bodies/partial-OWNER-N  one that is on its way; those of processes that died go when the store is opened
-    bodies/gone-OWNER-HASH  one that is being removed; those of processes that died are put back then
-
-In an encrypted store the folder is `bodies-KEYID`, the files are encrypted (`encryption/encrypted_files.py`), and HASH is a keyed one. Equal
-bodies are one file.
 """
 
 import contextlib
@@ -20,6 +13,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -32,10 +26,13 @@ from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
 from ..folder_ownership import make_own_folder
 from ..lmdb.liveness import is_locked
+from ..folder_ownership import make_own_folder
+from .body_memory import BodyMemory
 
 PIECE_BATCH = 1024
 """Pieces of a list that are written or read at a time."""
 _READ_BYTES = 256 * 1024
+_THREADS = 2
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 _numbers = itertools.count(1)
@@ -52,6 +49,9 @@ class BodyFiles:
         self.folder = store / cipher.folder
         self.cipher = cipher
         self.owner = owner or str(os.getpid())
+        self.memory = BodyMemory()
+        self.threads = ThreadPoolExecutor(_THREADS, "playhead-bodies")
+        """They write bodies: what other work is done on threads does not wait behind these."""
         self._store = store
 
     def path(self, digest: bytes) -> Path:
@@ -209,6 +209,8 @@ class Partial:
         folder = files.folder
         self._digest = digest or Digest()
         self._finished: tuple[bytes, bytes] | None = None
+        self.size = 0
+        """Bytes that were written."""
         self._path = folder / f"partial-{files.owner}-{next(_numbers)}"
         try:
             make_folder(folder)
@@ -240,6 +242,7 @@ class Partial:
         """Write a piece without a hash."""
         if self._file is not None:
             self._file.put(data)
+            self.size += len(data)
 
     def finish(self) -> tuple[bytes, bytes]:
         """Give the digests of what was written: of all, and of what is compared."""

@@ -3,8 +3,8 @@
 Threads do the writing. The code that feeds a spool checks its `backlog` and waits in `settle` while it is too large: that
 bounds memory. Equal bodies share one file.
 
-Writing is done on threads. Who feeds a spool asks for its `backlog` and waits in `settle` when there is too
-much of it: that is what bounds memory. Equal bodies are one file.
+A spool can also set a body aside that is not too large, while other bodies take the memory. Such a body is written as it came
+into a file without a name, and taken back at its end: how it is stored does not depend on what else goes on.
 """
 
 import asyncio
@@ -12,13 +12,15 @@ from collections.abc import Callable
 
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Secret, Spilled
-from ...tape.records.codec import pack_piece
+from ...tape.records.codec import pack_piece, unpack_pieces
 from ...tape.redaction.stream import WINDOW_BYTES, Stream
 from ..errors import StoreUnwritable
 from .body_files import PIECE_BATCH, BodyFiles, Partial, unwritable
 
-_WRITE_BYTES = 1 << 20
+_WRITE_BYTES = 256 * 1024
 """Gathered before a thread is asked to write."""
+_COPY_BYTES = 1 << 20
+"""Read at a time of a body that was set aside and has become too large for that."""
 
 
 class Spool:
@@ -31,25 +33,34 @@ class Spool:
         *,
         pieces: bool = True,
         redact: Callable[[], Stream | None] = lambda: None,
+        aside: bool = False,
     ) -> None:
         """Begin an empty body among a store's body files.
 
         pieces: whether a list of its pieces is kept.
         redact: makes what takes its secrets out, or gives None. With `pieces` that is done while it is written;
             without, what was taken can be read as it came, from a file without a name, until it is kept.
+        aside: only set it aside, until `outgrow` is called.
         Raises: StoreUnwritable.
         """
         self._files = files
         self._stream = redact()
-        self._body = Partial(files, Digest(boundary, apart=self._stream is not None))
-        self._raw = None if pieces or self._stream is None else Partial(files, named=False)
-        self._list = Partial(files, Digest()) if pieces else None
+        self._boundary = boundary
+        self._keeps_raw = not pieces and self._stream is not None
+        self._raw = Partial(files, named=False) if aside or self._keeps_raw else None
+        self._body = None if aside else self._make_body()
+        self._outgrown = not aside
+        self._with_pieces = pieces
+        self._list: Partial | None = None
+        self._listed: list[bytes] = []
+        """Pieces that are not in their file yet. The thread that writes."""
         self._pending: list[bytes] = []
         self._pieces: list[bytes] = []
         self._backlog = 0
         self._size = 0
         self._writing: asyncio.Future[None] | None = None
         self._kept: Spilled | None = None
+        self._dropped = False
         self.secrets: tuple[Secret, ...] = ()
         """Where placeholders stand, once it was kept or measured."""
         self._failed: StoreUnwritable | None = None
@@ -64,6 +75,20 @@ class Spool:
         """Bytes that are not in the file yet."""
         return self._backlog
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disk takes less than comes, over all bodies of the store."""
+        return self._files.memory.is_behind
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is only set aside, and can be taken back."""
+        return not self._outgrown
+
+    def outgrow(self) -> None:
+        """Have it become a kept body: it has become too large to be taken back."""
+        self._outgrown = True
+
     def write(self, data: bytes, chunk: Chunk | None = None) -> None:
         """Take a piece; returns at once.
 
@@ -72,9 +97,9 @@ class Spool:
         if self._failed is not None:
             raise StoreUnwritable(str(self._failed), self._failed.hint)
         self._pending.append(data)
-        self._backlog += len(data)
+        self._add_backlog(len(data))
         self._size += len(data)
-        if chunk is not None and self._list is not None:
+        if chunk is not None and self._with_pieces:
             self._pieces.append(pack_piece(chunk))
         if self._writing is None and (
             self._backlog >= _WRITE_BYTES or len(self._pieces) >= PIECE_BATCH
@@ -97,11 +122,18 @@ class Spool:
         Raises: StoreUnwritable.
         """
         if self._kept is None:
-            while self._failed is None and (self._pending or self._pieces or self._writing):
-                await self._step()
-            await self.settle()
+            await self._flush()
             self._kept = await asyncio.to_thread(self._keep)
         return self._kept
+
+    async def take_back(self) -> tuple[bytes, list[Chunk]]:
+        """Read a body that was set aside: its bytes as they came, and its pieces.
+
+        Raises: StoreUnwritable.
+        """
+        assert not self._outgrown
+        await self._flush()
+        return await asyncio.to_thread(self._take_back)
 
     async def measure(self) -> Spilled:
         """Give the digests of what was taken, without keeping it; nothing can be written after.
@@ -110,6 +142,7 @@ class Spool:
         """
         await self.settle()
         await asyncio.to_thread(self._finish)
+        assert self._body is not None
         digest, match = self._body.finish()
         return Spilled(digest, self._size, match)
 
@@ -119,13 +152,32 @@ class Spool:
         Raises: StoreUnwritable.
         """
         await self.settle()
-        return await asyncio.to_thread((self._raw or self._body).read, start, size)
+        file = self._raw or self._body
+        assert file is not None
+        return await asyncio.to_thread(file.read, start, size)
 
     def drop(self) -> None:
         """Let go of the file; what was kept stays. Twice is once."""
+        self._dropped = True
+        self._add_backlog(-sum(map(len, self._pending)))
+        self._pending, self._pieces = [], []
+        if self._writing is None:
+            self._close()  # else once a thread is through: the descriptor may be another file's by then
+
+    def _close(self) -> None:
         for partial in (self._body, self._raw, self._list):
             if partial is not None:
                 partial.drop()
+
+    def _add_backlog(self, size: int) -> None:
+        self._backlog += size
+        self._files.memory.backlog += size
+
+    async def _flush(self) -> None:
+        """Wait until everything was handed to the files."""
+        while self._failed is None and (self._pending or self._pieces or self._writing):
+            await self._step()
+        await self.settle()
 
     async def _step(self) -> None:
         if self._writing is None:
@@ -139,41 +191,89 @@ class Spool:
         data, self._pending = self._pending, []
         pieces, self._pieces = self._pieces, []
         loop = asyncio.get_running_loop()
-        self._writing = loop.run_in_executor(None, self._write, data, pieces)
+        self._writing = loop.run_in_executor(self._files.threads, self._write, data, pieces)
         size = sum(map(len, data))
         self._writing.add_done_callback(lambda done: self._written(done, size))
+
+    def _written(self, done: "asyncio.Future[None]", size: int) -> None:
+        self._writing = None
+        self._add_backlog(-size)
+        error = done.exception() if not done.cancelled() else None
+        if isinstance(error, StoreUnwritable):
+            self._failed = error
+        elif error is not None:
+            self._failed = unwritable(self._files.folder, error)
+        if self._dropped:
+            self._close()
 
     def _write(self, data: list[bytes], pieces: list[bytes]) -> None:
         if self._raw is not None:
             for piece in data:
                 self._raw.put(piece)
-        if self._stream is None:
-            self._body.write(data)
-        else:
-            for piece in data:
-                for at in range(0, len(piece), WINDOW_BYTES):
-                    self._body.take(*self._stream.feed(piece[at : at + WINDOW_BYTES]))
-        if self._list is not None and pieces:
-            self._list.write(pieces)
+        if self._body is not None:
+            self._put(self._body, data)
+        elif self._outgrown:
+            self._copy()
+        self._listed += pieces
+        if len(self._listed) >= PIECE_BATCH:
+            self._write_list()
 
-    def _written(self, done: "asyncio.Future[None]", size: int) -> None:
-        self._writing = None
-        self._backlog -= size
-        error = done.exception() if not done.cancelled() else None
-        if error is not None:
-            self._failed = unwritable(self._files.folder, error)
+    def _put(self, body: Partial, data: list[bytes]) -> None:
+        """Write what follows of a body that is kept."""
+        if self._stream is None:
+            body.write(data)
+            return
+        for piece in data:
+            for at in range(0, len(piece), WINDOW_BYTES):
+                body.take(*self._stream.feed(piece[at : at + WINDOW_BYTES]))
+
+    def _copy(self) -> None:
+        """Write a body that was set aside into the file that is kept."""
+        assert self._raw is not None
+        self._body = self._make_body()
+        start = 0
+        while data := self._raw.read(start, _COPY_BYTES):
+            self._put(self._body, [data])
+            start += len(data)
+        if not self._keeps_raw:
+            self._raw.drop()
+            self._raw = None
+
+    def _make_body(self) -> Partial:
+        return Partial(self._files, Digest(self._boundary, apart=self._stream is not None))
+
+    def _write_list(self) -> Partial:
+        if self._list is None:
+            self._list = Partial(self._files, Digest())
+        self._list.write(self._listed)
+        self._listed = []
+        return self._list
+
+    def _take_back(self) -> tuple[bytes, list[Chunk]]:
+        assert self._raw is not None
+        listed = b"".join(self._listed)
+        try:
+            if self._list is not None:
+                listed = self._list.read(0, self._list.size) + listed
+            return self._raw.read(0, self._size), unpack_pieces(listed)
+        except OSError as error:
+            raise unwritable(self._files.folder, error) from error
 
     def _keep(self) -> Spilled:
         try:
             self._finish()
+            assert self._body is not None
             digest, match = self._body.keep()
-            pieces = self._list.keep()[0] if self._list is not None else b""
+            pieces = self._write_list().keep()[0] if self._with_pieces else b""
         except OSError as error:
             raise unwritable(self._files.folder, error) from error
         return Spilled(digest, self._size, match, pieces)
 
     def _finish(self) -> None:
         """Write what waited to be seen whole."""
+        if self._body is None:
+            self._copy()
+        assert self._body is not None
         stream, self._stream = self._stream, None
         if stream is not None:
             self._body.take(*stream.finish())

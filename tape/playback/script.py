@@ -76,6 +76,13 @@ class Steps:
             step = step._replace(data=self._change(step.data))
         return step
 
+    def close(self) -> None:
+        """Take no more of them, and let go of the files that they are read from."""
+        self.next = None
+        close = getattr(self._steps, "close", None)
+        if close is not None:
+            close()
+
     def rest(self) -> Iterator[Step]:
         """Take what is left, step by step."""
         while self.next is not None:

@@ -218,18 +218,39 @@ class _Server(web.Server):
         super().__init__(handler, request_factory=self._make_request)
         self._silent: set[RequestHandler] = set()
         """Connections that have asked nothing yet."""
+        self._open: dict[RequestHandler, None] = {}
+        """All connections, in the order in which they were opened or last asked something."""
 
     def __call__(self) -> Any:
-        if len(self.connections) >= CONNECTIONS:
+        if len(self._open) >= CONNECTIONS and not self._end_idle():
             return _Refused()
         made = _Connection(self, loop=asyncio.get_running_loop(), **_KEPT)
         self._silent.add(made)
+        self._open[made] = None
         asyncio.get_running_loop().call_later(HEAD_S, self._expect, made)
         return made
 
+    def _end_idle(self) -> bool:
+        """Close the connection that has asked nothing for longest; False where all are being answered."""
+        for protocol in self._open:
+            if protocol._current_request is None:
+                self._forget(protocol)
+                protocol.force_close()
+                return True
+        return False
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection that has ended."""
+        self._forget(handler)
+        super().connection_lost(handler, exc)
+
+    def _forget(self, protocol: RequestHandler) -> None:
+        self._silent.discard(protocol)
+        self._open.pop(protocol, None)
+
     def _expect(self, protocol: RequestHandler) -> None:
         if protocol in self._silent:
-            self._silent.discard(protocol)
+            self._forget(protocol)
             protocol.force_close()
 
     def _make_request(
@@ -241,6 +262,8 @@ class _Server(web.Server):
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
         self._silent.discard(protocol)
+        if self._open.pop(protocol, self) is None:
+            self._open[protocol] = None
         loop = asyncio.get_running_loop()
         return web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=BODY_BYTES
@@ -253,5 +276,5 @@ async def serve_on(
     """Serve on a socket that listens; `cleanup` of what is given ends it."""
     runner = web.ServerRunner(_Server(handler), handle_signals=False, shutdown_timeout=_CLOSE_S)
     await runner.setup()
-    await web.SockSite(runner, ready, ssl_context=context).start()
+    await web.SockSite(runner, ready, ssl_context=context, backlog=1024).start()
     return runner

@@ -228,6 +228,7 @@ class RecordingStream(UploadingStream):
             )
         if pending.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
+        pending.let_go()  # the flow may be there for long
         if self.client_state == self.state_done:
             yield from self.flow_done()
 

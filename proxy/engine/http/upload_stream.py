@@ -51,7 +51,7 @@ class UploadingStream(BaseStream):
             and isinstance(event, RequestEndOfMessage)
             and pending.upload is not None
         ):
-            return self._upload_ended(pending)
+            return self._upload_ended(pending, event)
         return super().state_consume_request_body(event)
 
     def state_stream_request_body(self, event: events.Event) -> Commands:
@@ -72,13 +72,21 @@ class UploadingStream(BaseStream):
     def _consume(self, pending: PendingExchange, data: bytes) -> Commands:
         try:
             if pending.upload is not None:
+                if pending.upload.is_aside and pending.upload.size + len(data) > HELD_BYTES:
+                    pending.upload.outgrow()
                 pending.upload.write(data)
                 return
             self.request_body_buf += data
-            if len(self.request_body_buf) > HELD_BYTES:
+            size = len(self.request_body_buf)
+            pending.hold(len(data))
+            is_too_large = size > HELD_BYTES
+            # A stream that is answered while it comes is compared in memory.
+            aside = not pending.bidirectional and pending.is_to_be_set_aside(size)
+            if is_too_large or aside:
                 held = bytes(self.request_body_buf)
                 self.request_body_buf.clear()
-                pending.begin_upload(held)
+                pending.hold(-size)
+                pending.begin_upload(held, aside=not is_too_large)
         except StoreError as error:
             yield from self._cannot_keep(error)
 
@@ -90,9 +98,14 @@ class UploadingStream(BaseStream):
 
     # ---- sending it on -------------------------------------------------------------------------
 
-    def _upload_ended(self, pending: PendingExchange) -> Commands:
+    def _upload_ended(self, pending: PendingExchange, event: RequestEndOfMessage) -> Commands:
         yield PlayheadUploadedHook(pending)
         if (yield from self.check_killed(True)):
+            return
+        if pending.upload is None:
+            self.request_body_buf += b"".join(pending.sent)
+            pending.sent = []
+            yield from super().state_consume_request_body(event)
             return
         self.flow.request.timestamp_end = time.time()  # noqa: TID251  # mitmproxy's own field
         self.flow.request.data.content = b""

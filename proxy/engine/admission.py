@@ -1,0 +1,150 @@
+"""Take client connections as long as descriptors and memory are left, and give up idle ones for new ones.
+
+A client costs a descriptor, its upstreams cost more, and bodies cost files. Half of the limit is for clients, the half of what
+remains for upstreams, and the rest for bodies, the store and the control API. If a part is used up:
+
+1. connections on which nothing is under way are closed, those that never asked anything first, then the longest idle. To a
+   client that is what servers do with idle connections: it asks again on a new one.
+2. If there are none, who is new waits, unread, until a connection ends; in the end it is closed.
+
+Nothing that was asked is given up, and nothing is recorded of what is closed here: nobody asked anything.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from ...addons.run.registry import RunRegistry
+from ..processes.open_files import FileGauge
+from .connection_handler import PlayheadHandler
+
+logger = logging.getLogger(__name__)
+
+MOST_CLIENTS = 4096
+"""Client connections at a time, whatever the limit of open files."""
+BACKLOG = 1024
+"""Connections that the kernel keeps until they are accepted, if it lets us have so many."""
+_PATIENCE_S = 30.0
+"""Longest wait of a connection for which there is no room."""
+_LOOK_S = 0.02
+_NEW_S = 0.25
+"""A connection is not idle before: its first bytes may not have been read yet."""
+_SHARE = 16
+"""One in so many of the idle connections is closed at a time."""
+_SAID_EVERY_S = 10.0
+
+
+class Admission:
+    """Decides which connections are taken. Belongs to the event loop."""
+
+    def __init__(
+        self, registry: RunRegistry, handlers: MutableMapping[Any, Any], gauge: FileGauge
+    ) -> None:
+        """Take connections of clients of open runs.
+
+        handlers: the connection handlers that there are, by client id.
+        """
+        self._registry = registry
+        self._handlers = handlers
+        self._gauge = gauge
+        self._most_of_clients = gauge.limit // 2
+        self._most_of_upstreams = gauge.limit * 3 // 4
+        self._waiting = 0
+        self._shed_at = 0.0
+        self._said_at = 0.0
+        self.shed = 0
+        """Idle connections that were closed for others."""
+        self.turned_away = 0
+        """Connections that were closed because there was no room."""
+
+    async def admit(self, writer: asyncio.StreamWriter) -> bool:
+        """Say whether a new client connection is taken, once there is room; else it is closed."""
+        if not self._is_full():
+            return True
+        transport = writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        self._waiting += 1
+        try:
+            found = await self._wait(transport)
+        finally:
+            self._waiting -= 1
+        if not found:
+            self.turned_away += 1
+            self._say()
+            writer.close()
+            return False
+        transport.resume_reading()
+        return True
+
+    async def _wait(self, transport: asyncio.Transport) -> bool:
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._is_full():
+            # Those that wait take files, too.
+            crowded = self._waiting + len(self._handlers) > MOST_CLIENTS * 2
+            if (
+                crowded
+                or transport.is_closing()
+                or time.monotonic() > deadline
+                or self._gauge.lowest_free >= self._most_of_upstreams
+            ):
+                return False
+            self._shed()
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+    async def room_for_upstream(self) -> None:
+        """Wait until an upstream can be connected without using up what is for bodies and the store."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._gauge.lowest_free >= self._most_of_upstreams and time.monotonic() < deadline:
+            self._shed()
+            await asyncio.sleep(_LOOK_S)
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._handlers) >= MOST_CLIENTS or self._gauge.lowest_free >= self._most_of_clients
+        )
+
+    def _shed(self) -> None:
+        """Close some of the connections on which nothing is under way, unless that was just done."""
+        now = time.monotonic()
+        if now - self._shed_at < _LOOK_S:
+            return  # what was closed is not gone yet
+        self._shed_at = now
+        idle = sorted(self._idle(now), key=self._worth)
+        for handler in idle[: len(idle) // _SHARE + 1]:
+            handler.end_idle()
+            self.shed += 1
+        if idle:
+            self._say()
+
+    def _idle(self, now: float) -> Iterator[PlayheadHandler]:
+        busy = {
+            pending.flow.client_conn.id
+            for open_run in self._registry.open
+            for pending in open_run.pending_exchanges
+        }
+        for handler in self._handlers.values():
+            is_new = now - handler.heard_at < _NEW_S
+            if not is_new and handler.client.id not in busy and handler.is_idle:
+                yield handler
+
+    def _worth(self, handler: PlayheadHandler) -> tuple[bool, float]:
+        """Give what connections are closed by, the least first: those that asked something last."""
+        return self._registry.of(handler.client) is not None, handler.heard_at
+
+    def _say(self) -> None:
+        now = time.monotonic()
+        if now - self._said_at < _SAID_EVERY_S and self._said_at:
+            return
+        self._said_at = now
+        logger.warning(
+            "%d client connections with a limit of %d open files: %d idle ones closed so far, %d new ones"
+            " turned away; raise the hard limit (ulimit -Hn) if that is too few",
+            len(self._handlers),
+            self._gauge.limit,
+            self.shed,
+            self.turned_away,
+        )
