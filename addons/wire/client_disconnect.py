@@ -20,6 +20,11 @@ def is_shut(sock: socket.socket | None) -> bool:
     return bool(_poll(sock, _SHUT) & _SHUT)
 
 
+def is_readable(sock: socket.socket | None) -> bool:
+    """Say whether something has come from a client that was not read yet, its leaving included."""
+    return bool(_poll(sock, select.POLLIN))
+
+
 async def heard(sock: socket.socket | None) -> None:
     """Wait until what lies in a client's socket has been read and handled."""
     for _ in range(_TURNS):

@@ -24,15 +24,12 @@ logger = logging.getLogger(__name__)
 
 MOST_CLIENTS = 4096
 """Client connections at a time, whatever the limit of open files."""
-BACKLOG = 1024
-"""Connections that the kernel keeps until they are accepted, if it lets us have so many."""
+_MOST_BACKLOG = 1024
 _PATIENCE_S = 30.0
 """Longest wait of a connection for which there is no room."""
 _LOOK_S = 0.02
-_NEW_S = 0.25
-"""A connection is not idle before: its first bytes may not have been read yet."""
 _SHARE = 16
-"""One in so many of the idle connections is closed at a time."""
+"""One in so many of the idle connections is closed at a time, or as many as wait."""
 _SAID_EVERY_S = 10.0
 
 
@@ -51,6 +48,8 @@ class Admission:
         self._gauge = gauge
         self._most_of_clients = gauge.limit // 2
         self._most_of_upstreams = gauge.limit * 3 // 4
+        self.backlog = min(_MOST_BACKLOG, gauge.limit // 4)
+        """Connections that the kernel keeps until they are accepted; all of them may be accepted at once."""
         self._waiting = 0
         self._shed_at = 0.0
         self._said_at = 0.0
@@ -63,8 +62,7 @@ class Admission:
         """Say whether a new client connection is taken, once there is room; else it is closed."""
         if not self._is_full():
             return True
-        transport = writer.transport
-        assert isinstance(transport, asyncio.Transport)
+        transport: Any = writer.transport  # uvloop's is none of asyncio's
         transport.pause_reading()
         self._waiting += 1
         try:
@@ -79,7 +77,7 @@ class Admission:
         transport.resume_reading()
         return True
 
-    async def _wait(self, transport: asyncio.Transport) -> bool:
+    async def _wait(self, transport: Any) -> bool:
         deadline = time.monotonic() + _PATIENCE_S
         while self._is_full():
             # Those that wait take files, too.
@@ -113,22 +111,27 @@ class Admission:
         if now - self._shed_at < _LOOK_S:
             return  # what was closed is not gone yet
         self._shed_at = now
-        idle = sorted(self._idle(now), key=self._worth)
-        for handler in idle[: len(idle) // _SHARE + 1]:
+        idle = sorted(self._idle(), key=self._worth)
+        wanted = max(len(idle) // _SHARE, self._waiting, 1)
+        for handler in idle:
+            if handler.has_unread:
+                continue
             handler.end_idle()
             self.shed += 1
+            wanted -= 1
+            if not wanted:
+                break
         if idle:
             self._say()
 
-    def _idle(self, now: float) -> Iterator[PlayheadHandler]:
+    def _idle(self) -> Iterator[PlayheadHandler]:
         busy = {
             pending.flow.client_conn.id
             for open_run in self._registry.open
             for pending in open_run.pending_exchanges
         }
         for handler in self._handlers.values():
-            is_new = now - handler.heard_at < _NEW_S
-            if not is_new and handler.client.id not in busy and handler.is_idle:
+            if handler.client.id not in busy and handler.is_idle:
                 yield handler
 
     def _worth(self, handler: PlayheadHandler) -> tuple[bool, float]:

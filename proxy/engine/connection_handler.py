@@ -35,6 +35,7 @@ from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
+from ...addons.wire.peer import is_readable
 from ...store import Spool, StoreError
 from ...tape.exchange import Ending
 from .hooks.dispatch import TableAddonManager
@@ -109,6 +110,14 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         if entry is None or entry.writer is None or self._tasks or self.wakeup_timer:
             return False
         return not self._ended_idle and not _unsent(entry.writer)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something has come from the client that was not read yet."""
+        entry = self.transports[self.client]
+        return bool(_left_in(entry.reader)) or is_readable(
+            entry.writer.get_extra_info("socket") if entry.writer is not None else None
+        )
 
     def end_idle(self) -> None:
         """Close the client's connection, which is idle, as if the client had left."""

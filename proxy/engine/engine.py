@@ -35,6 +35,7 @@ from . import guard_selftest as selftest
 from . import tls_closing as closing
 from . import unreachable_upstream as tunnels
 from .admission import BACKLOG, Admission
+from .admission import Admission
 from .event_loop import eager_task
 from .fast import encrypting, routing
 from .fast import mitmproxy_messages as http_events
@@ -164,7 +165,7 @@ class Engine:
         """
         try:
             server = await asyncio.start_server(
-                self._accept, address.host, address.port, backlog=BACKLOG
+                self._accept, address.host, address.port, backlog=self.admission.backlog
             )
         except (OSError, OverflowError) as error:
             raise _listen_error(address, error) from error
@@ -187,7 +188,9 @@ class Engine:
 
     async def serve_on(self, ready: socket.socket) -> None:
         """Accept on a socket that somebody else has opened."""
-        self._took(await asyncio.start_server(self._accept, sock=ready, backlog=BACKLOG))
+        self._took(
+            await asyncio.start_server(self._accept, sock=ready, backlog=self.admission.backlog)
+        )
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if await self.admission.admit(writer):
@@ -214,10 +217,14 @@ class Engine:
         proxy: of clients that use a proxy. captured: of those that mean somebody else.
         """
         for ready in proxy:
-            served = await asyncio.start_server(self._accept, sock=ready, backlog=BACKLOG)
+            served = await asyncio.start_server(
+                self._accept, sock=ready, backlog=self.admission.backlog
+            )
             self._sandbox_servers.append(served)
         for ready in captured:
-            served = await asyncio.start_server(self._accept_captured, sock=ready, backlog=BACKLOG)
+            served = await asyncio.start_server(
+                self._accept_captured, sock=ready, backlog=self.admission.backlog
+            )
             self._sandbox_servers.append(served)
             self.transparent.listening.append(ready)
 
