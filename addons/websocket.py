@@ -71,6 +71,11 @@ class WebSocketRecorder:
         return self._outages != self._pending.open_run.store.writer.outages
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the disk takes less than comes; see `Spool`."""
+        return self._pending.open_run.store.body_memory.is_behind
+
+    @property
     def over(self) -> bool:
         """Whether it is saved: nothing more of it is kept."""
         return self._pending.saved

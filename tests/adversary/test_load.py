@@ -5,7 +5,6 @@ them; one that is taken out is listed there with its reason.
 """
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,7 @@ from playhead.tests.support.process import playhead
 from .load import CASES
 from .place import told_by
 
-pytestmark = [
-    pytest.mark.timeout(1000),  # a module's first test waits for all that is tried
-    pytest.mark.skipif(
-        not os.environ.get("PLAYHEAD_LOAD"),
-        reason="5 of the 49 bounds under load are not kept yet; PLAYHEAD_LOAD=1 tries them",
-    ),
-]
+pytestmark = pytest.mark.timeout(1000)  # a module's first test waits for all that is tried
 
 _TRIED = [case["id"] for case in CASES["cases"]]
 _LEFT = 5

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,9 +22,13 @@ _READY = re.compile(rb"http://(\S+?:\d+)")
 class Serve:
     """`playhead serve` until the context ends; SIGTERM ends it, by the id started."""
 
-    def __init__(self, *flags: str | Path, verbose: bool = False) -> None:
+    def __init__(
+        self, *flags: str | Path, verbose: bool = False, wrapper: Sequence[str] = ()
+    ) -> None:
+        """Prepare; `wrapper` is a command that runs the rest of its words."""
         self.flags = [str(flag) for flag in flags]
         self.verbose = verbose
+        self.wrapper = list(wrapper)
         self.line = ""
         self.address = ""
         """HOST:PORT."""
@@ -39,7 +44,7 @@ class Serve:
     def __enter__(self) -> Self:
         verbose = ["-v"] if self.verbose else []
         self.process = prepared.start(
-            [*COMMAND, *verbose, "serve", *self.flags],
+            [*self.wrapper, *COMMAND, *verbose, "serve", *self.flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

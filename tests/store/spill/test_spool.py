@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from playhead.store.errors import LogCorrupt
 from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tape.exchange import Chunk, Spilled
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tape.redaction.stream import Stream
 
 PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)]
 
@@ -172,3 +175,85 @@ async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     alive.close()
     with Store.open(store_dir):
         assert not theirs.exists()
+
+
+# ---- bodies that are set aside ---------------------------------------------------------------------
+
+KEYS = [None, StoreKey(bytes(32), "key")]
+SECRET = b"sk-live-0123456789abcdefghijABCDEFGHIJ"
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["plain", "encrypted"])
+async def test_what_was_set_aside_comes_back(store_dir: Path, key: StoreKey | None) -> None:
+    """Byte for byte, with its pieces; nothing of it is in any file that has a name, and no file stays open."""
+    with Store.open(store_dir, key=key) as store:
+        before = len(os.listdir("/proc/self/fd"))
+        spool = store.spool(aside=True)
+        expected = [
+            Chunk(index * 10, len(piece), index, 3) for index, piece in enumerate([*PIECES, b""])
+        ]
+        for piece, chunk in zip([*PIECES, b""], expected, strict=True):
+            spool.write(piece, chunk)
+        assert await spool.take_back() == (b"".join(PIECES), expected)
+        named = [name for _, _, names in os.walk(store_dir / "bodies") for name in names]
+        spool.drop()
+        assert (named, len(os.listdir("/proc/self/fd"))) == ([], before)
+
+
+@pytest.mark.parametrize("redacted", [False, True], ids=["as it came", "redacted"])
+@pytest.mark.parametrize("at", [0, 450, 900])
+@pytest.mark.parametrize("pieces", [True, False], ids=["pieces", "no pieces"])
+async def test_what_outgrows_its_place_is_kept_as_ever(
+    store_dir: Path, at: int, redacted: bool, pieces: bool
+) -> None:
+    """Whenever that is: hash, size, pieces, and the places of what was taken out are the same."""
+    redactor = Redactor(b"a key")
+    fields = ((b"content-type", b"text/plain"),)
+    whole = [*PIECES[:500], SECRET, *PIECES[500:]]
+
+    def redact() -> Stream | None:
+        return redactor.stream(fields, answer=True) if redacted else None
+
+    async def kept(store: Store, *, aside: bool) -> tuple[Spilled, object, bytes]:
+        spool = store.spool(pieces=pieces, redact=redact, aside=aside)
+        for number, piece in enumerate(whole):
+            if aside and number == at:
+                spool.outgrow()
+            spool.write(piece, Chunk(number, len(piece)))
+            await spool.settle(256 * 1024)
+        raw = await spool.read(0, 5_000_000) if not pieces else b""
+        found = await spool.keep()
+        spool.drop()
+        return found, spool.secrets, raw
+
+    with Store.open(store_dir) as store:
+        assert await kept(store, aside=True) == await kept(store, aside=False)
+        assert store.body_memory.backlog == 0
+
+
+async def test_what_is_dropped_while_it_is_written_is_closed_after(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of a file that is closed may be another's when a thread comes to write to it."""
+    begun, go_on = threading.Event(), threading.Event()
+    put = Partial.put
+
+    def slow(self: Partial, data: bytes) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        assert self._file is not None
+        put(self, data)
+
+    monkeypatch.setattr(Partial, "put", slow)
+    with Store.open(store_dir) as store:
+        before = len(os.listdir("/proc/self/fd"))
+        spool = store.spool(aside=True)
+        spool.write(bytes(1 << 20))
+        await asyncio.to_thread(begun.wait, 10)
+        spool.write(b"and more")
+        spool.drop()
+        go_on.set()
+        async with asyncio.timeout(10):
+            while store.body_memory.backlog:  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.001)
+        assert len(os.listdir("/proc/self/fd")) == before

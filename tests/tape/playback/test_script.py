@@ -230,3 +230,21 @@ def test_steps_are_looked_at_before_they_are_taken() -> None:
     assert (steps.next, made) == (Step(0, StepKind.DATA), [0])
     assert (steps.take().at_us, made) == (0, [0, 1])
     assert (steps.take().at_us, steps.take().at_us, steps.next) == (1, 2, None)
+
+
+def test_steps_that_are_closed_let_go_of_what_they_are_read_from() -> None:
+    """At once, and not when garbage is collected: a body's file is open until then."""
+    closed: list[int] = []
+
+    def pieces() -> Iterator[tuple[Chunk, bytes]]:
+        try:
+            while True:
+                yield Chunk(0, 4), b"more"
+        finally:
+            closed.append(1)
+
+    playing = Steps(script(make_exchange(1, response=WHOLE), INSTANT, pieces()))
+    assert [playing.take().kind for _ in range(3)] == [StepKind.HEAD, StepKind.DATA, StepKind.DATA]
+    playing.close()
+    playing.close()
+    assert (closed, playing.next) == ([1], None)

@@ -357,21 +357,52 @@ async def test_who_says_nothing_is_not_waited_for(
 
 
 async def test_connections_are_bounded(api: Controlled, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One too many is closed at once, and there is room again when others have gone."""
+    """For one too many, the one is closed on which nothing has been asked for longest."""
     await api.ask("GET", "/healthz")
     await _emptied(api)
     monkeypatch.setattr(serving, "CONNECTIONS", 3)
     kept = [await api.connect() for _ in range(3)]
-    for reader, writer in kept:
-        writer.write(f"GET /healthz HTTP/1.1\r\nhost: {api.address}\r\n\r\n".encode())
+    health = f"GET /healthz HTTP/1.1\r\nhost: {api.address}\r\n\r\n".encode()
+    for reader, writer in (*kept, kept[0]):
+        writer.write(health)
         assert (await read_answer(reader)).status == 200
     reader, writer = await api.connect()
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(kept[1][0].read(), 10) == b""
+    for asked_reader, asked_writer in (kept[0], kept[2], (reader, writer)):
+        asked_writer.write(health)
+        assert (await read_answer(asked_reader)).status == 200
     for _, one in [*kept, (reader, writer)]:
         one.close()
         await one.wait_closed()
     await _emptied(api)
     assert (await api.ask("GET", "/healthz")).status == 200
+
+
+async def test_what_is_being_answered_is_not_closed_for_another(
+    api: Controlled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all are, one too many is."""
+    await api.ask("GET", "/healthz")
+    await _emptied(api)
+    monkeypatch.setattr(serving, "CONNECTIONS", 1)
+    asked_reader, asked_writer = await api.connect()
+    head = f"POST /v1/runs/mine/stop HTTP/1.1\r\nhost: {api.address}\r\nauthorization: Bearer {api.token}\r\n"
+    asked_writer.write(
+        f"{head}content-type: application/json\r\ncontent-length: 2\r\n\r\n{{".encode()
+    )
+    assert api.server._runner is not None
+    server = api.server._runner.server
+    assert server is not None
+    async with asyncio.timeout(10):
+        while not any(found._current_request for found in server.connections):  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.005)
+    reader, writer = await api.connect()
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    asked_writer.write(b"}")
+    assert (await read_answer(asked_reader)).status
+    for one in (asked_writer, writer):
+        one.close()
+        await one.wait_closed()
 
 
 async def _emptied(api: Controlled) -> None:
