@@ -1,7 +1,8 @@
 """Serve answers from the tape, and nothing else."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from mitmproxy import http
@@ -9,6 +10,7 @@ from mitmproxy import http
 from ..store import LogCorrupt
 from ..tape.canonical.canonical_request import same_bytes
 from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
+from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
 from . import websocket
@@ -38,6 +40,7 @@ class Playback:
         assert open_run.tape is not None
         assert decision.seq is not None
         exchange = pending.recorded or open_run.store.find_exchange(open_run.tape, decision.seq)
+        pending.recorded = None  # its body need not be there for as long as the answer takes
         if exchange is None:
             raise LogCorrupt(
                 f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
@@ -106,12 +109,29 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
         exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
-    pieces = open_run.store.read_body(head.spilled) if head.spilled is not None else None
+    exchange, pieces = _read_pieces(pending, exchange)
     steps = script(exchange, open_run.config.playback.pace, pieces)
     pending.steps = Steps(steps, spelling.take if spelling is not None else None)
     pending.ragged = head.ragged
     if pending.injection is not None:
         lay_fault(pending, pending.injection)
+
+
+def _read_pieces(
+    pending: PendingExchange, exchange: Exchange
+) -> tuple[Exchange, Iterator[tuple[Chunk, bytes]] | None]:
+    """Give an exchange, and the body of its answer piece by piece where the exchange does not have it any more."""
+    response, store = exchange.response, pending.open_run.store
+    if response is None:
+        return exchange, None
+    if response.spilled is not None:
+        return exchange, store.read_body(response.spilled)
+    if not pending.is_to_be_set_aside(len(response.body)):
+        pending.hold(len(response.body))
+        return exchange, None
+    chunks = response.chunks or (Chunk(response.head_us, len(response.body)),)
+    pieces = store.read_aside(response.body, chunks)
+    return replace(exchange, response=replace(response, body=b"")), pieces
 
 
 def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dict[str, Any]:

@@ -294,6 +294,10 @@ class Store:
         """
         self._bodies.keep_file(digest, pieces)
 
+    def read_aside(self, body: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, bytes]]:
+        """Give a body that is in memory piece by piece, out of a file; see `BodyFiles.read_aside`."""
+        return self._bodies.read_aside(body, chunks)
+
     def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece; the last comes only if all fits its hash.
 

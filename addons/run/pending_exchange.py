@@ -214,8 +214,6 @@ class PendingExchange:
                 if spool is not None:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
-            if self.steps is not None:
-                self.steps.close()
             self.hold(-self._held)
             self._answer_held = 0
             self.open_run.finish(self)
@@ -294,13 +292,19 @@ class PendingExchange:
         """Count bytes that are in memory for it from now on; give how many were counted: of one that has ended, none."""
         if size > 0 and self.finished:
             return 0
+        size = max(size, -self._held)
+        if not size:
+            return 0
         self._held += size
         self.open_run.store.body_memory.held += size
         return size
 
     def is_to_be_set_aside(self, size: int) -> bool:
         """Say whether a body of so many bytes, which could be held, goes to a file while it comes."""
-        return size > _ALWAYS_HELD_BYTES and self.open_run.store.body_memory.is_short
+        store = self.open_run.store
+        # While the disk is full, what can be held goes on without it.
+        can = store.body_memory.is_short and store.writer.failed is None
+        return can and size > _ALWAYS_HELD_BYTES
 
     def let_go(self) -> None:
         """Hold the answer's body no longer: it was written, or nobody needs it any more."""

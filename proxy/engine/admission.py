@@ -7,7 +7,7 @@ remains for upstreams, and the rest for bodies, the store and the control API. I
    client that is what servers do with idle connections: it asks again on a new one.
 2. If there are none, who is new waits, unread, until a connection ends; in the end it is closed.
 
-Nothing that was asked is given up, and nothing is recorded of what is closed here: nobody asked anything.
+Nothing that was asked is given up.
 """
 
 import asyncio

@@ -51,6 +51,8 @@ _MOST_BEHIND_BYTES = 256 * 1024
 """What may wait for the disk while much waits there of other connections too."""
 _LOOK_S = 0.002
 """Time between two checks whether a peer has taken the data sent to it; no event reports that."""
+_OPENING_S = 30.0
+"""How long a client is under way that waits for an upstream's connection or greeting and has asked nothing yet."""
 _BOTH_FULL_S = 0.25
 """Longest wait where both sides wait for each other's windows: reading on is what opens them."""
 
@@ -108,6 +110,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         """Whether nothing is under way on the client's connection that the handler knows of."""
         entry = self.transports.get(self.client)
         if entry is None or entry.writer is None or self._tasks or self.wakeup_timer:
+            return False
+        if self._is_opening() and time.monotonic() - self.heard_at < _OPENING_S:
             return False
         return not self._ended_idle and not _unsent(entry.writer)
 

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -107,6 +107,30 @@ class BodyFiles:
         with self.open(spilled.pieces) as listed:
             while packed := listed.read(PIECE_BYTES * PIECE_BATCH):
                 yield from unpack_pieces(packed)
+
+    def read_aside(
+        self, body: bytes, chunks: Sequence[Chunk]
+    ) -> Generator[tuple[Chunk, bytes], None, None]:
+        """Give a body that is in memory piece by piece out of a file without a name, once the first piece is asked for.
+
+        Where nothing can be written it stays in memory.
+        """
+        file: Partial | None = None
+        try:
+            with contextlib.suppress(StoreUnwritable, OSError):
+                file = Partial(self, named=False)
+                file.put(body)
+                body = b""
+            start = 0
+            for chunk in chunks:
+                data = body[start : start + chunk.size]
+                if not body and file is not None:
+                    data = file.read(start, chunk.size)
+                yield chunk, data
+                start += chunk.size
+        finally:
+            if file is not None:
+                file.drop()
 
     def read_file(self, digest: bytes) -> Iterator[bytes]:
         """Read a kept file as it is; the last piece is given only if the whole fits its hash.

@@ -96,6 +96,8 @@ class Spool:
         """
         if self._failed is not None:
             raise StoreUnwritable(str(self._failed), self._failed.hint)
+        if self._dropped:
+            return
         self._pending.append(data)
         self._add_backlog(len(data))
         self._size += len(data)

@@ -136,6 +136,8 @@ class PlayingStream(RecordingStream):
             self._over(pending, ended=False)
         self.flow.error = mflow.Error(event.message)
         self.client_state = self.server_state = self.state_errored
+        if pending.steps is not None:
+            pending.steps.close()
         yield DropStream(self.stream_id)
 
     def _break_off(self, pending: PendingExchange, error: StoreError) -> Commands:
@@ -152,6 +154,8 @@ class PlayingStream(RecordingStream):
         self._playing = False
         self.flow.live = False
         self.server_state = self.state_done if ended else self.state_errored
+        if pending.steps is not None:
+            pending.steps.close()  # a body's file is open until then
         pending.finish()
 
     # ---- requests that go on while they are answered ---------------------------------------------
