@@ -9,7 +9,6 @@ from mitmproxy import http
 
 from ..store import LogCorrupt
 from ..tape.canonical.canonical_request import same_bytes
-from ..tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, VerdictKind
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action

@@ -14,11 +14,10 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import Record as StoredRecord
-from ..store import StoreError, StoreUnwritable
+from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.canonical.canonical_request import raw_key
 from ..tape.contracts.can_hold_back import can_hold
 from ..tape.diff.divergence_types import one_line
-from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.exchange import (
     Chunk,
     Ending,

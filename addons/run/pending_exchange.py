@@ -387,7 +387,8 @@ class PendingExchange:
 
         Raises: StoreUnwritable.
         """
-        assert self.upload is not None
+        if self.upload is None:
+            return b""
         body, _ = await self.upload.take_back()
         self.upload.drop()
         spools_of(self.flow.client_conn).discard(self.upload)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from ...addons.run.registry import RunRegistry
-from ..processes.open_files import FileGauge
+from ..open_files import FileGauge
 from .connection_handler import PlayheadHandler
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
-from ...addons.wire.peer import is_readable
+from ...addons.wire.client_disconnect import is_readable
 from ...store import Spool, StoreError
 from ...tape.exchange import Ending
 from .hooks.dispatch import TableAddonManager

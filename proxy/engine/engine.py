@@ -28,13 +28,12 @@ from ...config.targets.host_interpretations import embedded, normal_host, read_a
 from ...tape.policy.decide import Action
 from ...tape.records.events import EventKind
 from ..errors import EngineError
-from ..processes.open_files import FileGauge, raise_limit
+from ..open_files import FileGauge, raise_limit
 from . import connection_handler as handler
 from . import egress_guard as guard
 from . import guard_selftest as selftest
 from . import tls_closing as closing
 from . import unreachable_upstream as tunnels
-from .admission import BACKLOG, Admission
 from .admission import Admission
 from .event_loop import eager_task
 from .fast import encrypting, routing

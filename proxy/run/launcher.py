@@ -26,8 +26,8 @@ from ...timeline import Receipt, build, exit_code, render_receipt
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
+from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
-from ..processes.open_files import usual_limit
 from ..sandbox.filesystem.protection import restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url

@@ -13,7 +13,7 @@ from typing import Any
 from ... import __path__ as package_path
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
-from ..processes.open_files import usual_limit
+from ..open_files import usual_limit
 from .channel import Channel, Message, pair, write_variables
 from .filesystem.masking import Plan
 from .init import START

@@ -26,7 +26,6 @@ from ..encryption.plain_files import ReadableFile, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
 from ..folder_ownership import make_own_folder
 from ..lmdb.liveness import is_locked
-from ..folder_ownership import make_own_folder
 from .body_memory import BodyMemory
 
 PIECE_BATCH = 1024

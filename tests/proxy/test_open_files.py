@@ -6,11 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from playhead.proxy.processes.open_files import FileGauge
+from playhead.proxy.open_files import FileGauge
 
 _RAISES = """
 import resource, subprocess, sys
-from playhead.proxy.processes.open_files import raise_limit, usual_limit
+from playhead.proxy.open_files import raise_limit, usual_limit
 print(raise_limit(), raise_limit())
 with usual_limit():
     subprocess.run(["/bin/sh", "-c", "ulimit -Sn"])
