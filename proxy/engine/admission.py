@@ -11,7 +11,9 @@ Nothing that was asked is given up.
 """
 
 import asyncio
+import contextlib
 import logging
+import socket
 import time
 from collections.abc import Iterator, MutableMapping
 from typing import Any
@@ -31,6 +33,8 @@ _LOOK_S = 0.02
 _SHARE = 16
 """One in so many of the idle connections is closed at a time, or as many as wait."""
 _SAID_EVERY_S = 10.0
+_UNSENT_BYTES = 512 * 1024
+"""What the kernel keeps of an answer that it has not sent yet: by itself it takes megabytes for each slow reader."""
 
 
 class Admission:
@@ -60,6 +64,7 @@ class Admission:
 
     async def admit(self, writer: asyncio.StreamWriter) -> bool:
         """Say whether a new client connection is taken, once there is room; else it is closed."""
+        _bound_unsent(writer)
         if not self._is_full():
             return True
         transport: Any = writer.transport  # uvloop's is none of asyncio's
@@ -151,3 +156,12 @@ class Admission:
             self.shed,
             self.turned_away,
         )
+
+
+def _bound_unsent(writer: asyncio.StreamWriter) -> None:
+    """Have the kernel take no more for a client than it can send soon."""
+    sock = writer.get_extra_info("socket")
+    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+    if option is not None and sock is not None:
+        with contextlib.suppress(OSError):  # no TCP, or closed already
+            sock.setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)

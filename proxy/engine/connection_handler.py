@@ -119,9 +119,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
     def has_unread(self) -> bool:
         """Whether something has come from the client that was not read yet."""
         entry = self.transports[self.client]
-        return bool(_left_in(entry.reader)) or is_readable(
-            entry.writer.get_extra_info("socket") if entry.writer is not None else None
-        )
+        writer: Any = entry.writer
+        return bool(_left_in(entry.reader)) or is_readable(writer.get_extra_info("socket"))
 
     def end_idle(self) -> None:
         """Close the client's connection, which is idle, as if the client had left."""

@@ -29,7 +29,7 @@ def store(store_dir: Path) -> Iterator[Store]:
 def _begin(store: Store) -> PendingExchange:
     flow = tflow.tflow()
     flow.client_conn = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
-    flow.client_conn.spools = set()
+    flow.client_conn.spools = set()  # type: ignore[attr-defined]  # as the handler does
     open_run = OpenRun(Mode.RECORD, Config(), Redactor(b"key"), store, None)
     facts = Facts("GET", "https", "api.test", 443, "/x", RequestClass.READ)
     return PendingExchange(open_run, flow, Seq(1), facts)
