@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from playhead.addons.run import pending
+from playhead.addons.run import pending_exchange as pending
 from playhead.config import Config, Mode
 from playhead.store import Spool
 from playhead.store.spill import body_memory
