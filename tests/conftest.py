@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.divergences import check_divergence
 
-# The many processes that tests start would each compile all they import: half of their time.
+# The many processes that tests start would each compile all they import: half of their time. And pytest would
+# rewrite the assertions of every test file again in every run and in every worker.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A hundred and fifty roots cost every client 25 ms each time it reads them, and every store more. One stands for
 # them, unless everything is counted; its key is gone. What is done with the system's own: proxy/test_roots.py.

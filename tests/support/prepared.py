@@ -7,6 +7,7 @@ starts by other means, such as through a shell.
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import io
@@ -273,6 +274,30 @@ def _main() -> None:
     words = _fork_for_orders(orders)
     if words is None:
         return
+    try:
+        _run(words)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        _leave(end.code or 0)
+    _leave(0)
+
+
+def _leave(code: int) -> None:
+    """End as an interpreter does, but for taking itself apart: that would copy all the pages of the template."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(ValueError):  # closed already
+        try:
+            sys.stdout.flush()
+        except OSError:
+            code = 120  # as the interpreter says it
+    with contextlib.suppress(ValueError, OSError):
+        sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+def _run(words: list[str]) -> None:
     if words[0] != "-m":
         sys.path[0], sys.argv = os.path.dirname(words[0]), words
         runpy.run_path(words[0], run_name="__main__")
