@@ -25,9 +25,12 @@ _COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # any interface, any c
 _ANSWER = struct.Struct("!4s2H16s16s")
 _INODE_AT = 4 + 48 + 16
 
-_CLOSED, _LISTEN = 7, 10  # linux/tcp_states.h
-_CONNECTED = 0xFFF & ~(1 << _CLOSED | 1 << _LISTEN)
-"""States a socket with a peer may be in; an unconnected UDP socket counts as closed."""
+_TIME_WAIT, _CLOSED, _LISTEN = 6, 7, 10  # linux/tcp_states.h
+_CONNECTED = 0xFFF & ~(1 << _TIME_WAIT | 1 << _CLOSED | 1 << _LISTEN)
+"""States a process's socket with a peer may be in; an unconnected UDP socket counts as closed. After many short
+connections most sockets of a machine are in TIME_WAIT, and no process's any more."""
+_MAPPED = bytes(10) + b"\xff\xff"
+"""What an IPv4 address in its IPv6 form begins with."""
 _PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
 
 
@@ -58,7 +61,7 @@ class Socket(NamedTuple):
     local: tuple[str, int]
     remote: tuple[str, int]
     inode: int
-    """As in `/proc/PID/fd`; 0 when no process owns the socket any more (TIME_WAIT)."""
+    """As in `/proc/PID/fd`; 0 when no process owns the socket any more."""
 
 
 def plain(address: str) -> str:
@@ -69,7 +72,7 @@ def plain(address: str) -> str:
 
 
 def list_sockets() -> Iterator[Socket]:
-    """List all sockets of this network namespace that have a peer.
+    """List the sockets of this network namespace that have a peer and may have an owner.
 
     Raises: OSError.
     """
@@ -139,10 +142,18 @@ def _require_answers() -> None:
 def _read(protocol: str, message: bytes) -> Socket:
     head, local_port, remote_port, local, remote = _ANSWER.unpack_from(message)
     family = head[0]
-    size = 4 if family == socket.AF_INET else 16
-    ends = [plain(socket.inet_ntop(family, end[:size])) for end in (local, remote)]
     inode = struct.unpack_from("=I", message, _INODE_AT)[0]
+    ends = _text(family, local), _text(family, remote)
     return Socket(protocol, (ends[0], local_port), (ends[1], remote_port), inode)
+
+
+def _text(family: int, address: bytes) -> str:
+    """Do as `plain`, from the kernel's own form."""
+    if family == socket.AF_INET:
+        return socket.inet_ntop(socket.AF_INET, address[:4])
+    if address.startswith(_MAPPED):
+        return socket.inet_ntop(socket.AF_INET, address[len(_MAPPED) :])
+    return str(ipaddress.IPv6Address(address))
 
 
 def _ask(flags: int, body: bytes) -> Iterator[bytes]:

@@ -75,12 +75,13 @@ class Baseline:
         for path, name in self._fixed.items():
             yield from _differ(path, name, self._files[path], _look(path, content=True))
         package = {path: _look(path, content=True) for path in _package_files()}
-        for path in sorted({*self._package, *package}):
+        changed = {path for path, _ in self._package.items() ^ package.items()}
+        for path in sorted(changed):
             old, new = self._package.get(path), package.get(path)
-            yield from _differ(path, "Playhead's own file", old, new)
+            yield from _differ(Path(path), "Playhead's own file", old, new)
         for name, found in _loaded():
             was = self._loaded.get(name)
-            if Path(name) not in package and was is not None and _was_changed(was, found):
+            if name not in package and was is not None and _was_changed(was, found):
                 yield {"path": name, "what": "a file that Playhead runs from was changed"}
 
 
@@ -111,28 +112,28 @@ def named_files(config: Config) -> Iterator[Path]:
     yield from (path for path in given if path is not None)
 
 
-def _package_files() -> Iterator[Path]:
+def _package_files() -> Iterator[str]:
     for root in package_path:
-        for entry in sorted(Path(root).iterdir()):
-            if entry.is_file() and entry.suffix == ".py":
-                yield entry
-            elif (entry / "__init__.py").is_file() and entry.name not in _LEFT_OUT:
-                yield from _files_below(entry)
+        for entry in os.scandir(root):
+            if entry.name.endswith(".py") and entry.is_file():
+                yield entry.path
+            elif entry.name not in _LEFT_OUT and os.path.isfile(f"{entry.path}/__init__.py"):
+                yield from _files_below(entry.path)
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: str) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
-        yield from (Path(place, name) for name in names)
+        yield from (os.path.join(place, name) for name in names)
 
 
-def _look(path: Path, *, content: bool) -> _Place | None:
+def _look(path: Path | str, *, content: bool) -> _Place | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:
         # What may not be read is not hashed either.
         try:
-            found = path.stat()
+            found = os.stat(path)
         except OSError:
             return None
         return _Place(found.st_dev, found.st_ino, None)

@@ -114,12 +114,11 @@ def restrict_imports() -> None:
     Started as `python -m` it would look for what it imports later in the working folder, which the command writes to.
     """
     trusted = {os.path.realpath(path) for path in (*_prefixes(), *package_path)}
-    used = {os.path.realpath(path) for path in _module_files()}
     kept = []
-    for path in sys.path:
-        real = os.path.realpath(path or os.getcwd())
+    for path in filter(os.path.isabs, sys.path):
+        real = os.path.realpath(path)
         inside = any(real == one or real.startswith(f"{one}/") for one in trusted)
-        if path and os.path.isabs(path) and (inside or any(f.startswith(f"{real}/") for f in used)):
+        if inside or any(used.startswith(f"{real}/") for used in _real_module_files()):
             kept.append(path)
     sys.path[:] = kept
     sys.path_importer_cache.pop("", None)
@@ -153,6 +152,19 @@ def _module_files() -> Iterator[str]:
         path = getattr(module, "__file__", None)
         if isinstance(path, str) and os.path.isabs(path):
             yield path
+
+
+def _real_module_files() -> Iterator[str]:
+    """Yield the files of modules, links followed; of each folder they are followed once."""
+    folders: dict[str, str] = {}
+    for path in _module_files():
+        folder, name = os.path.split(path)
+        if os.path.islink(path):
+            yield os.path.realpath(path)
+            continue
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        yield os.path.join(folders[folder], name)
 
 
 def _mapped() -> Iterator[str]:
