@@ -13,6 +13,7 @@ from hypothesis import settings
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
+from playhead.tests.support.collecting import COLLECTED
 from playhead.tests.support.divergences import check_divergence
 
 # The many processes that tests start would each compile all they import: half of their time. And pytest would
@@ -38,6 +39,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()):
         return argname  # pytest numbers those that are alike
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep what this process has collected, in its order, for a test that compares it."""
+    config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
 def pytest_collection_finish() -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from playhead.tests.support.collecting import COLLECTED
+
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 FOR_COLLECTION = re.compile(r"pytest|hypothesis|coverage")
@@ -20,53 +22,70 @@ FOR_COLLECTION = re.compile(r"pytest|hypothesis|coverage")
 
 
 @pytest.fixture(scope="module")
-def collections(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Collect twice at the same time: with other hashes, other folders, and a day apart."""
-    running = []
-    for turn in range(2):
-        folder = tmp_path_factory.mktemp("collected")
-        found = folder / "found.json"
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0"]
-        command += ["-p", "no:cacheprovider", "-p", "no:randomly"]
-        given = {
-            "PYTHONHASHSEED": f"{turn}",
-            "TMPDIR": f"{folder}",
-            "PLAYHEAD_DAYS": f"{turn}",
-            "PLAYHEAD_COLLECTED": f"{found}",
-            "PYTEST_ADDOPTS": "",
-        }
-        process = subprocess.Popen(
-            [*command, "-p", "playhead.tests.support.collecting", str(TESTS)],
-            cwd=ROOT,
-            env={**os.environ, **given},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        running.append((process, found))
-    said = [process.communicate()[0] for process, _ in running]
-    for (process, _), text in zip(running, said, strict=True):
-        assert process.returncode == 0, text[-2000:]
-    return [json.loads(found.read_text()) for _, found in running]
+def collected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Collect in a process with other hashes, another folder, and a day later."""
+    return _collect(tmp_path_factory.mktemp("collected"), days=1)
 
 
-def test_the_same_tests_are_collected_each_time(collections: list[dict[str, Any]]) -> None:
+def _collect(folder: Path, days: int) -> dict[str, Any]:
+    found = folder / "found.json"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0"]
+    command += ["-p", "no:cacheprovider", "-p", "no:randomly"]
+    given = {
+        "PYTHONHASHSEED": f"{days}",
+        "TMPDIR": f"{folder}",
+        "PLAYHEAD_DAYS": f"{days}",
+        "PLAYHEAD_COLLECTED": f"{found}",
+        "PYTEST_ADDOPTS": "",
+    }
+    done = subprocess.run(
+        [*command, "-p", "playhead.tests.support.collecting", str(TESTS)],
+        cwd=ROOT,
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    read: dict[str, Any] = json.loads(found.read_text())
+    return read
+
+
+@pytest.fixture(scope="module")
+def once_more(
+    request: pytest.FixtureRequest,
+    collected: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[str]:
+    """What this process has collected itself, if that was everything, in that order; else another process."""
+    own: list[str] = request.config.stash[COLLECTED]
+    if len(own) == len(collected["ids"]) and not request.config.pluginmanager.has_plugin(
+        "randomly"
+    ):
+        return own
+    again: list[str] = _collect(tmp_path_factory.mktemp("again"), days=0)["ids"]
+    return again
+
+
+def test_the_same_tests_are_collected_each_time(
+    collected: dict[str, Any], once_more: list[str]
+) -> None:
     """By the same ids in the same order: processes that share the work must agree."""
-    first, second = (found["ids"] for found in collections)
+    first, second = collected["ids"], once_more
     assert len(first) > 1000
     assert set(first) ^ set(second) == set()
     assert first == second
     assert [name for name, count in Counter(first).items() if count > 1] == []
 
 
-def test_no_client_library_is_imported_at_collection(collections: list[dict[str, Any]]) -> None:
+def test_no_client_library_is_imported_at_collection(collected: dict[str, Any]) -> None:
     """What only some tests need is imported by those: each process that runs tests collects all of them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].values()
     wanted = [*project["dependency-groups"]["dev"], *(each for extra in extras for each in extra)]
     required = {_normal(re.match(r"[\w.-]+", each)[0]) for each in wanted}  # type: ignore[index]
     of_tests = {name for name in required if not FOR_COLLECTION.match(name)}
-    imported = set(collections[0]["imported"])
+    imported = set(collected["imported"])
     found = {
         package
         for package, distributions in packages_distributions().items()

@@ -15,6 +15,7 @@ import socket
 import stat
 import subprocess
 import sys
+import sysconfig
 import threading
 import zipfile
 from collections import defaultdict
@@ -331,12 +332,9 @@ def _install() -> dict[str, Any]:
         made.writestr(f"{meta}/METADATA", "Metadata-Version: 2.1\nName: tiny-tool\nVersion: 1.0\n")
         made.writestr(f"{meta}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
         made.writestr(f"{meta}/RECORD", "")
-    import ensurepip
-
-    pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
     code = (
         f"{_ASK}\nimport subprocess, sys\n"
-        f"done = subprocess.run([sys.executable, {str(pip / 'pip')!r}, 'install', '--no-index', "
+        f"done = subprocess.run([sys.executable, {_pip()!r}, 'install', '--no-index', "
         f"'--no-cache-dir', '--disable-pip-version-check', {str(wheel)!r}], capture_output=True, text=True)\n"
         "assert done.returncode == 0, done.stdout + done.stderr\n"
         "print(subprocess.run([sys.executable, '-c', 'import tiny_tool; print(tiny_tool.ANSWER)'], "
@@ -349,6 +347,15 @@ def _install() -> dict[str, Any]:
         name for name in before if "site-packages/playhead" in name or not name.startswith(str(ENV))
     ]
     return {**told, "changed": sorted(name for name in ours if before[name] != after.get(name))}
+
+
+def _pip() -> str:
+    """Give the folder of some pip: one that is compiled already, or the one in the standard library."""
+    import ensurepip
+
+    installed = Path(sysconfig.get_path("purelib", vars={"base": sys.base_prefix}), "pip")
+    bundled = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl")) / "pip"
+    return str(installed if installed.is_dir() else bundled)
 
 
 def _forged() -> dict[str, Any]:

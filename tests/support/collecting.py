@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 _DAY_S = 86_400
+COLLECTED = pytest.StashKey[list[str]]()
+"""Of the configuration: the ids that this process has collected itself."""
 
 
 def pytest_load_initial_conftests() -> None:
