@@ -1,6 +1,7 @@
 """The command line: find the command, and report errors."""
 
 import difflib
+import gc
 import logging
 import os
 import sys
@@ -16,6 +17,8 @@ from .commands.common import UNTESTABLE, complain
 from .standard_streams import empty_stderr, fill_standard_files
 
 USAGE = 2
+_MANY_OBJECTS = 50_000
+"""Modules, classes and functions are made by the thousand while a command is imported, and none is garbage."""
 
 
 class _Group(click.Group):
@@ -49,6 +52,7 @@ for _command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    gc.set_threshold(_MANY_OBJECTS, *gc.get_threshold()[1:])
     fill_standard_files()
     try:
         code = cli.main(args=arguments, prog_name="playhead", standalone_mode=False)
@@ -72,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     empty_stderr()
+    gc.freeze()  # all is garbage now: nothing is gained by finding out
     sys.exit(code if isinstance(code, int) else 0)
 
 
