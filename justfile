@@ -17,6 +17,10 @@ types:
 test:
     uv run pytest
 
+# The tests that start no process, in less than a minute on two cores: no journeys, containers or proxies of their own.
+fast *OPTIONS:
+    uv run pytest --fast -n 2 {{OPTIONS}}
+
 # How well the code can be found and read; fails where a figure got worse.
 house *OPTIONS:
     uv run python -m playhead.tests.support.house {{OPTIONS}}

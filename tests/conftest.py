@@ -15,6 +15,7 @@ from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.collecting import COLLECTED
 from playhead.tests.support.divergences import check_divergence
+from playhead.tests.support.fast import is_fast, refuse_processes
 
 # The many processes that tests start would each compile all they import: half of their time. And pytest would
 # rewrite the assertions of every test file again in every run and in every worker.
@@ -41,15 +42,30 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Have an option for what `just fast` runs."""
+    parser.addoption("--fast", action="store_true", help="only tests that start no process")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --fast pass over what starts processes, before it is imported."""
+    if config.getoption("--fast") and collection_path.name.startswith("test_"):
+        return (collection_path.suffix == ".py" and not is_fast(collection_path)) or None
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep what this process has collected, in its order, for a test that compares it."""
     config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep the thousands of tests that were collected out of every collection of garbage to come."""
     gc.freeze()
+    config = session.config
+    if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
+        sys.addaudithook(refuse_processes)
 
 
 @pytest.fixture(scope="session")
