@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
+import certifi.core
 import pytest
 from hypothesis import settings
 
@@ -27,7 +29,10 @@ sys.dont_write_bytecode = False
 if not os.environ.get("PLAYHEAD_FULL"):
     for name in (*NAMED_BY, *ADDED_BY):
         os.environ.pop(name, None)
-    os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("support") / "one_root.pem")
+    ONE_ROOT = str(Path(__file__).with_name("support") / "one_root.pem")
+    os.environ["SSL_CERT_FILE"] = ONE_ROOT
+    # Of clients that do without the environment.
+    certifi.where = certifi.core.where = lambda: ONE_ROOT
 
 # How often a property is tried where it does not say itself; how long it takes says nothing on a shared machine.
 settings.register_profile("reduced", max_examples=10, deadline=None)
