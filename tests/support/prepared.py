@@ -268,9 +268,11 @@ def _standard(number: int, mode: str, old: TextIO) -> TextIO:
 
 def _main() -> None:
     orders = socket.socket(fileno=int(sys.argv[1]))
+    gc.disable()  # nothing that imports make is garbage
     for name in sys.argv[2:]:
         importlib.import_module(name)
     gc.freeze()
+    gc.enable()
     words = _fork_for_orders(orders)
     if words is None:
         return
