@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mitmproxy import connection
 from mitmproxy import flow as mflow
@@ -26,24 +26,9 @@ from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
 from .run.pending_exchange import PendingExchange, detach, note_verdict
+from .run.run_state import OpenRun, Stopped
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Who stopped a run, and why."""
-
-    by: str
-    """Name of the user, or the address that it was asked from."""
-    pid: int
-    """Of the process that asked; 0 where it could not be seen."""
-    reason: str
-    at_ns: int
-
-    def __str__(self) -> str:
-        who = f"{self.by} (pid {self.pid})" if self.pid else self.by
-        return f"stopped by {who}: {self.reason}" if self.reason else f"stopped by {who}"
 
 
 async def stop_run(

@@ -33,6 +33,7 @@ from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import mark_message
 from .run.pending_exchange import PendingExchange, find_pending
+from .run.pending_exchange import PendingExchange, WebSocket, find_pending
 from .run.registry import RunRegistry
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
@@ -48,7 +49,7 @@ HOLED = "messages of the WebSocket could not be written"
 UNREADABLE = "the tape cannot be read on"
 
 
-class WebSocketRecorder:
+class WebSocketRecorder(WebSocket):
     """A WebSocket that is being recorded."""
 
     def __init__(self, pending: PendingExchange) -> None:
@@ -146,7 +147,7 @@ class WebSocketRecorder:
             self._ask()  # else the next append says what is wrong
 
 
-class WebSocketPlayer:
+class WebSocketPlayer(WebSocket):
     """A WebSocket that comes from the tape."""
 
     def __init__(self, pending: PendingExchange, exchange: Exchange, tape: RunInfo) -> None:

@@ -54,6 +54,7 @@ from .run_state import OpenRun
 if TYPE_CHECKING:
     from ..websocket import WebSocketPlayer, WebSocketRecorder
     from .request_contracts import ContractState
+    from .contract_state import ContractState
 
 _KEY = "playhead"
 
@@ -75,6 +76,10 @@ class Early:
     compared: int = 0
     """Bytes of the request that were compared."""
     diverged: bool = False
+
+
+class WebSocket:
+    """A WebSocket that a pending exchange has become: `addons/websocket.py` has those that record and play it."""
 
 
 class PendingExchange:
@@ -153,7 +158,7 @@ class PendingExchange:
         """The same among those that a gate on duplicates looks at."""
         self.started_ns = time.time_ns()
         self.t0 = time.monotonic()
-        self.websocket: WebSocketRecorder | WebSocketPlayer | None = None
+        self.websocket: WebSocket | None = None
         """What it has become, where it has become a WebSocket."""
         # Playing.
         self.has_verdict = False

@@ -8,6 +8,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +49,27 @@ if TYPE_CHECKING:
     from ..stop import Stopped
     from .drift_search import Drifts
     from .pending_exchange import PendingExchange
+    from .model_drift import Drifts
 
 _PAUSE_S = 0.0005
 _PREPARED = 20_000
 """Exchanges of a tape up to which what explains a miss is read before there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Who stopped a run, and why."""
+
+    by: str
+    """Name of the user, or the address that it was asked from."""
+    pid: int
+    """Of the process that asked; 0 where it could not be seen."""
+    reason: str
+    at_ns: int
+
+    def __str__(self) -> str:
+        who = f"{self.by} (pid {self.pid})" if self.pid else self.by
+        return f"stopped by {who}: {self.reason}" if self.reason else f"stopped by {who}"
 
 
 class OpenRun:

@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from playhead.addons.stop import Stopped, stop_run
+from playhead.addons.run.open_run import Stopped
+from playhead.addons.stop import stop_run
 from playhead.config import Config, Mode
 from playhead.proxy.engine import egress_guard as guard
 from playhead.store import RunStatus, StoreUnwritable

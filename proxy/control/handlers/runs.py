@@ -5,6 +5,8 @@ from typing import Any
 
 from ....addons.run.run_state import OpenRun
 from ....addons.stop import Stopped, stop_run
+from ....addons.run.run_state import OpenRun, Stopped
+from ....addons.stop import stop_run
 from ....config import parse_run_name
 from ....store import RunInfo, RunStatus, UnknownRun
 from ..http.error_body import ControlError
