@@ -60,7 +60,7 @@ def _in_docker[F: Callable[..., Any]](function: F) -> F:
     return function
 
 
-def _elsewhere(
+def _container_host(
     sandbox: Sandbox,
     where: str,
     image: str | None,
@@ -112,7 +112,9 @@ def record(
     config, _ = settings(config_file, {**flags, "capture": sandbox})
     if capture and config.sandbox.record == "none":
         config = override(config, {"capture": "contained"})
-    elsewhere = _elsewhere(config.sandbox, config.sandbox.record, image, variables, volumes)
+    container_host = _container_host(
+        config.sandbox, config.sandbox.record, image, variables, volumes
+    )
     from ..run.launcher import Output
     from ..run.launcher import record as run_record
     from ..run.runtime import default_run_name
@@ -121,7 +123,7 @@ def record(
     run = named if named != "per-process" else default_run_name(command[0])
     output = Output(as_json, receipt_file, quiet)
     return run_record(
-        config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+        config, run, command, output, container_host, config_file=config_file or DEFAULT_FILE
     )
 
 
@@ -168,14 +170,16 @@ def replay(
     flags["sandbox"] = "none" if no_sandbox else sandbox
     try:
         config, _ = settings(config_file, flags)
-        elsewhere = _elsewhere(config.sandbox, config.sandbox.replay, image, variables, volumes)
+        container_host = _container_host(
+            config.sandbox, config.sandbox.replay, image, variables, volumes
+        )
         _restore_tape(config, run)  # before a mistyped store is made
         from ..run.launcher import Output
         from ..run.launcher import replay as run_replay
 
         output = Output(as_json, receipt_file, quiet)
         return run_replay(
-            config, run, command, output, elsewhere, config_file=config_file or DEFAULT_FILE
+            config, run, command, output, container_host, config_file=config_file or DEFAULT_FILE
         )
     except PlayheadError as error:
         complain(error)

@@ -22,7 +22,7 @@ from ..errors import EngineError
 from ..standard_streams import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard
-from .http.route import House
+from .http.route import ProxyState
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -37,10 +37,10 @@ _LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 class ControlServer:
     """The control API of one process."""
 
-    def __init__(self, config: Config, house: House) -> None:
+    def __init__(self, config: Config, proxy_state: ProxyState) -> None:
         """Prepare; nothing is opened yet."""
         self._config = config
-        self._house = house
+        self._house = proxy_state
         self._socket: socket.socket | None = None
         self._file: Path | None = None
         self._waiting = False

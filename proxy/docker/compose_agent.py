@@ -47,7 +47,7 @@ _LAST = {"NODE_OPTIONS": " ", "BUN_OPTIONS": " ", "JAVA_TOOL_OPTIONS": " "}
 
 
 class Sidecar:
-    """Waits for an agent in another container. See `launcher.Elsewhere`."""
+    """Waits for an agent in another container. See `launcher.ContainerHost`."""
 
     def __init__(self, link: Path, agent: Path) -> None:
         """Prepare for one agent."""

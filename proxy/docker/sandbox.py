@@ -57,7 +57,7 @@ class Wanted:
 
 
 class DockerPlace:
-    """Runs a command in a container of an image. See `launcher.Elsewhere`."""
+    """Runs a command in a container of an image. See `launcher.ContainerHost`."""
 
     def __init__(self, wanted: Wanted) -> None:
         """Prepare for one command."""

@@ -65,7 +65,7 @@ class Output:
     quiet: bool = False
 
 
-class Elsewhere(Protocol):
+class ContainerHost(Protocol):
     """What runs commands in another place than on this machine: in containers."""
 
     def place(
@@ -88,7 +88,7 @@ def record(
     run: str,
     command: Sequence[str],
     output: Output,
-    elsewhere: Elsewhere | None = None,
+    container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
 ) -> int:
@@ -97,7 +97,7 @@ def record(
     config_file: where the configuration stands, or would.
     Raises: PlayheadError, before the command is started.
     """
-    wanted = _Wanted(run, command, output, elsewhere, config_file)
+    wanted = _Wanted(run, command, output, container_host, config_file)
     return _launch(replace(config, mode=Mode.RECORD), wanted)
 
 
@@ -106,7 +106,7 @@ def replay(
     run: str,
     command: Sequence[str],
     output: Output,
-    elsewhere: Elsewhere | None = None,
+    container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
 ) -> int:
@@ -115,7 +115,7 @@ def replay(
     config_file: where the configuration stands, or would.
     Raises: PlayheadError, before the command is started.
     """
-    wanted = _Wanted(run, command, output, elsewhere, config_file)
+    wanted = _Wanted(run, command, output, container_host, config_file)
     return _launch(replace(config, mode=Mode.PLAYBACK), wanted)
 
 
@@ -125,7 +125,7 @@ class _Wanted(NamedTuple):
     run: str
     command: Sequence[str]
     output: Output
-    elsewhere: Elsewhere | None
+    container_host: ContainerHost | None
     config_file: Path | None
 
 
@@ -227,15 +227,15 @@ async def _prepare(
     stack: contextlib.AsyncExitStack,
 ) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
-    command, elsewhere = wanted.command, wanted.elsewhere
+    command, container_host = wanted.command, wanted.container_host
     where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
-    if config.sandbox.files and (where == "none" or elsewhere is not None):
+    if config.sandbox.files and (where == "none" or container_host is not None):
         raise EngineError(
             "--sandbox-files needs a sandbox on this machine, and this command is to run in "
-            + ("none" if elsewhere is None else "an image, which has files of its own"),
+            + ("none" if container_host is None else "an image, which has files of its own"),
             "record with --capture, replay without --no-sandbox; or leave the flag out",
         )
-    if where == "none" and elsewhere is None:
+    if where == "none" and container_host is None:
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, preload_bundle)
@@ -244,8 +244,8 @@ async def _prepare(
 
     runtime.control.open()
     files = [*named_files(config), *filter(None, [wanted.config_file, config.sink.file])]
-    if elsewhere is not None:
-        place = elsewhere.place(config, command, preload_bundle, PROXY_URL, files)
+    if container_host is not None:
+        place = container_host.place(config, command, preload_bundle, PROXY_URL, files)
     else:
         variables = _variables(config, PROXY_URL, preload_bundle)
         shared = [preload_bundle.folder] if preload_bundle is not None else []

@@ -17,7 +17,7 @@ from ...addons.run.registry import Processes, RunRegistry, name_after
 from ...config import Config, ConfigError, Listen, Watcher
 from ...store import put_ballast
 from ...tape.redaction.redactor import Redactor
-from ..control.http.route import House
+from ..control.http.route import ProxyState
 from ..control.server import ControlServer
 from ..engine import Engine
 from ..errors import EngineError
@@ -102,8 +102,8 @@ class Runtime:
             self.engine = await stack.enter_async_context(engine)
             ticking = asyncio.get_running_loop().create_task(self._tick())
             stack.push_async_callback(_cancelled, ticking)
-            house = House(self.store, self.registry, self.engine)
-            self.control = ControlServer(self.config, house)
+            proxy_state = ProxyState(self.store, self.registry, self.engine)
+            self.control = ControlServer(self.config, proxy_state)
             stack.push_async_callback(self.control.close)
             self._stack = stack.pop_all()
         return self

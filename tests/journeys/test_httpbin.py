@@ -1,6 +1,6 @@
 """httpbin as a broad origin: every endpoint it has, by every method, recorded once and played with it gone.
 
-httpx asks over HTTP/1.1 and HTTP/2 with TLS, and a bare socket asks over plain HTTP, where a tap beside
+httpx asks over HTTP/1.1 and HTTP/2 with TLS, and a bare socket asks over plain HTTP, where a relay beside
 httpbin keeps what it really said. The list of endpoints is httpbin's own: one that has no row fails. The full
 count asks everything over each protocol; else they take turns, and what has a body goes over two.
 """
@@ -21,7 +21,7 @@ from playhead.tape.exchange import Exchange
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.process import Serve
-from playhead.tests.support.tap import Tap
+from playhead.tests.support.relay import Relay
 from playhead.tests.support.wire import Answer, Wire
 from playhead.tests.support.wsgi import over_asgi, serving
 from playhead.timeline import Receipt, build
@@ -312,15 +312,15 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
     with (
         serving(httpbin()) as port,
         AsgiOrigin(over_asgi(httpbin()), certificates) as secure,
-        Tap(port) as tap,
+        Relay(port) as relay,
     ):
         with Serve("--mode", "record", *flags) as proxy:
-            _all(made, "recorded", proxy, secure.url, tap.url, ca)
+            _all(made, "recorded", proxy, secure.url, relay.url, ca)
         secure.stop()
-        tap.stop()
+        relay.stop()
         with Serve("--mode", "playback", *flags) as proxy:
-            _all(made, "played", proxy, secure.url, tap.url, ca)
-    made.said = {index: _split(bytes(tap.said[b"%d" % index])) for index in numbers("plain")}
+            _all(made, "played", proxy, secure.url, relay.url, ca)
+    made.said = {index: _split(bytes(relay.said[b"%d" % index])) for index in numbers("plain")}
     with Store.open(store, readonly=True) as opened:
         for run in ("HTTP-1.1", "HTTP-2", "plain"):
             made.tapes[run] = {

@@ -76,7 +76,7 @@ class Origins:
 
 
 @dataclass
-class House:
+class Setup:
     """An engine and the origins behind it."""
 
     running: Running
@@ -120,9 +120,9 @@ class House:
 
 
 @asynccontextmanager
-async def house(
+async def setup(
     tmp_path: Path, certificates: Certificates, *rules: FaultRule, **more: Any
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Setup]:
     origins = Origins()
     with (
         RawOrigin(origins.http1, certificates) as h1,
@@ -137,7 +137,7 @@ async def house(
             **more,
         )
         async with running_engine(config) as running:
-            yield House(running, {"h1": h1.url, "h2": h2.url}, origins)
+            yield Setup(running, {"h1": h1.url, "h2": h2.url}, origins)
 
 
 def fault(inject: str, **more: Any) -> FaultRule:
@@ -213,7 +213,7 @@ async def test_a_fault_while_recording_is_on_the_tape_as_the_client_saw_it(
     tmp_path: Path, certificates: Certificates, over: str, case: Case
 ) -> None:
     """The upstream is asked or not, as the kind says; a replay without the rule gives the same again, faithfully."""
-    async with house(tmp_path, certificates, case.rule) as at:
+    async with setup(tmp_path, certificates, case.rule) as at:
         seen = await at.ask(over, "tape", "/refunds", _patience_s(case))
         await at.settled("tape")
         assert seen == case.seen(over)
@@ -242,7 +242,7 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
     tmp_path: Path, certificates: Certificates, over: str, case: Case
 ) -> None:
     """Nothing leaves; a replay that goes on all the same is faithful but for what was injected, never plainly."""
-    async with house(tmp_path, certificates) as at:
+    async with setup(tmp_path, certificates) as at:
         assert await at.ask(over, "tape", "/refunds") == Seen(200, ANSWER, "end")
         await at.settled("tape")
         at.running.change(mode=Mode.PLAYBACK, faults=(case.rule,))
@@ -267,7 +267,7 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
 
 async def test_an_answer_of_ours_says_so(tmp_path: Path, certificates: Certificates) -> None:
     """By its header field, in record and in playback, and in the list of effects."""
-    async with house(tmp_path, certificates, fault("status", status=429, retry_after_s=7)) as at:
+    async with setup(tmp_path, certificates, fault("status", status=429, retry_after_s=7)) as at:
         seen = await at.ask("h1", "tape", "/refunds")
         await at.settled("tape")
         assert (seen.status, seen.headers["retry-after"]) == (429, "7")
@@ -281,7 +281,7 @@ async def test_a_timeout_after_success_looks_as_a_real_one(
     tmp_path: Path, certificates: Certificates, over: str
 ) -> None:
     """The client gave up, and the answer that came all the same is kept as late."""
-    async with house(tmp_path, certificates, fault("timeout_after_success")) as at:
+    async with setup(tmp_path, certificates, fault("timeout_after_success")) as at:
         await at.ask(over, "tape", "/refunds", PATIENCE_S)
         await at.settled("tape")
         document = json.loads(json.dumps(exchange_json(at.only("tape"))))
@@ -296,7 +296,7 @@ async def test_a_timeout_after_success_is_kept_when_its_run_ends_first(
     tmp_path: Path, certificates: Certificates, over: str
 ) -> None:
     """A client that waits on is no reason to lose what the upstream answered."""
-    async with house(tmp_path, certificates, fault("timeout_after_success")) as at:
+    async with setup(tmp_path, certificates, fault("timeout_after_success")) as at:
         asking = asyncio.create_task(at.ask(over, "tape", "/refunds", _LONG_S))
         async with asyncio.timeout(_LONG_S):
             while not _has_come(at):  # noqa: ASYNC110  # nobody tells
@@ -309,7 +309,7 @@ async def test_a_timeout_after_success_is_kept_when_its_run_ends_first(
         assert exchange.response.body == ANSWER
 
 
-def _has_come(at: House) -> bool:
+def _has_come(at: Setup) -> bool:
     pending_exchanges = [
         pending for found in at.running.registry.open for pending in found.pending_exchanges
     ]
@@ -321,7 +321,7 @@ async def test_what_is_delayed_is_not_sent_once_its_client_has_left(
     tmp_path: Path, certificates: Certificates, over: str
 ) -> None:
     """It is known not to have happened, and the tape says so."""
-    async with house(tmp_path, certificates, fault("delay", delay_s=60)) as at:
+    async with setup(tmp_path, certificates, fault("delay", delay_s=60)) as at:
         assert await at.ask(over, "tape", "/refunds", PATIENCE_S) == GAVE_UP
         await at.settled("tape")
         assert not at.origins.counts
@@ -335,7 +335,7 @@ async def test_a_delayed_request_ends_with_its_run(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     """Nothing is sent for a run that is over."""
-    async with house(tmp_path, certificates, fault("delay", delay_s=60)) as at:
+    async with setup(tmp_path, certificates, fault("delay", delay_s=60)) as at:
         asking = asyncio.create_task(at.ask("h1", "tape", "/refunds", _LONG_S))
         async with asyncio.timeout(_LONG_S):
             while not any(found.pending_exchanges for found in at.running.registry.open):  # noqa: ASYNC110
@@ -350,7 +350,7 @@ async def test_what_goes_live_in_playback_is_hit_too(
 ) -> None:
     """As while recording; the upstream is not asked."""
     live = (LiveRule(REFUNDS, "the test asks for it"),)
-    async with house(tmp_path, certificates, live=live) as at:
+    async with setup(tmp_path, certificates, live=live) as at:
         await at.ask("h1", "tape", "/refunds")
         await at.settled("tape")
         at.running.change(mode=Mode.PLAYBACK, faults=(fault("status", status=503, nth=1),))
@@ -365,7 +365,7 @@ async def test_what_goes_live_in_playback_is_hit_too(
 async def test_only_what_the_rule_says_is_hit(tmp_path: Path, certificates: Certificates) -> None:
     """The second of four, while recording and again in playback."""
     rule = fault("status", status=503, nth=2)
-    async with house(tmp_path, certificates, rule) as at:
+    async with setup(tmp_path, certificates, rule) as at:
         told = [(await at.ask("h1", "tape", f"/refunds/{number}")).status for number in range(4)]
         await at.settled("tape")
         assert told == [200, 503, 200, 200]
@@ -380,7 +380,7 @@ async def test_a_divergence_after_a_fault_names_it(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     """An agent that does otherwise because of it diverges; the receipt says what it follows from."""
-    async with house(tmp_path, certificates) as at:
+    async with setup(tmp_path, certificates) as at:
         await at.ask("h1", "tape", "/refunds")
         await at.settled("tape")
         at.running.change(mode=Mode.PLAYBACK, faults=(fault("timeout", nth=1),))
@@ -653,7 +653,7 @@ async def test_a_fault_in_one_stream_disturbs_no_other(
 ) -> None:
     """Over one connection of HTTP/2 the next request is answered meanwhile."""
     rule = fault(inject, nth=1, delay_s=60 if inject == "delay" else 0)
-    async with house(tmp_path, certificates, rule) as at:
+    async with setup(tmp_path, certificates, rule) as at:
         url = at.urls["h2"]
 
         def talk() -> tuple[list[Any], bytes]:
@@ -677,7 +677,7 @@ async def test_a_request_that_would_be_sent_as_it_comes_is_hit_too(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     """A gRPC client over HTTP/2 is told in its own words; nothing leaves."""
-    async with house(tmp_path, certificates, fault("status", status=503)) as at:
+    async with setup(tmp_path, certificates, fault("status", status=503)) as at:
         url = at.urls["h2"]
 
         def talk() -> list[Any]:

@@ -31,7 +31,7 @@ WHY = "it refunds in a loop"
 TEXT = f"stopped by alice (pid 7): {WHY}"
 
 
-class House:
+class WaitingOrigin:
     """An origin whose answers wait, and what it has seen."""
 
     def __init__(self) -> None:
@@ -89,22 +89,22 @@ class House:
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def waiting() -> Iterator[WaitingOrigin]:
     """One whose requests all end with the test."""
-    made = House()
+    made = WaitingOrigin()
     yield made
     made.go.set()
 
 
 @pytest.fixture
-def origin(house: House) -> Iterator[Origin]:
+def origin(waiting: WaitingOrigin) -> Iterator[Origin]:
     """A plain origin."""
     routes: dict[str, Any] = {
-        "/now": house.answer,
-        "/wait": house.wait,
-        "/flood": house.flood,
-        "/v1/chat/completions": house.stream,
-        "/talk": house.talk,
+        "/now": waiting.answer,
+        "/wait": waiting.wait,
+        "/flood": waiting.flood,
+        "/v1/chat/completions": waiting.stream,
+        "/talk": waiting.talk,
     }
     with Origin(routes) as running:
         yield running
@@ -127,8 +127,8 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def _arrived(house: House) -> None:
-    assert await asyncio.to_thread(house.arrived.acquire, timeout=10)
+async def _arrived(waiting: WaitingOrigin) -> None:
+    assert await asyncio.to_thread(waiting.arrived.acquire, timeout=10)
 
 
 def _kept(running: Running, run: str = "mine") -> list[Exchange]:
@@ -217,19 +217,19 @@ async def test_stopping_twice_is_stopping_once(running: Running, origin: Origin)
 
 
 async def test_a_stream_of_a_model_is_broken_off(
-    running: Running, origin: Origin, house: House
+    running: Running, origin: Origin, waiting: WaitingOrigin
 ) -> None:
     """The client is cut, the upstream sees it go, and the exchange is kept as cut by whom."""
     connection = await Connection.open(str(running.address))
     url = f"{origin.url}/v1/chat/completions"
     asking = asyncio.ensure_future(connection.ask(url, body=b"{}", credentials="mine:x"))
-    await _arrived(house)
+    await _arrived(waiting)
     open_run = running.open_run("mine")
     await _until(lambda: any(pending.head_sent for pending in open_run.pending_exchanges))
     await _stop(running)
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(_ended(asking, connection), 10)
-    assert await asyncio.to_thread(house.left.wait, 10)
+    assert await asyncio.to_thread(waiting.left.wait, 10)
     await connection.close()
     (kept,) = _kept(running)
     assert kept.fault is not None
@@ -276,15 +276,15 @@ async def _ended(asking: "asyncio.Future[Any]", connection: Connection) -> None:
 
 
 async def test_the_late_answer_of_an_effect_that_was_sent_is_kept(
-    running: Running, origin: Origin, house: House
+    running: Running, origin: Origin, waiting: WaitingOrigin
 ) -> None:
     """It happened: its client is cut at once, and what the upstream said is on the tape."""
     asking = asyncio.ensure_future(_ask(running, f"{origin.url}/wait", b"pay"))
-    await _arrived(house)
+    await _arrived(waiting)
     await _stop(running)
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
-    house.go.set()
+    waiting.go.set()
     open_run = running.open_run("mine")
     await _until(lambda: not open_run.pending_exchanges)
     (kept,) = _kept(running)
@@ -323,14 +323,14 @@ async def test_an_effect_that_was_not_sent_is_not_sent_any_more(
 
 
 async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
-    running: Running, origin: Origin, house: House
+    running: Running, origin: Origin, waiting: WaitingOrigin
 ) -> None:
     """The disk is full: who stops it is told, and every client is cut all the same."""
     asking = [
         asyncio.ensure_future(_ask(running, f"{origin.url}/wait?{number}")) for number in range(3)
     ]
     for _ in asking:
-        await _arrived(house)
+        await _arrived(waiting)
     running.store.writer.failed = StoreUnwritable("the disk is full", "free space")
     with pytest.raises(StoreUnwritable, match="the disk is full"):
         await _stop(running)
@@ -411,7 +411,7 @@ async def _stop_under_load(running: Running, origin: Origin, run: str, least: in
 
 @pytest.mark.parametrize("mode", [Mode.RECORD, Mode.PLAYBACK])
 async def test_a_websocket_is_closed(
-    mode: Mode, running: Running, origin: Origin, house: House
+    mode: Mode, running: Running, origin: Origin, waiting: WaitingOrigin
 ) -> None:
     """Its client is cut; what was said until then is kept."""
     run = "mine"
@@ -433,7 +433,7 @@ async def test_a_websocket_is_closed(
     open_run = running.open_run(run)
     await _until(lambda: not open_run.pending_exchanges)
     if mode is Mode.RECORD:
-        assert await asyncio.to_thread(house.left.wait, 10)
+        assert await asyncio.to_thread(waiting.left.wait, 10)
         (kept,) = _kept(running)
         assert kept.websocket is not None
         assert kept.websocket.messages == 2
@@ -459,10 +459,10 @@ async def _talk(running: Running, origin: Origin) -> None:
 
 
 async def test_an_answer_that_is_being_played_is_cut(
-    running: Running, origin: Origin, house: House
+    running: Running, origin: Origin, waiting: WaitingOrigin
 ) -> None:
     """With the recorded gaps it lasts; the run says that it was refused after all."""
-    house.go.set()
+    waiting.go.set()
     running.change(playback=Config().playback)
     waiting = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))
     await waiting
@@ -494,12 +494,12 @@ async def test_an_answer_that_is_being_played_is_cut(
 
 
 async def test_nothing_is_connected_for_a_stopped_run(
-    store_dir: Path, certificates: Certificates, house: House
+    store_dir: Path, certificates: Certificates, waiting: WaitingOrigin
 ) -> None:
     """Not even for the TLS of a tunnel, which while recording is the upstream's own: here it is switched off."""
     config = Config(store=store_dir, upstream_ca=certificates.root)
     async with running_engine(config) as running:
-        with Origin({"/now": house.answer}, certificates) as origin:
+        with Origin({"/now": waiting.answer}, certificates) as origin:
             first = await Connection.open(str(running.address))
             await first.tunnel(f"127.0.0.1:{origin.port}", "mine:x", running.ca)
             assert (await first.ask("/now")).status == 200

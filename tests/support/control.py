@@ -9,7 +9,7 @@ from typing import Any
 
 from playhead.config import Config
 from playhead.proxy.control.address import open_token
-from playhead.proxy.control.http.route import House
+from playhead.proxy.control.http.route import ProxyState
 from playhead.proxy.control.server import ControlServer
 
 from .engine import Running, running_engine
@@ -98,7 +98,7 @@ async def read_answer(reader: asyncio.StreamReader) -> Said:
 async def controlled(config: Config) -> AsyncIterator[Controlled]:
     """Run an engine with its control API."""
     async with running_engine(config) as running:
-        server = ControlServer(config, House(running.store, running.registry, running.engine))
+        server = ControlServer(config, ProxyState(running.store, running.registry, running.engine))
         server.open()
         try:
             yield Controlled(running, server, open_token(config))

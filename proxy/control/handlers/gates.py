@@ -27,7 +27,7 @@ VIA = Text(20, "How the decision was made; the default is api.", ("api", "comman
 
 async def list_gates(call: Call) -> Answer:
     """List what is held, oldest first; where much is held, with less of each body."""
-    gates = call.house.registry.approvals
+    gates = call.proxy_state.registry.approvals
     listed = gates.listed(LISTED)
     share = max(_LEAST_BYTES, _BODIES_BYTES // max(1, len(listed)))
     rows = [_shown(approval, min(share, MAX_SHOWN_BYTES)) for approval in listed]
@@ -37,7 +37,7 @@ async def list_gates(call: Call) -> Answer:
 async def get_gate(call: Call) -> Answer:
     """Give one that is held, with as much of its body as is ever shown."""
     name = call.parameters["id"]
-    approval = call.house.registry.approvals.find(name)
+    approval = call.proxy_state.registry.approvals.find(name)
     if approval is None:
         raise ControlError(
             404,
@@ -66,7 +66,9 @@ async def _decide(call: Call, ruling: Ruling) -> Answer:
     )
     name = call.parameters["id"]
     try:
-        approval = call.house.registry.approvals.decide(name, call.body.get("digest"), decided)
+        approval = call.proxy_state.registry.approvals.decide(
+            name, call.body.get("digest"), decided
+        )
     except ApprovalError as error:
         raise ControlError(
             409,

@@ -10,8 +10,11 @@ async def health(_: Call) -> Answer:
 
 async def ready(call: Call) -> Answer:
     """Say whether requests are taken and can be kept."""
-    house = call.house
-    checks = {"listening": house.engine.listening, "store": house.store.writer.failed is None}
+    proxy_state = call.proxy_state
+    checks = {
+        "listening": proxy_state.engine.listening,
+        "store": proxy_state.store.writer.failed is None,
+    }
     good = all(checks.values())
     return Answer(
         {"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from .... import __version__
-from ..http.route import TEXT, Answer, Call, House
+from ..http.route import TEXT, Answer, Call, ProxyState
 
 Samples = Iterable[tuple[tuple[str, ...], float]]
 """Values of the labels, and the measure."""
@@ -27,28 +27,28 @@ class Metric:
     """`counter` or `gauge`."""
     about: str
     labels: tuple[str, ...]
-    read: Callable[[House], Samples]
+    read: Callable[[ProxyState], Samples]
 
 
-def _info(_: House) -> Samples:
+def _info(_: ProxyState) -> Samples:
     yield (__version__,), 1
 
 
-def _requests(house: House) -> Samples:
-    yield from house.registry.counters.requests.items()
+def _requests(proxy_state: ProxyState) -> Samples:
+    yield from proxy_state.registry.counters.requests.items()
 
 
-def _faults(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.faults)
+def _faults(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.faults)
 
 
-def _contracts(house: House) -> Samples:
-    for of, count in house.registry.counters.contracts.items():
+def _contracts(proxy_state: ProxyState) -> Samples:
+    for of, count in proxy_state.registry.counters.contracts.items():
         yield (of,), count
 
 
-def _runs(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.runs)
+def _runs(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.runs)
 
 
 def _by_one(counts: Mapping[str, int]) -> Samples:
@@ -56,52 +56,52 @@ def _by_one(counts: Mapping[str, int]) -> Samples:
         yield (label,), count
 
 
-def _open(house: House) -> Samples:
-    counts = Counter(open_run.mode.value for open_run in house.registry.open)
+def _open(proxy_state: ProxyState) -> Samples:
+    counts = Counter(open_run.mode.value for open_run in proxy_state.registry.open)
     yield from _by_one(counts)
 
 
-def _in_flight(house: House) -> Samples:
+def _in_flight(proxy_state: ProxyState) -> Samples:
     counts: Counter[str] = Counter()
-    for open_run in house.registry.open:
+    for open_run in proxy_state.registry.open:
         counts[open_run.mode.value] += len(open_run.pending_exchanges)
     yield from _by_one(counts)
 
 
-def _stopped(house: House) -> Samples:
-    yield (), house.registry.counters.stopped
+def _stopped(proxy_state: ProxyState) -> Samples:
+    yield (), proxy_state.registry.counters.stopped
 
 
-def _denied(house: House) -> Samples:
-    yield (), house.engine.denied.total()
+def _denied(proxy_state: ProxyState) -> Samples:
+    yield (), proxy_state.engine.denied.total()
 
 
-def _pending(house: House) -> Samples:
-    yield (), len(house.registry.approvals)
+def _pending(proxy_state: ProxyState) -> Samples:
+    yield (), len(proxy_state.registry.approvals)
 
 
-def _approval_decisions(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.approval_decisions)
+def _approval_decisions(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.approval_decisions)
 
 
-def _limited(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.limited)
+def _limited(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.limited)
 
 
-def _injected(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.injected)
+def _injected(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.injected)
 
 
-def _lost(house: House) -> Samples:
-    yield from _by_one(house.registry.counters.lost)
+def _lost(proxy_state: ProxyState) -> Samples:
+    yield from _by_one(proxy_state.registry.counters.lost)
 
 
-def _queue(house: House) -> Samples:
-    yield (), house.store.writer.waiting
+def _queue(proxy_state: ProxyState) -> Samples:
+    yield (), proxy_state.store.writer.waiting
 
 
-def _failed(house: House) -> Samples:
-    yield (), house.store.writer.failed is not None
+def _failed(proxy_state: ProxyState) -> Samples:
+    yield (), proxy_state.store.writer.failed is not None
 
 
 METRICS = (
@@ -162,12 +162,12 @@ METRICS = (
 
 async def metrics(call: Call) -> Answer:
     """Give all measures."""
-    return Answer("".join(_lines(metric, call.house) for metric in METRICS), kind=TEXT)
+    return Answer("".join(_lines(metric, call.proxy_state) for metric in METRICS), kind=TEXT)
 
 
-def _lines(metric: Metric, house: House) -> str:
+def _lines(metric: Metric, proxy_state: ProxyState) -> str:
     lines = [f"# HELP {metric.name} {metric.about}", f"# TYPE {metric.name} {metric.kind}"]
-    for values, measure in sorted(metric.read(house)):
+    for values, measure in sorted(metric.read(proxy_state)):
         pairs = zip(metric.labels, values, strict=True)
         labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
         lines.append(f"{metric.name}{f'{{{labels}}}' if labels else ''} {int(measure)}")

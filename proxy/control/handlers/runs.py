@@ -11,6 +11,7 @@ from ....config import parse_run_name
 from ....store import RunInfo, RunStatus, UnknownRun
 from ..http.error_body import ControlError
 from ..http.route import Answer, Call, House, Text
+from ..http.route import Answer, Call, ProxyState, Text
 
 REASON = Text(500, "Why, for the log and for whoever is refused.")
 _PATIENCE_S = 10.0
@@ -19,16 +20,16 @@ _PATIENCE_S = 10.0
 
 async def list_runs(call: Call) -> Answer:
     """List the open runs of this process."""
-    return Answer({"runs": [_shown(open_run) for open_run in _open(call.house)]})
+    return Answer({"runs": [_shown(open_run) for open_run in _open(call.proxy_state)]})
 
 
 async def get_run(call: Call) -> Answer:
     """Give one run: an open one of this process, or any of the store as its list has it."""
     name = call.parameters["id"]
-    open_run = _find(call.house, name)
+    open_run = _find(call.proxy_state, name)
     if open_run is not None:
         return Answer(_shown(open_run))
-    return Answer(_kept(await _load(call.house, name)))
+    return Answer(_kept(await _load(call.proxy_state, name)))
 
 
 async def stop(call: Call) -> Answer:
@@ -36,7 +37,7 @@ async def stop(call: Call) -> Answer:
     open_run = await _get(call)
     caller = await call.find_caller()
     reason = call.body.get("reason", "")
-    await stop_run(call.house.registry, open_run, by=caller.by, pid=caller.pid, reason=reason)
+    await stop_run(call.proxy_state.registry, open_run, by=caller.by, pid=caller.pid, reason=reason)
     return Answer(_shown(open_run))
 
 
@@ -47,7 +48,7 @@ async def seal(call: Call) -> Answer:
     reason = call.body.get("reason", "")
     said = open_run.redactor.redact_text(reason)
     why = f"asked for by {caller}" + (f": {said}" if said else "")
-    ending = call.house.registry.end(open_run, why)
+    ending = call.proxy_state.registry.end(open_run, why)
     if ending is not None:
         await asyncio.wait([ending], timeout=_PATIENCE_S)
     shown = _shown(open_run)
@@ -56,12 +57,14 @@ async def seal(call: Call) -> Answer:
     return Answer(shown, 200 if done else 202)
 
 
-def _open(house: House) -> list[OpenRun]:
-    return [open_run for open_run in house.registry.open if open_run.info is not None]
+def _open(proxy_state: ProxyState) -> list[OpenRun]:
+    return [open_run for open_run in proxy_state.registry.open if open_run.info is not None]
 
 
-def _find(house: House, name: str) -> OpenRun | None:
-    return next((found for found in _open(house) if found.info and found.info.id == name), None)
+def _find(proxy_state: ProxyState, name: str) -> OpenRun | None:
+    return next(
+        (found for found in _open(proxy_state) if found.info and found.info.id == name), None
+    )
 
 
 async def _get(call: Call) -> OpenRun:
@@ -70,10 +73,10 @@ async def _get(call: Call) -> OpenRun:
     Raises: ControlError, 404 or 409.
     """
     name = call.parameters["id"]
-    open_run = _find(call.house, name)
+    open_run = _find(call.proxy_state, name)
     if open_run is not None:
         return open_run
-    info = await _load(call.house, name)
+    info = await _load(call.proxy_state, name)
     if info.status is not RunStatus.OPEN:
         raise ControlError(
             409,
@@ -92,9 +95,9 @@ async def _get(call: Call) -> OpenRun:
     )
 
 
-async def _load(house: House, name: str) -> RunInfo:
+async def _load(proxy_state: ProxyState, name: str) -> RunInfo:
     try:
-        return await asyncio.to_thread(house.store.get_run, parse_run_name(name))
+        return await asyncio.to_thread(proxy_state.store.get_run, parse_run_name(name))
     except ValueError as error:
         raise ControlError(
             404, "no such run", expected="the name of a run", found="none", hint=str(error)

@@ -28,7 +28,7 @@ _SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ProxyState:
     """What handlers may look at and act on. Belongs to the event loop."""
 
     store: Store
@@ -40,7 +40,7 @@ class House:
 class Call:
     """One request that was let in."""
 
-    house: House
+    proxy_state: ProxyState
     parameters: Mapping[str, str]
     """Of the path."""
     body: Mapping[str, Any]

@@ -25,6 +25,8 @@ from .access import Guard
 from .caller import Caller, find_caller
 from .error_body import ControlError
 from .route import JSON, Answer, Call, House, Route, Text, find_route
+from .problem import ControlError
+from .route import JSON, Answer, Call, ProxyState, Route, Text, find_route
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +58,9 @@ _FIELDS = {
 class ControlHandler:
     """Answers requests by the table."""
 
-    def __init__(self, house: House, guard: Guard, routes: tuple[Route, ...]) -> None:
+    def __init__(self, proxy_state: ProxyState, guard: Guard, routes: tuple[Route, ...]) -> None:
         """Answer by `routes` to whoever the guard lets in."""
-        self._house = house
+        self._house = proxy_state
         self._guard = guard
         self._routes = routes
 

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     command: str = "agent"
 
 
-class House:
+class OpenRuns:
     """Open runs in a store, with clients and processes that a test makes up."""
 
     def __init__(self, store: Store, config: Config) -> None:
@@ -101,10 +101,10 @@ ONE, TWO = Seen(100, 1.0), Seen(200, 2.0)
 
 
 @pytest_asyncio.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    """An empty house."""
+async def open_runs(tmp_path: Path) -> AsyncIterator[OpenRuns]:
+    """An empty open_runs."""
     with Store.open(tmp_path / "store") as store:
-        made = House(store, CONFIG)
+        made = OpenRuns(store, CONFIG)
         made.registry.on_unfinished = _finish_all
         yield made
         await made.registry.close("the test ended", 0.0)
@@ -131,17 +131,17 @@ async def _finish_all(pending: Any) -> None:
     ],
 )
 async def test_a_group_is_known_by_its_number_and_its_leaders_start(
-    house: House, first: Seen | None, second: Seen | None, same: bool
+    open_runs: OpenRuns, first: Seen | None, second: Seen | None, same: bool
 ) -> None:
     """Children and survivors of a group are in its run; nobody else is."""
-    opened = await house.join(first)
-    assert (await house.join(second) is opened) is same
+    opened = await open_runs.join(first)
+    assert (await open_runs.join(second) is opened) is same
 
 
-async def test_addresses_are_runs_where_processes_cannot_be_seen(house: House) -> None:
+async def test_addresses_are_runs_where_processes_cannot_be_seen(open_runs: OpenRuns) -> None:
     """One run an address, and a name that can stand in credentials."""
     runs = [
-        await house.assign(house.client(None, address))
+        await open_runs.assign(open_runs.client(None, address))
         for address in ("10.0.0.1", "10.0.0.2", "fe80::1", "10.0.0.1")
     ]
     assert [runs.index(run) for run in runs] == [0, 1, 2, 0]
@@ -149,87 +149,87 @@ async def test_addresses_are_runs_where_processes_cannot_be_seen(house: House) -
     assert runs[2].info.id.startswith("fe80-1-")
 
 
-async def test_many_at_once_open_one_run(house: House) -> None:
+async def test_many_at_once_open_one_run(open_runs: OpenRuns) -> None:
     """First connections that come together share the run that the first of them opens."""
     groups = [Seen(100 + number % 3, 1.0) for number in range(30)]
-    named = await asyncio.gather(*(house.join(group, "mine") for group in groups))
-    alone = await asyncio.gather(*(house.join(group) for group in groups))
+    named = await asyncio.gather(*(open_runs.join(group, "mine") for group in groups))
+    alone = await asyncio.gather(*(open_runs.join(group) for group in groups))
     assert len(set(map(id, named))) == 1
     assert len(set(map(id, alone))) == 3
-    assert len(house.store.runs()) == 4
+    assert len(open_runs.store.runs()) == 4
 
 
-async def test_a_name_goes_before_the_group(house: House) -> None:
+async def test_a_name_goes_before_the_group(open_runs: OpenRuns) -> None:
     """A group with a run of its own opens another with a name, in every mode."""
-    nameless = await house.join(ONE)
-    named = await house.join(ONE, "mine")
+    nameless = await open_runs.join(ONE)
+    named = await open_runs.join(ONE, "mine")
     assert named is not nameless
     for open_run in (nameless, named):
-        task = house.registry.end(open_run, "enough")
+        task = open_runs.registry.end(open_run, "enough")
         assert task is not None
         await task
     for mode in (Mode.PLAYBACK, Mode.PASSTHROUGH):
-        house.change(mode)
+        open_runs.change(mode)
         group = Seen(300, 3.0) if mode is Mode.PLAYBACK else Seen(400, 4.0)
-        runs = [await house.join(group, name) for name in (None, "mine", None, "mine")]
+        runs = [await open_runs.join(group, name) for name in (None, "mine", None, "mine")]
         assert (runs[0] is runs[2], runs[1] is runs[3], runs[0] is runs[1]) == (True, True, False)
         assert {run.mode for run in runs} == {mode}
 
 
-async def test_once_the_mode_has_changed_nobody_joins_a_named_run(house: House) -> None:
+async def test_once_the_mode_has_changed_nobody_joins_a_named_run(open_runs: OpenRuns) -> None:
     """Its own groups stay; another is refused while they live, and plays the tape when they have gone."""
-    recording = await house.join(ONE, "mine")
-    house.change(Mode.PLAYBACK)
-    assert await house.join(ONE, "mine") is recording
-    refused = await house.join(TWO, "mine")
+    recording = await open_runs.join(ONE, "mine")
+    open_runs.change(Mode.PLAYBACK)
+    assert await open_runs.join(ONE, "mine") is recording
+    refused = await open_runs.join(TWO, "mine")
     assert "still being recorded" in refused.problem
-    house.ended.add(ONE.pgid)
-    playing = await house.join(Seen(300, 3.0), "mine")
+    open_runs.ended.add(ONE.pgid)
+    playing = await open_runs.join(Seen(300, 3.0), "mine")
     assert playing.tape is not None
     assert playing.tape.id == "mine"
-    assert house.status(recording) is RunStatus.SEALED
+    assert open_runs.status(recording) is RunStatus.SEALED
 
 
-async def test_who_cannot_be_seen_may_be_one_of_a_run(house: House) -> None:
+async def test_who_cannot_be_seen_may_be_one_of_a_run(open_runs: OpenRuns) -> None:
     """With clients on other machines a named run is theirs until its grace is over."""
-    recording = await house.join(None, "mine")
-    house.change(Mode.PLAYBACK)
-    assert await house.join(None, "mine") is recording
-    assert await house.join(ONE, "mine") is not recording
+    recording = await open_runs.join(None, "mine")
+    open_runs.change(Mode.PLAYBACK)
+    assert await open_runs.join(None, "mine") is recording
+    assert await open_runs.join(ONE, "mine") is not recording
 
 
 async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A short connection whose process is gone before it is looked for does not keep the run open."""
     monkeypatch.setattr(module, "_SECOND_LOOK_S", 0.0)
-    recording = await house.join(ONE, "mine")
-    gone, there = house.client(None), house.client(TWO)
+    recording = await open_runs.join(ONE, "mine")
+    gone, there = open_runs.client(None), open_runs.client(TWO)
     gone.state = ConnectionState.CLOSED
     for client in (gone, there):
-        assert await house.assign(client, "mine") is recording
-    assert house.registry._looking is not None
-    await house.registry._looking
+        assert await open_runs.assign(client, "mine") is recording
+    assert open_runs.registry._looking is not None
+    await open_runs.registry._looking
     assert recording.groups_known
     assert recording.groups == {ONE[:2], TWO[:2]}
-    assert await house.join(None, "mine") is recording
-    await house.registry._looking
+    assert await open_runs.join(None, "mine") is recording
+    await open_runs.registry._looking
     assert not recording.groups_known
 
 
-async def test_runs_end_with_their_groups(house: House) -> None:
+async def test_runs_end_with_their_groups(open_runs: OpenRuns) -> None:
     """A nameless run when its group has ended; a named one only once the mode is another."""
-    nameless, named = await house.join(ONE), await house.join(TWO, "mine")
-    house.ended |= {ONE.pgid, TWO.pgid}
-    await house.registry.tick()
+    nameless, named = await open_runs.join(ONE), await open_runs.join(TWO, "mine")
+    open_runs.ended |= {ONE.pgid, TWO.pgid}
+    await open_runs.registry.tick()
     assert [open_run.ending for open_run in (nameless, named)] == [True, False]
-    house.change(Mode.PLAYBACK)
-    await house.registry.tick()
+    open_runs.change(Mode.PLAYBACK)
+    await open_runs.registry.tick()
     assert named.ending
 
 
 async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grace begins with the end of its last request, not with the beginning."""
     now = 1000.0
@@ -237,29 +237,29 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     clock.localtime = time.localtime
     monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(open_run_module, "time", clock)
-    open_run = await house.join(ONE)
-    pending = house.begin(open_run)
-    house.change(Mode.PLAYBACK)
+    open_run = await open_runs.join(ONE)
+    pending = open_runs.begin(open_run)
+    open_runs.change(Mode.PLAYBACK)
     now += 60
-    await house.registry.tick()
+    await open_runs.registry.tick()
     open_run.finish(pending)
-    await house.registry.tick()
+    await open_runs.registry.tick()
     assert not open_run.ending
     now += 6
-    await house.registry.tick()
+    await open_runs.registry.tick()
     assert open_run.ending
 
 
-async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: House) -> None:
+async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(open_runs: OpenRuns) -> None:
     """A playback waits for its own tape; another name is let in meanwhile."""
-    slow, other = await house.join(ONE, "slow"), await house.join(TWO, "other")
-    pending = house.begin(slow)
-    house.ended |= {ONE.pgid, TWO.pgid}
-    house.change(Mode.PLAYBACK)
-    waiting = asyncio.ensure_future(house.join(Seen(300, 3.0), "slow"))
-    playing = await asyncio.wait_for(house.join(Seen(400, 4.0), "other"), 5)
+    slow, other = await open_runs.join(ONE, "slow"), await open_runs.join(TWO, "other")
+    pending = open_runs.begin(slow)
+    open_runs.ended |= {ONE.pgid, TWO.pgid}
+    open_runs.change(Mode.PLAYBACK)
+    waiting = asyncio.ensure_future(open_runs.join(Seen(300, 3.0), "slow"))
+    playing = await asyncio.wait_for(open_runs.join(Seen(400, 4.0), "other"), 5)
     assert playing.tape is not None
-    assert house.status(other) is RunStatus.SEALED
+    assert open_runs.status(other) is RunStatus.SEALED
     assert not waiting.done()
     slow.finish(pending)
     played = await asyncio.wait_for(waiting, 5)
@@ -267,44 +267,44 @@ async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(house: Hous
     assert played.tape.id == "slow"
 
 
-async def test_closing_waits_no_longer_than_it_is_told(house: House) -> None:
+async def test_closing_waits_no_longer_than_it_is_told(open_runs: OpenRuns) -> None:
     """What is still on its way is given up; the run is sealed and lists it; nobody is let in after."""
-    busy = await house.join(ONE)
-    house.begin(busy)
-    house.begin(busy)
-    await asyncio.wait_for(house.registry.close("enough", 0.05), 3)
-    assert house.status(busy) is RunStatus.SEALED
+    busy = await open_runs.join(ONE)
+    open_runs.begin(busy)
+    open_runs.begin(busy)
+    await asyncio.wait_for(open_runs.registry.close("enough", 0.05), 3)
+    assert open_runs.status(busy) is RunStatus.SEALED
     assert busy.info is not None
-    assert house.store.events(busy.info)[-1].data["unfinished"] == (1, 2)
-    late = await house.registry.assign(house.client(TWO), None)
+    assert open_runs.store.events(busy.info)[-1].data["unfinished"] == (1, 2)
+    late = await open_runs.registry.assign(open_runs.client(TWO), None)
     assert late == Rejected("the proxy is stopping", 503)
-    assert len(house.store.runs()) == 1
+    assert len(open_runs.store.runs()) == 1
 
 
-async def test_a_connection_is_in_one_run_for_life(house: House) -> None:
+async def test_a_connection_is_in_one_run_for_life(open_runs: OpenRuns) -> None:
     """Other credentials are refused on it, whatever they look like; its own are not."""
-    client = house.client(None, "mine")
-    first = await house.assign(client)
+    client = open_runs.client(None, "mine")
+    first = await open_runs.assign(client)
     for name in ("mine", "other", "None"):
-        assert isinstance(await house.registry.assign(client, (name, "x")), Rejected)
-    assert await house.assign(client) is first
-    named = house.client(ONE)
-    second = await house.assign(named, "mine")
-    assert await house.assign(named, "mine") is second
-    assert await house.assign(named) is second
-    assert isinstance(await house.registry.assign(named, ("other", "x")), Rejected)
-    house.registry.leave(named)
-    assert house.registry.of(named) is None
+        assert isinstance(await open_runs.registry.assign(client, (name, "x")), Rejected)
+    assert await open_runs.assign(client) is first
+    named = open_runs.client(ONE)
+    second = await open_runs.assign(named, "mine")
+    assert await open_runs.assign(named, "mine") is second
+    assert await open_runs.assign(named) is second
+    assert isinstance(await open_runs.registry.assign(named, ("other", "x")), Rejected)
+    open_runs.registry.leave(named)
+    assert open_runs.registry.of(named) is None
     assert not second.clients
 
 
-async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(house: House) -> None:
+async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(open_runs: OpenRuns) -> None:
     """It leaves only once, and that was before it belonged to anything."""
-    client = house.client(ONE)
+    client = open_runs.client(ONE)
     client.timestamp_end = 2.0
-    open_run = await house.assign(client)
+    open_run = await open_runs.assign(client)
     assert not open_run.clients
-    assert house.registry.of(client) is None
+    assert open_runs.registry.of(client) is None
 
 
 @pytest.mark.parametrize(
@@ -326,11 +326,14 @@ async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(house: Ho
     ],
 )
 async def test_a_token_is_asked_for_where_there_are_any(
-    house: House, tokens: dict[str, str], credentials: tuple[str, str] | None, reason: str | None
+    open_runs: OpenRuns,
+    tokens: dict[str, str],
+    credentials: tuple[str, str] | None,
+    reason: str | None,
 ) -> None:
     """An empty list accepts any token; names may hold `*`; a name has to be one."""
-    house.registry.config = dataclasses.replace(CONFIG, runs=Runs(tokens=tokens))
-    found = await house.registry.assign(house.client(ONE), credentials)
+    open_runs.registry.config = dataclasses.replace(CONFIG, runs=Runs(tokens=tokens))
+    found = await open_runs.registry.assign(open_runs.client(ONE), credentials)
     if reason is None:
         assert isinstance(found, OpenRun)
     else:

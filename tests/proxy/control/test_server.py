@@ -29,7 +29,7 @@ from playhead.proxy.control.address import (
     token_path,
 )
 from playhead.proxy.control.client import ask, stop_run
-from playhead.proxy.control.http.route import House
+from playhead.proxy.control.http.route import ProxyState
 from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
 from playhead.store import Store, StoreError, UnknownRun
@@ -138,7 +138,7 @@ async def test_it_can_be_switched_off(store_dir: Path) -> None:
     """Then there is no port, no file and no token."""
     config = Config(store=store_dir, control=Control(listen=None))
     async with running_engine(config) as running:
-        made = ControlServer(config, House(running.store, running.registry, running.engine))
+        made = ControlServer(config, ProxyState(running.store, running.registry, running.engine))
         made.open()
         assert made.url == ""
         await made.close()

@@ -1,4 +1,4 @@
-"""A tap: passes bytes on to a server and keeps what the server said, connection by connection."""
+"""A relay: passes bytes on to a server and keeps what the server said, connection by connection."""
 
 import re
 import socket
@@ -8,7 +8,7 @@ from typing import Self
 _NUMBER = re.compile(rb"\r\nx-number: (\d+)\r\n")
 
 
-class Tap:
+class Relay:
     """A relay on a port of its own. Use as a context manager.
 
     `said` holds, by the value of `x-number` in the first request of a connection, what the server said there.
