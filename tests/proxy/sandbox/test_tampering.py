@@ -12,6 +12,7 @@ import pytest
 
 from playhead.store import Store
 from playhead.tests.support.apart import told_by
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
@@ -119,15 +120,27 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, change: str) -> None:
-    """125, and the path, whatever the command ended with."""
-    path, words = CHANGES[change]
+_ALL = list(CHANGES)
+TOGETHER = [(0, 7, 8, 9, 6, 10), (1, 5), (2, 4), (3,)]
+"""Changes that one command can make, by their place in the table: what is changed by one is no other's."""
+TRIED = [[change] for change in _ALL] if FULL else [[_ALL[at] for at in one] for one in TOGETHER]
+
+
+def test_every_change_is_tried() -> None:
+    """In one command or another."""
+    assert sorted(change for changes in TRIED for change in changes) == sorted(_ALL)
+
+
+@pytest.mark.parametrize("changes", TRIED, ids=lambda changes: CHANGES[changes[0]][0])
+def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, changes: list[str]) -> None:
+    """125, and each path, whatever the command ended with."""
     flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + change)
+    code = ASK + "\n".join(changes)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
     assert done.returncode == 125, done.stderr
-    (line,) = (line for line in done.stderr.splitlines() if f"{place / path}: " in line)
-    assert words in line
+    for path, words in map(CHANGES.__getitem__, changes):
+        (line,) = (line for line in done.stderr.splitlines() if f"{place / path}: " in line)
+        assert words in line
 
 
 def test_a_configuration_that_appears_is_said(place: Path) -> None:
