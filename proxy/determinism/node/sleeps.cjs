@@ -10,14 +10,17 @@ const STEP_MS = 2;
 const KEPT = new Set(['Timeout', 'Immediate']); // what may be there while nothing is under way
 const { setTimeout: realTimeout, setInterval: realInterval, clearInterval: stop } = timers;
 const realPromise = promises.setTimeout;
-const waiting = new Set(); // of { due, ended, wake }
+const waiting = new Set(); // of { due, ended, wake, woke }
 let skipped = 0;
 let watch;
+let waking; // what was woken last: until it has come, nothing that is due after it may be woken
 
 const now = () => performance.now() + skipped;
 const idle = () => process.getActiveResourcesInfo().every((name) => KEPT.has(name));
 
 function step() {
+  if (waking !== undefined && !waking.woke()) return;
+  waking = undefined;
   let next;
   for (const one of waiting) {
     if (one.ended()) waiting.delete(one);
@@ -29,12 +32,13 @@ function step() {
   } else if (idle()) {
     skipped += Math.max(0, next.due - now());
     waiting.delete(next);
+    waking = next;
     next.wake();
   }
 }
 
-function wait(delay, ended, wake) {
-  waiting.add({ due: now() + delay, ended, wake });
+function wait(delay, ended, wake, woke) {
+  waiting.add({ due: now() + delay, ended, wake, woke });
   if (watch === undefined) watch = realInterval(step, STEP_MS).unref();
 }
 
@@ -46,11 +50,15 @@ exports.start = () => {
     const timer = realTimeout(callback, delay, ...rest);
     if (delay > STEP_MS && typeof timer._idleTimeout === 'number') {
       const ended = () => timer._destroyed || !timer.hasRef();
+      let armed;
       const wake = () => {
         timer._idleTimeout = 1;
         timer.refresh();
+        armed = timer._idleStart;
       };
-      wait(Number(delay), ended, wake);
+      // Its callback may have started it again.
+      const woke = () => ended() || timer._idleStart !== armed;
+      wait(Number(delay), ended, wake, woke);
     }
     return timer;
   };
@@ -71,7 +79,7 @@ exports.start = () => {
       woken = true;
       inner.abort();
     };
-    wait(Number(delay), () => over, wake);
+    wait(Number(delay), () => over, wake, () => over);
     try {
       return await asleep;
     } catch (error) {

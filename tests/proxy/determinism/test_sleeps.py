@@ -56,6 +56,18 @@ NODE = """
     }
     main();
 """
+BUSY_NODE = """
+    const timers = require('timers/promises'), said = [], list = process.getActiveResourcesInfo;
+    // On a busy machine a look at what is under way may take longer than the time between two of them.
+    process.getActiveResourcesInfo = () => {
+      const end = performance.now() + 5;
+      while (performance.now() < end);
+      return list.call(process);
+    };
+    const first = new Promise((done) => setTimeout(() => { said.push(['first']); done(); }, 10e3));
+    const second = timers.setTimeout(20e3).then(() => said.push(['second']));
+    Promise.all([first, second]).then(() => console.log(JSON.stringify(said)));
+"""
 
 
 def short(command: str, *arguments: str) -> Ran:
@@ -80,6 +92,13 @@ def test_a_node_program_sleeps_while_nothing_is_under_way() -> None:
     assert ran.err == ""
     said = [row[0] for row in ran.said]
     assert said == ["early", "between", "late", "given", "AbortError", "served"]
+    assert ran.told["problems"] == []
+
+
+def test_timers_of_node_come_in_their_order_on_a_busy_machine() -> None:
+    """The next is not woken before the one that was woken last has come."""
+    ran = short(need("node"), "-e", BUSY_NODE)
+    assert [row[0] for row in ran.said] == ["first", "second"]
     assert ran.told["problems"] == []
 
 
