@@ -59,16 +59,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what this process has collected, in its order, for a test that compares it."""
-    config.stash[COLLECTED] = [item.nodeid for item in items]
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keep the thousands of tests that were collected out of every collection of garbage to come."""
+    """Keep what was collected: out of every collection of garbage to come, and for a test that compares it."""
     gc.freeze()
     config = session.config
+    config.stash[COLLECTED] = [item.nodeid for item in session.items]
     if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
         sys.addaudithook(refuse_processes)
 

@@ -126,7 +126,8 @@ NAMES = sorted(cli.cli.commands)
 
 
 def _flags(command: click.Command) -> Iterator[str]:
-    for parameter in command.get_params(click.Context(command, help_option_names=["-h", "--help"])):
+    yield from ("-h", "--help")  # made when it is first asked for, for whoever asks then
+    for parameter in command.params:
         if isinstance(parameter, click.Option):
             yield from parameter.opts
 

@@ -8,6 +8,7 @@ import ast
 import json
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ def _control() -> set[str]:
     return found
 
 
+@cache
 def collect() -> dict[str, list[str]]:
     """Give the keys of each document."""
     found = {name: _literal_keys(modules) for name, modules in _LITERALS.items()}

@@ -1,7 +1,8 @@
 """Which test files start no process: `pytest --fast` collects those alone, and refuses every start while they run.
 
-A file may start one if it imports `subprocess` or `multiprocessing`, or a module of the tests that does, at any depth.
-Journeys and containers are left out whatever they import.
+A file may start one if it imports `subprocess` or `multiprocessing`, or a module of the tests that does, at any depth,
+if it tests a module of Playhead whose own source starts some, or if it forks. Journeys and containers are left out
+whatever they import.
 """
 
 import re
@@ -19,6 +20,9 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"(?:^|,)\s*([\w.]+)")
+_STARTS_ITSELF = re.compile(
+    r"^[ \t]*import subprocess|\bcreate_subprocess_|\bos\.fork\(", re.MULTILINE
+)
 _STARTS = re.compile(r"subprocess\.Popen|os\.(?:fork|forkpty|posix_spawn|exec|system)$")
 """Audit events. Source: Python's documentation, table of audit events."""
 
@@ -31,7 +35,21 @@ def is_fast(path: Path) -> bool:
 
 def starts_processes(source: str, folder: tuple[str, ...] = ()) -> bool:
     """Say whether a file of some folder of the tests imports what starts processes."""
-    return any(_is_starter(name) for name in _imported(source, ".".join((_PACKAGE, *folder))))
+    if _STARTS_ITSELF.search(source):
+        return True
+    names = set(_imported(source, ".".join((_PACKAGE, *folder))))
+    return any(_is_starter(name) or _starts_itself(name) for name in names)
+
+
+@cache
+def _starts_itself(name: str) -> bool:
+    """Say whether the source of a module of Playhead starts processes; what it imports does not count."""
+    path = TESTS.parent.joinpath(*name.split(".")[1:]).with_suffix(".py")
+    return (
+        name.startswith("playhead.")
+        and path.is_file()
+        and _STARTS_ITSELF.search(path.read_text("utf-8")) is not None
+    )
 
 
 @cache
