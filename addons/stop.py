@@ -26,9 +26,8 @@ from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
 from .run.pending_exchange import PendingExchange, detach, note_verdict
-from .run.run_state import OpenRun, Stopped
 from .run.registry import RunRegistry
-from .run.run_state import OpenRun
+from .run.run_state import OpenRun, Stopped
 
 
 async def stop_run(

@@ -32,7 +32,6 @@ from ..tape.playback.websocket import (
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import mark_message
-from .run.pending_exchange import PendingExchange, find_pending
 from .run.pending_exchange import PendingExchange, WebSocket, find_pending
 from .run.registry import RunRegistry
 from .wire.http import make_head

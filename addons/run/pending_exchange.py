@@ -52,9 +52,7 @@ from .repeats import Effect
 from .run_state import OpenRun
 
 if TYPE_CHECKING:
-    from ..websocket import WebSocketPlayer, WebSocketRecorder
     from .request_contracts import ContractState
-    from .contract_state import ContractState
 
 _KEY = "playhead"
 

@@ -46,10 +46,8 @@ from .repeats import Effects
 from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
-    from ..stop import Stopped
     from .drift_search import Drifts
     from .pending_exchange import PendingExchange
-    from .model_drift import Drifts
 
 _PAUSE_S = 0.0005
 _PREPARED = 20_000

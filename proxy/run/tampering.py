@@ -76,9 +76,9 @@ class Baseline:
             yield from _differ(path, name, self._files[path], _look(path, content=True))
         package = {path: _look(path, content=True) for path in _package_files()}
         changed = {path for path, _ in self._package.items() ^ package.items()}
-        for path in sorted(changed):
-            old, new = self._package.get(path), package.get(path)
-            yield from _differ(Path(path), "Playhead's own file", old, new)
+        for own in sorted(changed):
+            old, new = self._package.get(own), package.get(own)
+            yield from _differ(Path(own), "Playhead's own file", old, new)
         for name, found in _loaded():
             was = self._loaded.get(name)
             if name not in package and was is not None and _was_changed(was, found):

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from playhead.addons.run.open_run import Stopped
+from playhead.addons.run.run_state import Stopped
 from playhead.addons.stop import stop_run
 from playhead.config import Config, Mode
 from playhead.proxy.engine import egress_guard as guard
@@ -464,8 +464,7 @@ async def test_an_answer_that_is_being_played_is_cut(
     """With the recorded gaps it lasts; the run says that it was refused after all."""
     waiting.go.set()
     running.change(playback=Config().playback)
-    waiting = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))
-    await waiting
+    await _ask(running, f"{origin.url}/wait")
     await running.end("mine")
     running.play()
     with pytest.MonkeyPatch.context() as patch:

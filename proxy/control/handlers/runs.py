@@ -3,14 +3,11 @@
 import asyncio
 from typing import Any
 
-from ....addons.run.run_state import OpenRun
-from ....addons.stop import Stopped, stop_run
 from ....addons.run.run_state import OpenRun, Stopped
 from ....addons.stop import stop_run
 from ....config import parse_run_name
 from ....store import RunInfo, RunStatus, UnknownRun
 from ..http.error_body import ControlError
-from ..http.route import Answer, Call, House, Text
 from ..http.route import Answer, Call, ProxyState, Text
 
 REASON = Text(500, "Why, for the log and for whoever is refused.")

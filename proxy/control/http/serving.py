@@ -24,8 +24,6 @@ from .... import PlayheadError
 from .access import Guard
 from .caller import Caller, find_caller
 from .error_body import ControlError
-from .route import JSON, Answer, Call, House, Route, Text, find_route
-from .problem import ControlError
 from .route import JSON, Answer, Call, ProxyState, Route, Text, find_route
 
 logger = logging.getLogger(__name__)

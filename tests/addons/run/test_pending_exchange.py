@@ -7,7 +7,7 @@ import pytest
 from mitmproxy import connection
 from mitmproxy.test import tflow
 
-from playhead.addons.run import pending as module
+from playhead.addons.run import pending_exchange as module
 from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode
