@@ -6,8 +6,8 @@ The caller polls; nothing here waits or runs on its own. Rules:
    clock keeps all three, so what was read within `RACY_NS` of its time is told by its content, until a
    read comes later than that (git's rule for its index: "racy-git" in git's technical documentation).
 2. The first part of a configuration is mostly a configuration, which opens what the rest would have
-   closed. So a file that is written in place is read once it has not changed for `SETTLED_NS`; one that
-   was renamed to its place is whole at once.
+   closed. So a file that is written in place counts once it has not changed for `SETTLED_NS`, but for one
+   that says `mode: playback`: of that nothing is waited for. One that was renamed to its place is whole at once.
 3. A file that is gone is in the middle of being saved: only at the third poll in a row that is reported.
    One without bytes is never taken for all the defaults.
 4. A proxy that plays back goes on to record only if a file says so: `mode` has to be in it.
@@ -97,9 +97,10 @@ class Watcher:
             if self._stat == stat:
                 self._unsettled = 0
                 return None
-            if not self._settled(stat):
-                return None
+            settled = self._settled(stat)
             content = read(self._path)
+            if not settled and not self._closes(content):
+                return None
             self._inode = found.st_ino
             if self._clock() - found.st_mtime_ns < RACY_NS:
                 stat = None
@@ -124,6 +125,13 @@ class Watcher:
         if self._writing is None or self._writing[0] != stat:
             self._writing = (stat, now)
         return now - self._writing[1] >= SETTLED_NS
+
+    def _closes(self, content: bytes) -> bool:
+        """Say whether a content, however much of it is there, lets out no more than what a playback lets out."""
+        try:
+            return override(decode(content, self._path), self._flags).mode is Mode.PLAYBACK
+        except ConfigError:
+            return False
 
     def _report(self, content: bytes | ConfigError) -> Config | ConfigError | None:
         """Give what a content means, unless it is what was reported last."""

@@ -250,15 +250,17 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
     async def handle_connection(self, connection: Connection) -> None:
         """Read a connection to its end, and keep it until ours is closed too."""
         entry = self.transports[connection]
-        if entry.handler is None:
-            # Tasks are eager: what a client has said already would be handled, and its connection closed, before
-            # `handle_client` has noted whom to end, and before its layers were started.
-            await asyncio.sleep(0)
         reader: Any = entry.reader
+        # Tasks are eager: what a client has said already would be handled, and its connection closed, before
+        # `handle_client` has noted whom to end, and before its layers were started.
+        too_early = entry.handler is None
         cancelled: asyncio.CancelledError | None = None
         is_reset = False
         while True:
             try:
+                if too_early:
+                    too_early = False
+                    await asyncio.sleep(0)
                 data = await reader.read(_READ_BYTES)
             except OSError:
                 is_reset = True

@@ -197,6 +197,18 @@ def test_a_file_that_is_being_written_is_not_read(file: Path, clock: Clock) -> N
     assert polled.listen == Listen("127.0.0.1", 1)
 
 
+def test_a_file_that_closes_the_proxy_is_not_waited_for(file: Path, clock: Clock) -> None:
+    """Whoever has just saved it starts an agent, and nothing of that one is to leave."""
+    watcher = start(file, clock)
+    write(file, "mode: playback", 0)
+    assert mode(watcher.poll()) is Mode.PLAYBACK
+    assert watcher.poll() is None
+    write(file, "mode: record", 0)
+    assert watcher.poll() is None
+    clock.now += SETTLED_NS
+    assert mode(watcher.poll()) is Mode.RECORD
+
+
 def test_a_file_that_is_renamed_to_its_place_is_whole(file: Path, clock: Clock) -> None:
     """So is what editors save; nothing is waited for."""
     watcher = start(file, clock)
