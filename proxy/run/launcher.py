@@ -28,6 +28,8 @@ from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
+from ..progress import ProgressBar
+from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.protection import restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
@@ -130,6 +132,9 @@ class _Wanted(NamedTuple):
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
+    if wanted.elsewhere is None and _kind_of_sandbox(config) != "none":
+        with ProgressBar("copying linked files of Playhead's environment, once") as bar:
+            use_own_inodes(bar)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(config, wanted))
 
@@ -228,7 +233,7 @@ async def _prepare(
 ) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     command, container_host = wanted.command, wanted.container_host
-    where = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    where = _kind_of_sandbox(config)
     if config.sandbox.files and (where == "none" or container_host is not None):
         raise EngineError(
             "--sandbox-files needs a sandbox on this machine, and this command is to run in "
@@ -242,6 +247,11 @@ async def _prepare(
         return None, _Process(command, variables)
     from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
+    if container_host is None and (linked := find_second_names(config.store)):
+        raise EngineError(
+            f"{linked[0]} has a second name: a command in a sandbox could read or change the store by it",
+            "make copies of a store that are no links (cp -a, not cp -al), and remove the links",
+        )
     runtime.control.open()
     files = [*named_files(config), *filter(None, [wanted.config_file, config.sink.file])]
     if container_host is not None:
@@ -262,6 +272,10 @@ async def _prepare(
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)
     return sandboxed, _SandboxJob(sandboxed.sandbox)
+
+
+def _kind_of_sandbox(config: Config) -> str:
+    return config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
 
 
 def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -> dict[str, str]:

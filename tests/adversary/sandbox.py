@@ -358,6 +358,37 @@ def _pip() -> str:
     return str(installed if installed.is_dir() else bundled)
 
 
+def _linked() -> dict[str, Any]:
+    """Replay an agent that writes to second names of Playhead's modules, as installers make them."""
+    _fresh()
+    package = next((ENV / "lib").glob("python3*")) / "site-packages" / "playhead"
+    folder = WORK / "linked"
+    folder.mkdir()
+    modules = [
+        *(package / "timeline").rglob("*.py"),
+        *(package / "proxy" / "sandbox").rglob("*.py"),
+    ]
+    for number, path in enumerate(modules):
+        os.link(path, folder / f"{number}.py")
+    before = [path.read_bytes() for path in modules]
+    told = _replay(
+        f"{_ASK}{PRELUDE}\nfor path in (WORK / 'linked').iterdir():\n    path.write_text(PAYLOAD)\n"
+    )
+    written = [path.read_text() for path in folder.iterdir()]
+    _playhead("runs", "-c", str(CONFIG))
+    return {
+        **told,
+        "links": len(modules),
+        "written": sum("_os._exit" in text for text in written),
+        "changed": [
+            str(path)
+            for path, was in zip(modules, before, strict=True)
+            if path.read_bytes() != was or path.stat().st_nlink > 1
+        ],
+        "ran": _flag(),
+    }
+
+
 def _forged() -> dict[str, Any]:
     """Check a true receipt, and the same with its verdict turned, as anybody can check it."""
     _fresh()
@@ -415,6 +446,7 @@ def _main(uid: int) -> None:
     told: dict[str, Any] = {"groups": [_try(attacks) for attacks in groups.values()]}
     if FULL or uid:
         told["install"] = _install()
+        told["linked"] = _linked()
     if FULL or not uid:
         told["forged"] = _forged()
     print(json.dumps(told))

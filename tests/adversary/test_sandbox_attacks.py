@@ -145,6 +145,16 @@ def test_an_agent_can_still_install_into_its_environment(told: dict[str, Any]) -
     assert done["changed"] == []
 
 
+def test_a_second_name_of_a_module_leads_to_another_file(told: dict[str, Any]) -> None:
+    """The command writes to all of them, and what Playhead runs from is as it was."""
+    if "linked" not in told:
+        pytest.skip(f"tried as {told['user']} only with PLAYHEAD_FULL")
+    done = told["linked"]
+    assert done["code"] == 0, done["err"][-1000:]
+    assert done["written"] == done["links"] > 10
+    assert (done["changed"], done["ran"]) == ([], "")
+
+
 def test_a_receipt_can_be_checked_by_anybody(told: dict[str, Any]) -> None:
     """`playhead verify --receipt FILE` ends with 0 for a true one, and with 1 for one in which something was turned."""
     if "forged" not in told:

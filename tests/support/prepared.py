@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
+from playhead.proxy.sandbox.filesystem.hard_links import separate
+
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
 _FOR_OURS = (
     *("encodings.idna", "uvloop", "playhead.proxy.run.sandboxed", "playhead.tests.support.warm"),
@@ -188,6 +190,8 @@ class _Template:
 
 @cache
 def _template(imports: tuple[str, ...]) -> _Template:
+    # Else each of what is forked would start again, from files that were replaced once it had loaded them.
+    separate()
     return _Template(imports)
 
 

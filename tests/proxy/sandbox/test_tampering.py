@@ -236,6 +236,18 @@ def test_a_receipt_is_checked_by_its_signature(place: Path, tmp_path: Path) -> N
     assert playhead("verify", "--receipt", receipt, "tape").returncode == 2
 
 
+@pytest.mark.parametrize("name", ["log.lmdb/data.mdb", "private/receipt.key"])
+def test_a_store_with_a_second_name_is_refused(place: Path, name: str) -> None:
+    """What a backup by `cp -al` leaves is within reach of the command: nothing is run, and the path is named."""
+    playhead("record", "--run", "first", "--", "true")
+    os.link(place / "store" / name, place / "again")
+    done = playhead("replay", "first", "--", "touch", "ran")
+    assert done.returncode == 125
+    assert f"{place / 'store' / name} has a second name" in done.stderr
+    assert "cp -a, not cp -al" in done.stderr
+    assert not (place / "ran").exists()
+
+
 @pytest.mark.parametrize("name", ["private", "log.lmdb", "log.lmdb/data.mdb"])
 @pytest.mark.parametrize("way", ["link", "owner"])
 def test_a_store_that_is_not_ones_own_is_refused(place: Path, name: str, way: str) -> None:
