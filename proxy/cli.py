@@ -1,5 +1,11 @@
 """The command line: find the command, and report errors."""
 
+from .search_path import leave_python_path
+
+leave_python_path()  # before anything else is imported
+
+# ruff: noqa: E402
+# isort: split
 import difflib
 import gc
 import logging

@@ -132,7 +132,7 @@ class _Wanted(NamedTuple):
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
-    if wanted.elsewhere is None and _kind_of_sandbox(config) != "none":
+    if wanted.container_host is None and _kind_of_sandbox(config) != "none":
         with ProgressBar("copying linked files of Playhead's environment, once") as bar:
             use_own_inodes(bar)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

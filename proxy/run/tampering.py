@@ -16,6 +16,7 @@ from pathlib import Path
 from ... import __path__ as package_path
 from ...config import Config
 from ..sandbox.filesystem.protection import loaded_files
+from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
 from ..trust.ca import KEY_FILE as CA_FILE
 from ..trust.secret_files import KEY_FILE, RECEIPT_KEY_FILE
@@ -61,7 +62,9 @@ class Baseline:
                 del self._files[path], self._fixed[path]
         self._places = {path: _look(path, content=False) for path in (*self._folders, self._log)}
         self._package = {path: _look(path, content=True) for path in _package_files()}
-        self._loaded = dict(_loaded())
+        self._loaded = dict(_states(set(loaded_files())))
+        self._environ = dict(os.environ)
+        self._searched = dict(_states(find_startup_places(self._environ)))
 
     def compare(self) -> list[dict[str, str]]:
         """Give what is not as it was: `path`, and `what` in words. Blocks."""
@@ -79,10 +82,21 @@ class Baseline:
         for own in sorted(changed):
             old, new = self._package.get(own), package.get(own)
             yield from _differ(Path(own), "Playhead's own file", old, new)
-        for name, found in _loaded():
+        for name, found in _states(set(loaded_files())):
             was = self._loaded.get(name)
             if name not in package and was is not None and _was_changed(was, found):
                 yield {"path": name, "what": "a file that Playhead runs from was changed"}
+        yield from self._compare_searched(set(package) | set(self._loaded))
+
+    def _compare_searched(self, said: set[str]) -> Iterator[dict[str, str]]:
+        """Yield what is new, other or gone where the next start looks for its files; but for what was compared."""
+        now = dict(_states({*find_startup_places(self._environ), *self._searched}))
+        for name in sorted({*now, *self._searched} - said):
+            was, found = self._searched.get(name), now.get(name)
+            if was is None:
+                yield {"path": name, "what": "the next start of Playhead would load it"}
+            elif found is None or _was_changed(was, found):
+                yield {"path": name, "what": "a place that Playhead loads from was changed"}
 
 
 def _folders(config: Config, config_file: Path | None) -> Iterator[tuple[str, Path]]:
@@ -171,11 +185,15 @@ def _differ(
     yield {"path": str(path), "what": what}
 
 
-def _loaded() -> Iterator[tuple[str, _Loaded]]:
-    for path in set(loaded_files()):
+def _states(paths: Iterable[str]) -> Iterator[tuple[str, _Loaded]]:
+    """Yield those of some paths that are there, with their state; of a folder it is device and inode."""
+    for path in paths:
         try:
             found = os.stat(path)
         except OSError:
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            yield path, (found.st_dev, found.st_ino, 0, 0, 0, 0)
             continue
         yield (
             path,

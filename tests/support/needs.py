@@ -53,6 +53,7 @@ TOOLS = {
     "Chromium": Tool(
         ("chromium", "chromium-browser"), ("--version",), hint="apt-get install chromium"
     ),
+    "strace": Tool(("strace",), ("true",), hint="apt-get install strace"),
     "curl": Tool(
         ("curl",),
         ("--http2", "--suppress-connect-headers", "--version"),

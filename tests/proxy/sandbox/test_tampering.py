@@ -160,6 +160,30 @@ def test_a_recording_in_a_changed_place_is_no_recording(place: Path) -> None:
     assert "the configuration has another content" in done.stderr
 
 
+def test_what_the_next_start_would_load_is_said(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that an interpreter imports by itself, in a folder of PYTHONPATH, is 125; the agent's own modules are none."""
+    monkeypatch.setenv("PYTHONPATH", ".")
+    words = ("replay", "tape", "--", sys.executable, "-c")
+    done = playhead(*words, f"{ASK}open('tools.py', 'w').write('')")
+    assert done.returncode == 0, done.stderr
+    done = playhead(*words, f"{ASK}open('sitecustomize.py', 'w').write('')")
+    assert done.returncode == 125
+    assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
+
+
+def test_no_folder_of_the_environment_is_imported_from(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of the agent's that has the name of one that Playhead imports is not taken for it."""
+    monkeypatch.setenv("PYTHONPATH", ".")
+    for name in ("difflib", "click", "yaml", "lmdb"):
+        (place / f"{name}.py").write_text("raise SystemExit(99)")
+    assert playhead("--version").returncode == 0
+    assert playhead("runs", "--store", "store").returncode == 0
+
+
 MAKES: dict[str, Callable[[Path], None]] = {
     "a link": lambda path: path.symlink_to(path.parent / "victim"),
     "a folder": Path.mkdir,

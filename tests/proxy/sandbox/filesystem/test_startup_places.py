@@ -1,0 +1,74 @@
+"""What the next start of Playhead would load is known, found or missing."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import playhead
+from playhead.proxy.sandbox.filesystem import startup_places
+from playhead.proxy.sandbox.filesystem.protection import SYSTEM
+from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
+from playhead.tests.support.needs import need
+
+_CALL = re.compile(r'^\d* *(\w+)\((?:AT_FDCWD, )?"(/[^"]+)".* = (-1 ENOENT|\d+)')
+_OF_NOBODY = ("/proc", "/sys", "/dev", "/tmp")
+
+
+def test_it_agrees_with_what_a_start_looks_for(tmp_path: Path) -> None:
+    """Each file that the kernel was asked for, there or not, is a known place, or in a folder that is protected as a whole."""
+    program = need("strace")
+    trace = tmp_path / "trace"
+    code = "import playhead.proxy.cli, playhead.proxy.run.launcher, playhead.proxy.run.sandboxed"
+    words = [program, "-f", "-e", "trace=%file", "-o", str(trace)]
+    environ = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    subprocess.run([*words, sys.executable, "-c", code], check=True, env=environ, cwd="/")
+    own = (sys.prefix, sys.base_prefix, *playhead.__path__, sysconfig.get_path("stdlib"))
+    folders = {*own, *map(os.path.realpath, own), *SYSTEM, *_OF_NOBODY}
+    places = find_startup_places(environ)
+    seen = [found for line in trace.read_text().splitlines() if (found := _CALL.match(line))]
+    asked = {os.path.normpath(found[2]) for found in seen}
+    strange = {
+        path
+        for path in asked - places
+        if not any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+        and not os.path.isdir(path)
+    }
+    assert len(asked) > 500
+    assert strange == set()
+
+
+def test_landmarks_of_the_interpreter_are_in_every_folder_above_it() -> None:
+    """A prefix is taken from the first of them that is there."""
+    places = find_startup_places(os.environ)
+    folder = Path(sys.executable).resolve().parent
+    version = f"{sys.version_info[0]}{sys.version_info[1]}"
+    for above in (folder, *folder.parents):
+        assert str(above / "lib" / f"python{version}.zip") in places
+    assert str(Path(sys.executable).parent / "pyvenv.cfg") in places
+
+
+def test_other_places_are_those_of_their_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules that are imported before ours, libraries, programs, configuration: not what else is there."""
+    monkeypatch.setattr(startup_places, "SEARCHED", (str(tmp_path), f"{tmp_path}/missing"))
+    (tmp_path / "encodings").mkdir()
+    (tmp_path / "__pycache__").mkdir()
+    for name in ("encodings/utf_8.py", "sitecustomize.py", "__pycache__/os.x.pyc", "agent.py"):
+        (tmp_path / name).write_text("")
+    environ = {
+        "LD_LIBRARY_PATH": f"{tmp_path}/libraries",
+        "OPENSSL_CONF": f"{tmp_path}/ssl.cnf",
+        "PATH": f"{tmp_path}/bin:/usr/bin",
+    }
+    places = find_startup_places(environ)
+    names = {path.removeprefix(f"{tmp_path}/") for path in places if path.startswith(str(tmp_path))}
+    assert {"encodings/utf_8.py", "sitecustomize.py", "__pycache__/os.x.pyc", "missing"} <= names
+    assert {"libraries/glibc-hwcaps", "ssl.cnf", "bin/playhead", "bin/bwrap"} <= names
+    assert "agent.py" not in names
+    assert f"{startup_places._ask_openssl(4)}/openssl.cnf" in places
