@@ -294,6 +294,7 @@ def _receipt() -> Receipt:
         "sockets": [],
         "copied": [],
         "read_only": [],
+        "pipes_unsearched": [],
         "sockets_watched": True,
         "sockets_used": [{"path": "/x", "process": "x", "count": 1}],
     }

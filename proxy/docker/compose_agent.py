@@ -98,6 +98,7 @@ class _SidecarPlace:
             "files": None,
             "image": "another container",
             "copied": [],
+            "pipes_unsearched": [],
         }
         self._given = (link, agent, public, preload_bundle, url)
 

@@ -109,7 +109,13 @@ class _Containers:
         self._make = make
         self._volumes = volumes
         self._let_in = let_in
-        self.summary: dict[str, Any] = {"strict": False, "files": None, "image": "", "copied": []}
+        self.summary: dict[str, Any] = {
+            "strict": False,
+            "files": None,
+            "image": "",
+            "copied": [],
+            "pipes_unsearched": [],
+        }
 
     def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
         sandbox = self._make(services)

@@ -30,7 +30,8 @@ from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
-from ..sandbox.filesystem.protection import restrict_imports
+from ..sandbox.filesystem.named_pipes import MOST_PIPES, Search
+from ..sandbox.filesystem.protection import find_copied, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
@@ -145,6 +146,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
         file = _open_file(output, stack)
+        search = _begin_search(config, wanted, stack)
         await stack.enter_async_context(runtime)
         seed = open_receipt_key(config.store)
         restrict_imports()
@@ -154,7 +156,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
-        sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack)
+        sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack, search)
         child = _Child(job, runtime.registry.hurry)
         before = await for_clock
         await child.start()
@@ -218,6 +220,32 @@ def _open_file(output: Output, stack: contextlib.AsyncExitStack) -> ReceiptFile 
     return file
 
 
+def _begin_search(
+    config: Config, wanted: _Wanted, stack: contextlib.AsyncExitStack
+) -> Search | None:
+    """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
+    if wanted.elsewhere is not None or _kind_of_sandbox(config) == "none":
+        return None
+    closed = [*find_copied(), str(config.store), "/proc", "/sys", "/dev", "/run", "/var/run"]
+    search = Search(os.environ, closed)
+    stack.callback(search.close)
+    return search
+
+
+async def _find_pipes(search: Search | None) -> tuple[list[str], list[str]]:
+    """Give what was found. Raises: EngineError."""
+    if search is None:
+        return [], []
+    pipes, left = await asyncio.to_thread(search.result)
+    if len(pipes) > MOST_PIPES:
+        raise EngineError(
+            f"there are more than {MOST_PIPES} named pipes where the command works, as {pipes[0]!r}:"
+            " each is closed to it",
+            "remove those that nobody uses",
+        )
+    return pipes, left
+
+
 async def _look(config: Config, config_file: Path | None, file: ReceiptFile | None) -> Baseline:
     """Look at what the run rests on, before the command runs."""
     folders = [] if file is None else [file.path.absolute().parent]
@@ -230,6 +258,7 @@ async def _prepare(
     wanted: _Wanted,
     preload_bundle: PreloadBundle | None,
     stack: contextlib.AsyncExitStack,
+    search: Search | None,
 ) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     command, container_host = wanted.command, wanted.container_host
@@ -268,6 +297,7 @@ async def _prepare(
             shared=shared,
             files=files,
             fixed=[] if wanted.output.file is None else [wanted.output.file.absolute().parent],
+            pipes=await _find_pipes(search),
         )
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)

@@ -76,12 +76,14 @@ class OwnNamespaces:
         shared: Sequence[Path] = (),
         files: Sequence[Path] = (),
         fixed: Sequence[Path] = (),
+        pipes: tuple[Sequence[str], Sequence[str]] = ((), ()),
     ) -> None:
         """Prepare for one command with these variables.
 
         shared: folders that the command writes to for us.
         files: those of the configuration, to be protected from it.
         fixed: folders that have to stay where they are.
+        pipes: what `named_pipes.search` gave.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
@@ -97,6 +99,7 @@ class OwnNamespaces:
             shared=shared,
             fixed=fixed,
             let_in=[rule.socket for rule in config.live if rule.socket is not None],
+            pipes=pipes[0],
         )
         self._files: Files | None = None
         if config.sandbox.files:
@@ -107,6 +110,7 @@ class OwnNamespaces:
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
             "copied": self._plan.protection.overlaid,
+            "pipes_unsearched": list(pipes[1]),
         }
 
     def make_sandbox(self, services: Sequence[Service]) -> Sandbox:

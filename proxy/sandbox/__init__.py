@@ -8,6 +8,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               filesystem/protection.py          plans how the files that the proxy depends on are protected
               filesystem/hard_links.py          copies of the proxy's files that have a second name
               filesystem/startup_places.py      what the next start of the proxy would load
+              filesystem/named_pipes.py         named pipes that a command could write to
               filesystem/bubblewrap.py          the visible part of the file system, with bubblewrap
               filesystem/socket_reachability.py path sockets and named pipes of programs outside
               network/dns_answers.py            answers to DNS, and the name behind each address

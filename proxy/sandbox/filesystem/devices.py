@@ -28,9 +28,10 @@ _LINKS = {
     "ptmx": "pts/ptmx",
 }
 _WITHOUT = frozenset(
-    ("proc", "sysfs", "cgroup", "cgroup2", "mqueue", "devpts", "securityfs", "debugfs", "tracefs")
+    ("proc", "sysfs", "cgroup", "cgroup2", "mqueue", "securityfs", "debugfs", "tracefs")
 )
-"""Kinds of file systems that hold no device, or are dealt with elsewhere."""
+"""Kinds of file systems that hold no device, or are dealt with elsewhere. Terminals are devices: another machine's are
+mounted in the folders of containers."""
 
 
 def make_devices() -> None:

@@ -7,8 +7,8 @@ outside may read, and the store: a tape that a command can write to proves nothi
 for other things (it holds the working folder, the home folder, the program) stays, and the sockets that stand in it
 are hidden one by one. What is mounted at several places is hidden at all of them.
 
-Sockets at which somebody listens wherever else are nothing too, and named pipes that somebody has open, but for those that
-a live rule names.
+Sockets at which somebody listens wherever else are nothing too, and named pipes that somebody has open or that are where the command
+works, but for those that a live rule names.
 """
 
 import contextlib
@@ -92,6 +92,7 @@ def make_plan(
     shared: Iterable[Path] = (),
     fixed: Iterable[Path] = (),
     let_in: Iterable[str] = (),
+    pipes: Iterable[str] = (),
 ) -> Plan:
     """Decide what to hide from a command that is run with these variables, and what to protect from it.
 
@@ -101,6 +102,7 @@ def make_plan(
     shared: folders that the command writes to for us.
     fixed: folders that may be written to, and have to stay where they are.
     let_in: path sockets that a live rule names.
+    pipes: named pipes that a program outside may open, besides those that one has open.
     """
     let_in = tuple(dict.fromkeys(map(os.path.realpath, let_in)))
     used = [public, bundle, *_used(environ, command)]
@@ -118,7 +120,8 @@ def make_plan(
     ]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
     named = tuple(map(str, hidden)), tuple(map(str, masked))
-    masked += map(Path, (*find_reachable(*named), *map(os.path.realpath, find_pipes())))
+    masked += map(Path, find_reachable(*named))
+    masked += _everywhere(map(Path, {*pipes, *map(os.path.realpath, find_pipes())}))
     working = [*shared, *_working(environ)]
     protection = make_protection(working, files=files, folders=[store, public], fixed=fixed)
     return Plan(

@@ -108,6 +108,11 @@ def find_depended(files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(map(str, _outermost(list(found))))
 
 
+def find_copied() -> tuple[str, ...]:
+    """Give the folders of which a command sees copies, where it could write to them; a copy's pipes lead to nobody outside."""
+    return tuple(map(str, _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches()))) - {Path("/")}))
+
+
 def restrict_imports() -> None:
     """Have this process import from where modules came from so far, and from its environment alone.
 

@@ -1,0 +1,93 @@
+"""Named pipes where a command works are found, and lead to nobody outside."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.sandbox.filesystem import named_pipes
+from playhead.proxy.sandbox.filesystem.named_pipes import Search, search
+from playhead.store import Store
+from playhead.tests.support.needs import need
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import ask, record_run
+
+WRITE = """
+import os, urllib.request
+asked = urllib.request.Request("https://api.test/v1/runs", b"", {"content-type": "application/json"})
+urllib.request.urlopen(asked).read()
+for name in ("pipe", "inner/again"):
+    try:
+        os.write(os.open(name, os.O_WRONLY | os.O_NONBLOCK), b"leaked")
+    except OSError as error:
+        print(name, error.errno)
+os.mkfifo("own")
+reading = os.open("own", os.O_RDONLY | os.O_NONBLOCK)
+os.write(os.open("own", os.O_WRONLY), b"own")
+print(os.read(reading, 9))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A pipe, a second name of it in a folder below, and other files."""
+    (tmp_path / "inner" / "deeper").mkdir(parents=True)
+    os.mkfifo(tmp_path / "pipe")
+    os.link(tmp_path / "pipe", tmp_path / "inner" / "again")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("pipe")
+    return tmp_path
+
+
+def test_pipes_are_found_by_each_of_their_names(folder: Path) -> None:
+    """Not by links; nor in folders that are left out."""
+    names = {str(folder / "pipe"), str(folder / "inner" / "again")}
+    pipes, left = search([str(folder)], [])
+    assert (set(pipes), left) == (names, [])
+    pipes, left = search([str(folder)], [str(folder / "inner")])
+    assert (pipes, left) == ([str(folder / "pipe")], [])
+    assert search([str(folder / "missing")], []) == ([], [])
+
+
+def test_a_search_ends_where_its_budget_does(folder: Path) -> None:
+    """What was not looked through is named."""
+    pipes, left = search([str(folder)], [], most_entries=1)
+    assert pipes == [str(folder / "pipe")]
+    assert left == [str(folder / "inner")]
+    assert search([str(folder)], [], most_s=0)[1] == [str(folder)]
+
+
+def test_a_search_runs_beside_the_proxy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own, from the working folder on."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(named_pipes.tempfile, "gettempdir", lambda: str(folder))
+    begun = Search({"HOME": str(folder), "TMPDIR": str(folder)}, ["/tmp/x"])
+    pipes, _ = begun.result()
+    begun.close()
+    assert str(folder / "pipe") in pipes
+
+
+def test_a_pipe_that_a_program_waits_at_is_closed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has it open yet when the command starts; what the command makes itself works."""
+    need("a sandbox")
+    with Store.open(folder / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    monkeypatch.chdir(folder)
+    words = [sys.executable, "-c", "import sys; print(open('pipe', 'rb').read(), flush=True)"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as reader:
+        done = playhead(
+            "replay", "tape", "--store", "store", "--receipt", "receipt.json", "--", sys.executable, "-c", WRITE
+        )
+        # A program outside finds it as it was.
+        with open("pipe", "wb") as file:
+            file.write(b"later")
+        out, _ = reader.communicate(timeout=20)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["pipe", "6", "inner/again", "6", "b'own'"]
+    assert out == b"b'later'\n"
+    assert "pipes_unsearched" in json.loads(Path("receipt.json").read_text())["sandbox"]
