@@ -45,7 +45,8 @@ class _Quiet:
 
     target: tuple[str, int]
     """Where its client went to."""
-    task: asyncio.Task[None]
+    task: asyncio.Task[None] | None
+    """That handles it; None for a tunnel."""
     greeted: bool = False
     said: bool = False
     """Whether anything came, since its TLS greeting if there was one."""
@@ -72,6 +73,10 @@ class TransparentMode:
         """Where somebody connected to, and said nothing: clients do, to where they are about to ask."""
         self._said: Counter[tuple[str, int]] = Counter()
         """Where somebody said what is no request."""
+        self._broken_off: Counter[tuple[str, int]] = Counter()
+        """Where somebody greeted, and left before TLS was there."""
+        self._requested: set[tuple[str, int]] = set()
+        """Where somebody asked for something."""
 
     async def handle_stream(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -109,12 +114,22 @@ class TransparentMode:
         silent = {target: n for target, n in self._silent.items() if target not in self._asked}
         return dict(self._said + Counter(silent))
 
+    @property
+    def refused_tls(self) -> dict[tuple[str, int], int]:
+        """Where clients broke TLS off without a word, how often, and nobody asked for anything.
+
+        Clients that race, or connect ahead of what they ask, do the same where somebody asks.
+        """
+        return {
+            target: n for target, n in self._broken_off.items() if target not in self._requested
+        }
+
     def _note(self, quiet: _Quiet) -> None:
         if _is_loopback(quiet.target[0]):
             return
         if quiet.said:
             self._said[quiet.target] += 1
-        elif not quiet.greeted:
+        elif not quiet.greeted and quiet.task is not None:
             self._silent[quiet.target] += 1
 
     async def settle(self) -> None:
@@ -126,7 +141,7 @@ class TransparentMode:
             if not _has_come(self.listening):
                 break
             await asyncio.sleep(0)
-        if waiting := [quiet.task for quiet in self._quiet.values()]:
+        if waiting := [quiet.task for quiet in self._quiet.values() if quiet.task is not None]:
             await asyncio.wait(waiting, timeout=_SETTLE_S)
 
     def next_layer(self, data: layer.NextLayer) -> None:
@@ -147,10 +162,36 @@ class TransparentMode:
             context.server.address = (data.client_hello.sni, context.server.address[1])
             self._unnamed.discard(context.client.id)
 
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """Wait for what a client says in a tunnel."""
+        target = flow.request.host, flow.request.port
+        self._quiet.setdefault(flow.client_conn.id, _Quiet(target, None))
+
+    def tls_failed_client(self, data: tls.TlsData) -> None:
+        """Note that a client wanted to speak to somebody outside, and did not trust us, as one that knows its server's key."""
+        client, address = data.context.client, data.context.server.address
+        quiet = self._quiet.pop(client.id, None)
+        target = quiet.target if quiet is not None else address
+        if target is None or _is_loopback(target[0]) or (not data.context.client.sni and not quiet):
+            return
+        if "alert" not in (data.conn.error or "") and "not trust" not in (data.conn.error or ""):
+            self._broken_off[target] += 1
+            return
+        open_run = self._registry.of(client)
+        if open_run is not None and open_run.mode is Mode.PLAYBACK:
+            named = f" (it greeted {client.sni})" if client.sni not in (None, target[0]) else ""
+            open_run.note(
+                EventKind.EGRESS,
+                target=f"{target[0]}:{target[1]}",
+                by="proxy",
+                reason=f"TLS refused by the client{named}",
+            )
+
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Take the name that a plain request is for."""
         if quiet := self._quiet.pop(flow.client_conn.id, None):
             self._asked.add(quiet.target)
+            self._requested.add(quiet.target)
         if flow.client_conn.id in self._unnamed and (name := _host_name(flow.request)):
             flow.request.data.host = name
 
@@ -169,6 +210,10 @@ class TransparentMode:
     def client_disconnected(self, client: connection.Client) -> None:
         """Forget a client."""
         self._unnamed.discard(client.id)
+        quiet = self._quiet.get(client.id)
+        if quiet is not None and quiet.task is None:
+            del self._quiet[client.id]
+            self._note(quiet)
 
 
 def _host_name(request: http.Request) -> str | None:

@@ -267,6 +267,8 @@ class SandboxedRun:
         for (host, port), count in self._runtime.engine.transparent.silent_targets.items():
             one = Attempt("tcp", host, port)
             yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
+        for (host, port), count in self._runtime.engine.transparent.refused_tls.items():
+            yield self._row("proxy", Attempt("tcp", host, port), count, "TLS refused by the client")
 
     def _socket_row(self, path: str, reason: str) -> dict[str, Any]:
         """Say what was made of a socket that is let in. What passed it is between two programs, and nobody counted it."""

@@ -85,7 +85,10 @@ def _die_with(launcher: int) -> None:
 
 
 def _fail(channel: Channel, step: str, error: OSError) -> int:
-    channel.send(failed=step, errno=error.errno or 0, text=error.strerror or str(error))
+    text = error.strerror or str(error)
+    if error.filename is not None:
+        text = f"{os.fsdecode(error.filename)}: {text}"
+    channel.send(failed=step, errno=error.errno or 0, text=text)
     return _SETUP_FAILED
 
 

@@ -208,6 +208,22 @@ with socket.create_connection(("192.0.2.10", 443)) as sock:
     inside.wrap_socket(sock, server_hostname="nothing.test").unwrap()
 with inside.wrap_socket(socket.create_connection(("192.0.2.11", 443)), server_hostname="a.test") as sock:
     sock.sendall(b"secret")
+# Clients that trust nobody, and one that says what is no request; past the proxy and in tunnels.
+def tunnel(host):
+    sock = socket.create_connection(("127.0.0.1", 1023))
+    sock.sendall(b"CONNECT " + host.encode() + b":443 HTTP/1.1" + 2 * end)
+    sock.recv(1000)
+    return sock
+pinned = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+for sock, name in (
+    (socket.create_connection(("192.0.2.12", 443)), "pinned.test"),
+    (tunnel("tunnel.test"), "tunnel.test"),
+):
+    with contextlib.suppress(ssl.SSLError):
+        pinned.wrap_socket(sock, server_hostname=name)
+with inside.wrap_socket(tunnel("said.test"), server_hostname="said.test") as sock:
+    sock.sendall(b"GET /secret HT")
+inside.wrap_socket(tunnel("ahead.test"), server_hostname="ahead.test").close()
 socket.create_connection(("192.0.2.8", 80))
 """
 
@@ -233,6 +249,9 @@ def test_no_attempt_is_hidden(tmp_path: Path) -> None:
         ("proxy", "192.0.2.9:80"): "connected to, and no request of HTTP came",
         ("proxy", "192.0.2.11:443"): "connected to, and no request of HTTP came",
         ("proxy", "192.0.2.8:80"): "connected to, and no request of HTTP came",
+        ("proxy", "192.0.2.12:443"): "TLS refused by the client (it greeted pinned.test)",
+        ("proxy", "tunnel.test:443"): "TLS refused by the client",
+        ("proxy", "said.test:443"): "connected to, and no request of HTTP came",
     }
     assert len(receipt["sandbox"]["refused"]) == 1000
 

@@ -81,7 +81,16 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
     words = [sys.executable, "-c", "import sys; print(open('pipe', 'rb').read(), flush=True)"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as reader:
         done = playhead(
-            "replay", "tape", "--store", "store", "--receipt", "receipt.json", "--", sys.executable, "-c", WRITE
+            "replay",
+            "tape",
+            "--store",
+            "store",
+            "--receipt",
+            "receipt.json",
+            "--",
+            sys.executable,
+            "-c",
+            WRITE,
         )
         # A program outside finds it as it was.
         with open("pipe", "wb") as file:
