@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping
 MOST_ENTRIES = 300_000
 MOST_S = 0.5
 """Of a processor's time."""
-MOST_PIPES = 1000
+MOST_PIPES = 300
+MOST_BYTES = 100_000
+"""Of the paths of all pipes: a sandbox is given them in one message."""
 _MOST_TOLD = 20
 _LONGEST = 4
 """Times as long as it may take while others use the processor."""

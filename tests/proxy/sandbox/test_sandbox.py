@@ -56,6 +56,20 @@ def test_the_code_is_the_commands(code: str) -> None:
     assert sandbox.counters["packets_out"] == 0
 
 
+UNMOUNTABLE = {
+    "/nowhere/hidden": Plan(("/nowhere/hidden",), (), (), (), (), {}),
+    "/nowhere/target": Plan((), (), (), (), (("/etc/hosts", "/nowhere/target"),), {}),
+    "/nowhere/shown": Plan((), ("/nowhere/shown",), (), (), (), {}),
+}
+
+
+@pytest.mark.parametrize("path", UNMOUNTABLE)
+def test_what_cannot_be_mounted_is_named(path: str) -> None:
+    """The path at which it failed, and why."""
+    with pytest.raises(EngineError, match=f"cannot be made: .*{path}: No such file"):
+        asyncio.run(_run(Sandbox(["true"], os.environ, UNMOUNTABLE[path])))
+
+
 ALONE = {
     "exec true": "true",
     "true; exit 3": "sh",

@@ -100,3 +100,16 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
     assert done.stdout.split() == ["pipe", "6", "inner/again", "6", "b'own'"]
     assert out == b"b'later'\n"
     assert "pipes_unsearched" in json.loads(Path("receipt.json").read_text())["sandbox"]
+
+
+def test_too_many_pipes_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is run: some would be left open."""
+    with Store.open(folder / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    for number in range(named_pipes.MOST_PIPES):
+        os.mkfifo(folder / "inner" / str(number))
+    monkeypatch.chdir(folder)
+    done = playhead("replay", "tape", "--store", "store", "--", "touch", "ran")
+    assert done.returncode == 125
+    assert "too many named pipes" in done.stderr
+    assert not (folder / "ran").exists()
