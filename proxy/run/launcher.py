@@ -30,7 +30,7 @@ from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
-from ..sandbox.filesystem.named_pipes import MOST_BYTES, MOST_PIPES, Search
+from ..sandbox.filesystem.named_pipes import Search
 from ..sandbox.filesystem.protection import find_copied, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
@@ -233,17 +233,10 @@ def _begin_search(
 
 
 async def _find_pipes(search: Search | None) -> tuple[list[str], list[str]]:
-    """Give what was found. Raises: EngineError."""
+    """Give what was found."""
     if search is None:
         return [], []
-    pipes, left = await asyncio.to_thread(search.result)
-    if len(pipes) > MOST_PIPES or sum(len(json.dumps(path)) for path in pipes) > MOST_BYTES:
-        raise EngineError(
-            f"there are too many named pipes where the command works, as {pipes[0]!r}: each has to be"
-            f" closed to it, and that is done for {MOST_PIPES}",
-            "remove those that nobody uses",
-        )
-    return pipes, left
+    return await asyncio.to_thread(search.result)
 
 
 async def _look(config: Config, config_file: Path | None, file: ReceiptFile | None) -> Baseline:
