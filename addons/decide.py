@@ -92,6 +92,8 @@ class Decide:
         asked = open_run.contracts is not None and open_run.contracts.asks(facts)
         no_room = _has_no_room(pending)
         at_once = no_room or is_bidirectional(message)
+        if at_once:
+            _look_at_form(pending, read_request(flow, pending.fields, names=names), unread=True)
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._decide_by_head(flow, pending)
             pending.unsaved = no_room and pending.decision is not None
@@ -340,10 +342,10 @@ def _hide(names: tuple[tuple[str, str], ...], open_run: OpenRun) -> tuple[tuple[
     return tuple((kind, open_run.redactor.redact_text(text)) for kind, text in names)
 
 
-def _look_at_form(pending: PendingExchange, asked: Request) -> None:
-    """Take in which method a form claims: it lets nothing out, and may have it held."""
-    content = asked.header(b"content-type")
-    claims = find_body_claims(content, asked.body) if content is not None else ()
+def _look_at_form(pending: PendingExchange, asked: Request, *, unread: bool = False) -> None:
+    """Take in which method a body claims: it lets nothing out, and may have it held."""
+    body = None if unread or asked.spilled is not None else asked.body
+    claims = find_body_claims(asked.method, asked.headers, body)
     if claims:
         facts = pending.facts
         place = facts.method, facts.scheme, facts.host, facts.port, facts.target

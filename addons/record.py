@@ -479,11 +479,13 @@ class _Maker:
         self.complete = complete
         self.make_event = make_event
         usage_meter = pending.open_run.usage_meter
-        model = pending.request_class is RequestClass.INFERENCE
         final = make_event is _outcome or not pending.saved
         self.counting_meter = (
             usage_meter
-            if usage_meter is not None and usage_meter.reads_answers and model and final
+            if usage_meter is not None
+            and usage_meter.reads_answers
+            and final
+            and usage_meter.asks_model(pending)
             else None
         )
         checks = pending.contract_state is not None and pending.contract_state.applicable.answers

@@ -3,7 +3,7 @@
 Grammar:  [METHOD[,METHOD...] ]SCHEME://HOST[:PORT][/PATH]
 
 * METHOD is an HTTP method or `*`; without one any method matches.
-* SCHEME is `http`, `https` or `*`.
+* SCHEME is `http`, `https` or `*`, or `ws` or `wss`: a WebSocket over http or https, and nothing else.
 * HOST may hold `*` (any run of characters): `*.openai.com`, `*`.
 * PORT is a number or `*`; without one it is the scheme's own port, or any where HOST is `*` or SCHEME is `*`.
 * PATH may hold `*`, which also stands for slashes; without one every path matches. A pattern with a
@@ -20,19 +20,24 @@ from urllib.parse import quote
 
 from .targets.host_interpretations import DEFAULT_PORTS, Place, host_readings, normal_host
 from .targets.path_interpretations import (
+    STAR,
+    as_characters,
+    cut_at_open,
     decode,
+    may_fit,
     normal_path,
     path_readings,
     query_readings,
+    read_pairs,
     split_pairs,
     upper_triplets,
     without_trailing,
 )
-from .targets.request_interpretations import Ways
+from .targets.request_interpretations import ANY_METHOD, Ways
 
 _PATTERN = re.compile(
     r"^(?:(?P<methods>[A-Za-z*]+(?:,[A-Za-z]+)*)\s+)?"
-    r"(?P<scheme>https?|\*)://"
+    r"(?P<scheme>https?|wss?|\*)://"
     r"(?P<host>\[[^\[\]\s/?#]+\]|[^/:?#\s\[\]]+)"
     r"(?::(?P<port>\d{1,5}|\*))?"
     r"(?P<path>/\S*)?$"
@@ -40,8 +45,9 @@ _PATTERN = re.compile(
 _KEPT = "".join(map(chr, range(0x21, 0x7F)))
 """Characters of a path that stay as they are in its normal form."""
 _SHOWN = 40
-_STAR = "\ue000"
-"""In the place of a star while a pattern is read as a path."""
+_SOCKETS = {"ws": "http", "wss": "https"}
+_UNUSUAL = re.compile(r"[^\x20-\x7e]")
+"""What is no plain character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Match:
     port: int | None
     path: str
     """Glob; empty for any."""
+    websocket: bool = False
+    """Whether it speaks of WebSockets alone."""
 
     def matches(self, method: str, scheme: str, host: str, port: int, target: str) -> bool:
         """Say whether a request is meant as it was sent; `target` is path and query."""
@@ -72,7 +80,12 @@ class Match:
         return _fits(self.path, upper_triplets(target))
 
     def surely(self, ways: Ways) -> bool:
-        """Say whether a request is meant as sent, and in every other way that it can be taken."""
+        """Say whether a request is meant as sent, and in every other way that it can be taken.
+
+        Over a WebSocket anything may be said, so a pattern with methods does not mean it, unless it says so.
+        """
+        if ways.websocket and self.methods and not self.websocket:
+            return False
         if not self.clearly(ways):
             return False
         if not self.path:
@@ -84,48 +97,81 @@ class Match:
 
     def clearly(self, ways: Ways) -> bool:
         """Say whether a request is meant in every way that it can be taken, however it was written."""
+        if self.websocket and not ways.websocket:
+            return False
         if self.methods and not self.methods.issuperset(ways.methods):
             return False
-        if len(ways.places) != 1 or not self._leads_to(ways.scheme, ways.places[0]):
+        if not ways.agreed or len(ways.places) != 1:
+            return False
+        if not self._leads_to(ways.scheme, ways.places[0]):
             return False
         if not self.path:
             return True
-        if not ways.whole:
+        # What is written in full is what it says, whatever it may be taken for.
+        if not ways.whole or not (ways.clear or "*" not in self.path or self.path == "/*"):
             return False
-        if "?" not in self.path or ways.query is None:
+        if "?" not in self.path or not ways.queries:
             return all(_fits_nearly(self.path, path) for path in ways.paths)
-        queries = query_readings(ways.query)
-        return all(_fits(self.path, f"{path}?{query}") for path in ways.paths for query in queries)
+        return all(self._clearly_asks(ways, query) for query in ways.queries)
+
+    def _clearly_asks(self, ways: Ways, query: str) -> bool:
+        queries = query_readings(query)
+        if not queries.whole:
+            return False
+        texts = list(queries.paths)
+        if not queries.clear:
+            # A star takes whatever a character may be; but it may be an end, too.
+            texts += [cut_at_open(text) for text in texts]
+        return all(_fits(self.path, f"{path}?{text}") for path in ways.paths for text in texts)
 
     def maybe(self, ways: Ways) -> bool:
         """Say whether a request is meant in any way that it can be taken."""
-        if self.methods and self.methods.isdisjoint(ways.methods):
+        if self.websocket and not ways.websocket:
             return False
-        if not any(self._leads_to(ways.scheme, place) for place in ways.places):
+        if (
+            self.methods.isdisjoint(ways.methods)
+            and self.methods
+            and ANY_METHOD not in ways.methods
+        ):
+            return False
+        if not self._may_lead_to(ways):
             return False
         if not self.path or not ways.whole:
             return True
         paths = (ways.sent, *ways.paths)
-        if "?" not in self.path or ways.query is None:
-            return any(_fits_loosely(self.path, path) for path in paths)
-        queries = query_readings(ways.query)
+        if "?" not in self.path or not ways.queries:
+            return any(_may_fit(self.path, path) for path in paths)
+        return any(self._may_ask(paths, query) for query in ways.queries)
+
+    def _may_ask(self, paths: tuple[str, ...], query: str) -> bool:
+        found = query_readings(query)
         wanted, _, pairs = self.path.partition("?")
+        if not found.whole:
+            return any(_may_fit(wanted, path) for path in paths)
         # A star in its path may stand for more than a path.
-        whole = (f"{path}?{query}" for path in paths for query in queries)
-        return any(_fits_loosely(self.path, one) for one in whole) or (
-            any(_fits_loosely(wanted, path) for path in paths)
-            and any(_has_pairs(pairs, query) for query in queries)
+        whole = (f"{path}?{text}" for path in paths for text in found.paths)
+        return any(_may_fit(self.path, one) for one in whole) or (
+            any(_may_fit(wanted, path) for path in paths)
+            and any(_has_pairs(pairs, text) for text in found.paths)
         )
+
+    def _may_lead_to(self, ways: Ways) -> bool:
+        if ways.anywhere or any(self._leads_to(ways.scheme, place) for place in ways.places):
+            return True
+        return any(self._names(host) for host in ways.names)
 
     def _leads_to(self, scheme: str, place: Place) -> bool:
         if self.scheme and scheme != self.scheme:
             return False
         if self.port is not None and place.port != self.port:
             return False
+        return self._names(place.host)
+
+    def _names(self, name: str) -> bool:
         host = self.host
         if "*" not in host:
-            return place.host == host
-        return host == "*" or _glob(host).fullmatch(place.host) is not None
+            return name == host
+        return host == "*" or _glob(host).fullmatch(name) is not None
 
 
 def _fits(pattern: str, path: str) -> bool:
@@ -148,17 +194,31 @@ def _other_end(path: str) -> str:
     return (path.rstrip("/") or "/") if path.endswith("/") else f"{path}/"
 
 
+def _may_fit(pattern: str, text: str) -> bool:
+    """As `_fits_loosely`, where characters beyond ASCII may be anything."""
+    if _fits_loosely(pattern, text):
+        return True
+    if _UNUSUAL.search(text) is None:
+        return False
+    bare = text.rstrip("/")
+    return any(may_fit(one, bare) or may_fit(one, f"{bare}/") for one in _characters(pattern))
+
+
 def _has_pairs(pattern: str, query: str) -> bool:
     """Say whether each pair of a query's pattern is somewhere in a query."""
-    pairs = [pair.replace("+", " ") for pair in split_pairs(query)]
+    pairs = read_pairs(query)
     return all(
-        any(
-            glob.fullmatch(pair)
-            for glob in _loose_globs(wanted.replace("+", " "))
-            for pair in pairs
-        )
+        any(_may_fit(wanted.replace("+", " "), pair) for pair in pairs)
         for wanted in split_pairs(pattern)
     )
+
+
+@lru_cache(maxsize=1024)
+def _characters(pattern: str) -> tuple[str, ...]:
+    """Give what a glob matches as characters, in lower case, with `STAR` for its stars."""
+    parts = pattern.split("*")
+    decoded = [as_characters(decode(part)) or decode(part) for part in parts]
+    return tuple(dict.fromkeys(STAR.join(way).lower() for way in (parts, decoded)))
 
 
 @lru_cache(maxsize=1024)
@@ -168,7 +228,7 @@ def _globs(pattern: str) -> tuple[re.Pattern[str], ...]:
     decoded = [decode(part) for part in written]
     ways = [written, decoded]
     # A star stands for some character, and what follows it is no beginning of a segment.
-    ways += [without_trailing(_STAR.join(way)).split(_STAR) for way in ways]
+    ways += [without_trailing(STAR.join(way)).split(STAR) for way in ways]
     return tuple(_compile(list(way)) for way in dict.fromkeys(map(tuple, ways)))
 
 
@@ -203,8 +263,11 @@ def parse_match(text: str) -> Match:
             f"{text!r} is no match pattern; expected [METHOD ]SCHEME://HOST[:PORT][/PATH],"
             " as 'POST https://api.example.com/v1/*'"
         )
+    websocket = found["scheme"] in _SOCKETS
     methods = frozenset(m.upper() for m in (found["methods"] or "*").split(",")) - {"*"}
-    scheme = "" if found["scheme"] == "*" else found["scheme"]
+    if websocket and not methods:
+        methods = frozenset({"GET"})  # its handshake is one
+    scheme = "" if found["scheme"] == "*" else _SOCKETS.get(found["scheme"], found["scheme"])
     if found["port"] in (None, "*"):
         any_port = found["port"] == "*" or found["host"] == "*" or not scheme
         port = None if any_port else DEFAULT_PORTS[scheme]
@@ -224,7 +287,7 @@ def parse_match(text: str) -> Match:
                 f"{text!r} can never match: in normal form it is {normal!r}; write that, or * in the place of"
                 " what is spelled in another way"
             )
-    return Match(text.strip(), methods, scheme, host, port, path)
+    return Match(text.strip(), methods, scheme, host, port, path, websocket)
 
 
 def _normal_glob(host: str) -> str:

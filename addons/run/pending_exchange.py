@@ -190,6 +190,8 @@ class PendingExchange:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
+        self.may_ask_model: bool | None = None
+        """Whether it can be taken for a model call; None where nobody has asked."""
         self.usage: CountedUsage | None = None
         """What it used, where limits have it read."""
         self.usage_bytes = 0

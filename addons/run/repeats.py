@@ -10,9 +10,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ...tape.exchange import Repeat, RepeatKind, Seq
+from ...tape.policy.alike_effects import AlikeKeys
 
 _MOST_KEYS = 50_000
 """Effect keys remembered for a run, about 15 MB; those asked for longest ago go first."""
+_MOST_ALIKE = 200_000
+"""The same where an effect has several, as a plain one has four."""
 _MOST_SAME = 64
 """Effects remembered for one effect key."""
 
@@ -52,6 +55,31 @@ class Effects:
         if len(self._found) > _MOST_KEYS:
             self._found.popitem(last=False)
         return repeat
+
+
+class AlikeEffects:
+    """The effects of one run, by all that each can be taken for: two are alike if they may be the same for any server."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: OrderedDict[bytes, list[Effect]] = OrderedDict()
+
+    def note(self, keys: AlikeKeys, effect: Effect) -> Repeat | None:
+        """Note an effect; say what it repeats. Loop."""
+        earlier = {
+            other.seq: other
+            for key in keys.asks
+            for other in self._found.get(key, ())
+            if not other.undone
+        }
+        for key in keys.leaves:
+            same = self._found.setdefault(key, [])
+            self._found.move_to_end(key)
+            same.append(effect)
+            del same[:-_MOST_SAME]
+        while len(self._found) > _MOST_ALIKE:
+            self._found.popitem(last=False)
+        return _compare([earlier[seq] for seq in sorted(earlier)], effect)
 
 
 def _compare(earlier: list[Effect], effect: Effect) -> Repeat | None:

@@ -7,6 +7,7 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 from dataclasses import replace
 
 from ...tape.exchange import RequestClass
+from ...tape.policy.alike_effects import find_alike_keys
 from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
     LIMITS,
@@ -85,7 +86,8 @@ def _find_constraints(pending: PendingExchange) -> Constraints:
         return UNCONSTRAINED
     assert pending.request is not None
     pending.gated = Effect(pending.seq, idempotency_key(pending.request))
-    return Constraints(repeat=pending.open_run.gated.note(pending.effect_key, pending.gated))
+    keys = find_alike_keys(pending.effect_key, pending.facts.ways)
+    return Constraints(repeat=pending.open_run.gated.note(keys, pending.gated))
 
 
 def settle_gated(pending: PendingExchange, status: int) -> None:

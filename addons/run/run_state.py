@@ -42,7 +42,7 @@ from .effect_sinks import EffectReporter, SinkQueue
 from .gaps import Gap
 from .out_of_order import Order
 from .process_counters import Counters
-from .repeats import Effects
+from .repeats import AlikeEffects, Effects
 from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class OpenRun:
         self._reading = threading.Lock()
         self.effects = Effects()
         """Effects asked for so far."""
-        self.gated = Effects()
+        self.gated = AlikeEffects()
         """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
         self.key_pairs = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""

@@ -5,12 +5,17 @@ thread, reads tokens and money before the last byte of an answer is released, so
 """
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 from mitmproxy import http
 
 from ...config import Limits
+from ...config.targets.request_interpretations import Ways
+from ...tape.classify.by_method_and_url import may_ask_model
 from ...tape.exchange import Phase, Request, RequestClass, Response
 from ...tape.policy.limits import CountedUsage, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
@@ -18,6 +23,10 @@ from ...tape.records.events import EventKind
 if TYPE_CHECKING:
     from .pending_exchange import PendingExchange
     from .run_state import OpenRun
+
+
+_MOST_WAYS = 64
+"""Ways of a request in which its usage is looked for."""
 
 
 class UsageMeter:
@@ -59,13 +68,23 @@ class UsageMeter:
         if self.limits.usd is not None:
             usage_module.load_prices()
 
+    def asks_model(self, pending: "PendingExchange") -> bool:
+        """Say whether a request can be taken for a model call."""
+        if RequestClass.INFERENCE in pending.facts.may_be:
+            return True
+        if not self.reads_answers:
+            return False
+        if pending.may_ask_model is None:
+            classes = pending.open_run.config.classes
+            pending.may_ask_model = may_ask_model(pending.facts.ways, classes)
+        return pending.may_ask_model
+
     def find_spent(self, pending: "PendingExchange") -> Spent | None:
         """Find the limit that stands in a request's way. Once a request."""
         times = 0
         if pending.fingerprint is not None and self.asks_for_repeats(pending):
             times = self._row.note(pending.facts, pending.alike or pending.fingerprint)
-        model = RequestClass.INFERENCE in pending.facts.may_be
-        kind = RequestClass.INFERENCE if model else pending.request_class
+        kind = RequestClass.INFERENCE if self.asks_model(pending) else pending.request_class
         return find_spent(self.limits, self.used, kind, times)
 
     def count(self, pending: "PendingExchange", calls: int = 1) -> None:
@@ -126,4 +145,23 @@ class UsageMeter:
         from ...timeline.reading.call_cost import read_counted_usage
 
         priced = self.limits.usd is not None
-        return read_counted_usage(request, response, pending.started_ns, priced=priced)
+        return read_counted_usage(
+            request,
+            response,
+            pending.started_ns,
+            priced=priced,
+            otherwise=_spelled_otherwise(request, pending.facts.ways),
+        )
+
+
+def _spelled_otherwise(request: Request, ways: Ways) -> Iterator[Request]:
+    """Give a request in each way that it can be taken, for whoever knows models by method, host and path."""
+    # By names alone, whatever the case.
+    paths = dict.fromkeys((*ways.paths, *(path.lower() for path in ways.paths)))
+    paths |= dict.fromkeys(path.rstrip("/") for path in list(paths))
+    query = request.target.partition("?")[2]
+    every = product(ways.methods, dict.fromkeys(place.host for place in ways.places), paths)
+    for method, host, path in islice(every, _MOST_WAYS):
+        yield replace(
+            request, method=method, host=host, target=f"{path}?{query}" if query else path
+        )

@@ -9,10 +9,28 @@ from ...tape.exchange import Headers, Request, Response, Spilled
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
 _NOTED = "playhead_warnings"
+_SCHEME = "playhead_scheme"
+_SOCKETS = {"ws": "http", "wss": "https"}
+
+
+def keep_scheme(message: http.Request) -> None:
+    """Remember the scheme that a request states, before the one of its connection takes its place."""
+    stated = message.scheme
+    setattr(message, _SCHEME, _SOCKETS.get(stated, stated))
+
+
+def with_scheme(message: http.Request) -> http.Request:
+    """Give a request with the scheme that it stated, to be sent on; itself where that is the one of its connection."""
+    stated: str = getattr(message, _SCHEME, message.scheme)
+    if stated == message.scheme:
+        return message
+    sent = message.copy()
+    sent.scheme = stated
+    return sent
 
 
 def read_names(flow: http.HTTPFlow, *, tunnelled: bool) -> tuple[tuple[str, str], ...]:
-    """Give the names of a request's host that stand in none of its fields and do not agree with where it goes.
+    """Give the names of a request's host, and its scheme, that stand in none of its fields and do not agree with where it goes.
 
     tunnelled: whether it came through a tunnel; else the name in its TLS is the proxy's own.
     """
@@ -25,6 +43,9 @@ def read_names(flow: http.HTTPFlow, *, tunnelled: bool) -> tuple[tuple[str, str]
     if authority and not agrees(authority, message.scheme, message.host, message.port):
         kind = ClaimKind.AUTHORITY if message.is_http2 else ClaimKind.TARGET
         found.append((kind.value, authority))
+    stated: str = getattr(message, _SCHEME, message.scheme)
+    if stated != message.scheme:
+        found.append((ClaimKind.SCHEME.value, stated))
     return tuple(found)
 
 

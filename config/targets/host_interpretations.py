@@ -40,6 +40,8 @@ _SPACES = re.compile(r"[\x00-\x20\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
 _EMPTY_LABELS = re.compile(r"\.{2,}")
 _DEVIATIONS = frozenset("ßς\u200c\u200d")
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]@]*\]|[^:\[\]@/\\?#,]*)(?::(?P<port>[0-9]{0,9}))?")
+_ODD = re.compile(r"[^\t\x20-\x7e]|%(?:[89A-Fa-f][0-9A-Fa-f]|25|[01][0-9A-Fa-f]|7[fF])")
+"""What is no ASCII, percent-encoded or not, and what is no plain character."""
 _LISTS = re.compile(r"[,/\\?#@\s]+")
 
 
@@ -89,6 +91,11 @@ def places(text: str, scheme: str) -> tuple[Place, ...]:
     for part in (text.partition(":")[0], text.rpartition("@")[2].partition(":")[0]):
         all_found |= dict.fromkeys(_parse(part, scheme) or ())
     return tuple(all_found)
+
+
+def is_anywhere(text: str) -> bool:
+    """Say whether a name is spelled so that programs may take it for any: what folds into ASCII cannot be listed."""
+    return len(text) > _LONGEST or _ODD.search(text) is not None
 
 
 def embedded(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:

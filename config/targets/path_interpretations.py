@@ -8,6 +8,8 @@ Rules:
 3. Most paths have one reading, and are recognised by one regular expression.
 4. Where there are more than `_MOST` readings, or the path is long and not plain, `Readings.whole` is False: then nothing may
    be let out for what the readings found say.
+5. What else programs take a character beyond ASCII for cannot be listed. For whoever holds a request, each may be any text
+   (`may_fit`). For whoever lets one out, letters and digits are letters; a path that holds anything else is not `Readings.clear`.
 
 A trailing slash is left to whoever compares: it makes two readings of nearly every path.
 
@@ -19,10 +21,15 @@ an application.
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
+STAR = "\ue000"
+"""In the place of a star of a pattern, where that is no character."""
+
 _MOST = 256
+_MOST_QUERIES = 64
 _MOST_ROUNDS = 8
 """What is taken away may bring two things together, a few times over."""
 _LONGEST = 4096
@@ -36,6 +43,7 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _SLASHES = re.compile(r"/{2,}")
 _PARAMETERS = re.compile(r";[^/]*")
 _CONTROLS = re.compile(r"[\t\n\r]")
+_UNUSUAL = re.compile(r"[\x00-\x1f\x7f]")
 _NETWORK = re.compile(r"[/\\]{2,}[^/\\?#]*")
 _SCHEME = re.compile(r"/?(?:https?|wss?):", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"/?(?:https?|wss?):[/\\]*[^/\\?#]*", re.IGNORECASE)
@@ -53,6 +61,8 @@ class Readings(NamedTuple):
     """As sent first."""
     whole: bool = True
     """Whether these are all."""
+    clear: bool = True
+    """Whether none holds a character that may be taken for a slash, a dot or an end."""
 
 
 def path_readings(path: str) -> Readings:
@@ -76,18 +86,130 @@ def _find_readings(path: str) -> Readings:
                 other = f"/{other}"
             if other not in found:
                 if len(found) >= _MOST:
-                    return Readings(tuple(found), whole=False)
+                    return Readings(tuple(found), whole=False, clear=False)
                 found[other] = None
                 waiting.append(other)
-    return Readings(tuple(found))
+    return Readings(tuple(found), clear=not any(map(is_open, found)))
 
 
-def query_readings(query: str) -> tuple[str, ...]:
+@lru_cache(maxsize=512)
+def query_readings(query: str) -> Readings:
     """Give what a query can be taken for as one text, as sent first."""
-    readings = [upper_triplets(query)]
-    for step in (_cut_fragment, decode_unreserved, decode):
-        readings += [step(one) for one in readings]
-    return tuple(dict.fromkeys(readings))
+    found = {upper_triplets(query): None}
+    waiting = list(found)
+    while waiting:
+        one = waiting.pop()
+        for step in _QUERY_STEPS:
+            other = step(one)
+            if other not in found:
+                if len(found) >= _MOST_QUERIES:
+                    return Readings(tuple(found), whole=False, clear=False)
+                found[other] = None
+                waiting.append(other)
+    return Readings(tuple(found), clear=not any(map(is_open, found)))
+
+
+def as_characters(text: str) -> str | None:
+    """Read the bytes of a path or query as UTF-8; None where they are something else."""
+    if text.isascii():
+        return text
+    with suppress(UnicodeError):
+        return text.encode("latin-1").decode("utf-8")
+    return None
+
+
+@lru_cache(maxsize=2048)
+def is_open(text: str) -> bool:
+    """Say whether a reading holds a character that one program or another may take for a slash, a dot or an end."""
+    if text.isascii():
+        return _UNUSUAL.search(text) is not None
+    plain = as_characters(text)
+    if plain is None or _UNUSUAL.search(plain) is not None or not all(map(_is_word, plain)):
+        return True
+    # Whoever drops the letters is left with a dot segment.
+    return any(
+        "." in part and not part.strip(".").isascii() and _is_dots(part)
+        for part in plain.split("/")
+    )
+
+
+def _is_dots(segment: str) -> bool:
+    return not segment.encode("ascii", "ignore").strip(b".")
+
+
+@lru_cache(maxsize=4096)
+def _is_word(char: str) -> bool:
+    """Say whether a character is ASCII, or a letter, mark or digit however it is decomposed."""
+    return char < "\x80" or all(
+        one.isalnum() if one < "\x80" else _is_letter(one)
+        for one in char + unicodedata.normalize("NFKD", char)
+    )
+
+
+def _is_letter(char: str) -> bool:
+    kind = unicodedata.category(char)
+    return kind[0] in "LM" or kind == "Nd"
+
+
+def without_accents(text: str) -> tuple[str, ...]:
+    """Give a reading as whoever reads ASCII alone may take it: without accents, and without all else; none of ASCII."""
+    if text.isascii():
+        return ()
+    plain = unicodedata.normalize("NFKD", as_characters(text) or text)
+    return tuple(one.encode("ascii", "ignore").decode("ascii") for one in (plain, text))
+
+
+def cut_at_open(text: str) -> str:
+    """Give what stands before the first character that may be taken for an end."""
+    for at, char in enumerate(text):
+        if char >= "\x80" or _UNUSUAL.match(char):
+            return text[:at]
+    return text
+
+
+def may_fit(pattern: str, text: str) -> bool:
+    """Say whether a reading may fit a pattern, if each character beyond ASCII may be any text.
+
+    A letter of a script that has no capitals is itself, nothing, or the end: nobody writes it in ASCII.
+    pattern: characters in lower case, with `STAR` for any text.
+    """
+    plain = as_characters(text)
+    states, end = 1, 1 << len(pattern)
+    stars, places = _bits(pattern)
+    for char in text.lower() if plain is None else plain.lower():
+        states = _past_stars(states, stars)
+        after = (states & places.get(char, 0)) << 1 | states & stars
+        if char < " " or char >= "\x7f":
+            if plain is not None and char > "\u0590" and unicodedata.category(char) == "Lo":
+                if states & end:
+                    return True
+                states |= after
+            else:
+                # All from the first place that was reached.
+                states = (end << 1) - (states & -states) if states else 0
+        else:
+            states = after
+        if not states:
+            return False
+    return bool(_past_stars(states, stars) & end)
+
+
+def _past_stars(states: int, stars: int) -> int:
+    while (more := states | (states & stars) << 1) != states:
+        states = more
+    return states
+
+
+@lru_cache(maxsize=1024)
+def _bits(pattern: str) -> tuple[int, dict[str, int]]:
+    """Give the places of stars and of each character, as bits."""
+    stars, places = 0, dict[str, int]()
+    for at, char in enumerate(pattern):
+        if char == STAR:
+            stars |= 1 << at
+        else:
+            places[char] = places.get(char, 0) | 1 << at
+    return stars, places
 
 
 @lru_cache(maxsize=2048)
@@ -205,6 +327,10 @@ def _without_parameters(path: str) -> str:
     return _PARAMETERS.sub("", path) if ";" in path else path
 
 
+def _cut_parameters(path: str) -> str:
+    return path.partition(";")[0]
+
+
 def _without_empty(path: str) -> str:
     return _SLASHES.sub("/", path)
 
@@ -230,6 +356,7 @@ _STEPS: tuple[Callable[[str], str], ...] = (
     _fold,
     _with_slashes,
     _without_parameters,
+    _cut_parameters,
     _without_empty,
     _resolve,
     _without_controls,
@@ -239,8 +366,31 @@ _STEPS: tuple[Callable[[str], str], ...] = (
     _without_authority,
     _without_scheme,
 )
+_QUERY_STEPS: tuple[Callable[[str], str], ...] = (
+    _cut_fragment,
+    decode_unreserved,
+    decode,
+    _fold,
+    _without_controls,
+    _cut_at_nul,
+)
 
 
 def split_pairs(query: str) -> Iterator[str]:
     """Give the parts of a query, whichever of both separators is meant."""
     return (part for part in re.split("[&;]", query) if part)
+
+
+def read_pairs(query: str) -> tuple[str, ...]:
+    """Give the parts of a query, in lower case, in each way in which one server or another takes their ends."""
+    found = dict.fromkeys((*split_pairs(query), *re.split("[&;?]", query)))
+    pairs: dict[str, None] = {}
+    for part in found:
+        name, mark, value = part.replace("+", " ").lower().partition("=")
+        for one in (name, name.strip(), _MANGLED.sub("_", name.strip())):
+            pairs |= dict.fromkeys((f"{one}{mark}{value}", f"{one}{mark}{value.strip()}"))
+    return tuple(pairs)
+
+
+_MANGLED = re.compile(r"[.\[ ]")
+"""What PHP puts an underscore for in the name of a parameter."""

@@ -4,7 +4,7 @@ Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
-2. What counts: method, scheme, host with its port, further names of the host that do not agree with it (`target_overrides.py`), path, query as pairs sorted by name, a short list of header
+2. What counts: method, scheme, host with its port, what the head says of host, method, path and scheme beside (`target_overrides.py`), path, query as pairs sorted by name, a short list of header
    fields, and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
@@ -17,7 +17,8 @@ Rules:
 The form is versioned: any change to what a request becomes is a new `CANONICAL_VERSION`. Version 3 leaves out the
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
-others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree.
+others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
+has all that its head says of host, method, path and scheme beside.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -49,7 +50,7 @@ from .json_rpc import volatile_places
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import names_of
 
-CANONICAL_VERSION = 6
+CANONICAL_VERSION = 7
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -185,7 +186,7 @@ class Canonical(NamedTuple):
     kind: BodyKind
     body: bytes
     names: tuple[str, ...] = ()
-    """Names of its host that do not agree with `authority`."""
+    """What its head says beside: names of its host that do not agree with `authority`, and fields that override."""
 
 
 def compile_rules(
@@ -312,12 +313,13 @@ def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
 
 
 def effect_key(form: Canonical) -> bytes:
-    """Give the 16 bytes under which an effect is the same again: method, URL and body.
+    """Give the 32 bytes under which an effect is the same again: 16 for method, URL and body, and 16 for the body alone.
 
     Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
     normal form, so that another spelling of an effect is that effect.
     """
-    return _fingerprint(form._replace(path=without_trailing(normal_path(form.path))), ())
+    key = _fingerprint(form._replace(path=without_trailing(normal_path(form.path))), ())
+    return key + blake3(form.kind.encode() + b"\n" + form.body).digest(16)
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:

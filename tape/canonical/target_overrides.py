@@ -7,20 +7,33 @@ claims, as nearly all are, means what it says.
 Names are compared in normal form (`config.targets.hosts`): case, a trailing dot and the scheme's own port make no
 difference, and a name that is absent agrees where another one is there: without `Host` and `:authority` a server takes its default.
 
-Source: RFC 9110 section 7.2, RFC 9113 section 8.3.1, RFC 7239 for `Forwarded`; Rack, Symfony, Laravel, Express and ASP.NET for
-overrides of methods, IIS and Symfony for those of paths.
+Fields that override are recognised by the words in their names, not by a list of names. A body that may hold such a word
+and cannot be read claims `ANY_METHOD`.
+
+Source: RFC 9110 section 7.2, RFC 9113 section 8.3.1, RFC 7239 for `Forwarded`; Rack, Symfony, Laravel, Express, ASP.NET and
+Facebook's Graph API for overrides of methods, PHP for the names of parameters, IIS, Symfony, nginx, Traefik and Envoy for
+paths.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...config.targets.host_interpretations import NO_PORT, Place, host_readings, places
-from ...config.targets.path_interpretations import decode, split_pairs
-from ...config.targets.request_interpretations import NO_MORE, More
+from ...config.targets.host_interpretations import (
+    NO_PORT,
+    Place,
+    host_readings,
+    is_anywhere,
+    places,
+)
+from ...config.targets.path_interpretations import decode, split_pairs, upper_triplets
+from ...config.targets.request_interpretations import ANY_METHOD, NO_MORE, More
 from ..exchange import Headers, Request
+from ..records.content_coding import undo_coding
 
 
 class ClaimKind(StrEnum):
@@ -40,10 +53,14 @@ class ClaimKind(StrEnum):
     """A field or parameter that some servers take for the method."""
     PATH = "path"
     """A field that some servers take for the path."""
+    SCHEME = "scheme"
+    """The scheme of an absolute target or `:scheme`, or a field that some servers take for it."""
+    WEBSOCKET = "websocket"
+    """It asks for a WebSocket, over which anything may be said."""
 
 
-NAMES = frozenset({ClaimKind.SNI, ClaimKind.AUTHORITY, ClaimKind.TARGET, ClaimKind.HOST})
-"""Kinds that are part of what is asked: they count in matching."""
+SILENT = frozenset({ClaimKind.UNNAMED.value, ClaimKind.WEBSOCKET.value})
+"""Kinds that say nothing else than the request itself."""
 
 
 class Claim(NamedTuple):
@@ -55,30 +72,44 @@ class Claim(NamedTuple):
 
 Claims = tuple[Claim, ...]
 _UNNAMED = Claim(ClaimKind.UNNAMED, "")
+_WEBSOCKET = Claim(ClaimKind.WEBSOCKET, "")
 
-_FIELDS = {
-    b"host": ClaimKind.HOST,
-    b"forwarded": ClaimKind.FORWARDED,
-    b"x-forwarded-host": ClaimKind.FORWARDED,
-    b"x-original-host": ClaimKind.FORWARDED,
-    b"x-http-host-override": ClaimKind.FORWARDED,
-    b"x-host": ClaimKind.FORWARDED,
-    b"x-http-method-override": ClaimKind.METHOD,
-    b"x-http-method": ClaimKind.METHOD,
-    b"x-method-override": ClaimKind.METHOD,
-    b"x-original-url": ClaimKind.PATH,
-    b"x-rewrite-url": ClaimKind.PATH,
-}
-_PARAMETERS = frozenset({"_method", "x-http-method-override", "x-http-method", "x-method-override"})
-_FORWARDED_HOST = re.compile(r'(?:^|[;,])\s*host\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]*([^/\\?#]*)")
-_PART = re.compile(
-    rb'\bname="?(?:_method|x-http-method-override)"?[^\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n([^\r\n]{1,40})',
-    re.IGNORECASE,
+_METHODS = frozenset(
+    {"ACL", "BIND", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LINK", "LOCK", "MERGE", "MKCOL"}
+    | {"MOVE", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH", "PURGE", "PUT", "QUERY"}
+    | {"REPORT", "SEARCH", "TRACE", "UNLINK", "UNLOCK"}
 )
+"""What is taken for a method where the name of a field or parameter says no more than that it is one."""
+_OVERRIDES = re.compile(r"override|httpmethod|^x?method$|realmethod")
+_METHOD_NAME = re.compile(r"method|verb(?!os)")
+_PREFLIGHT = "accesscontrolrequestmethod"
+_PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
+_PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy")
+_SCHEMES = re.compile(r"(?:forward|orig|url|http|^x).*(?:proto|scheme)|^(?:proto|protocol|scheme)$")
+_SECURE = frozenset({"frontendhttps", "xforwardedssl", "xforwardedhttps", "xhttps"})
+_ON = frozenset({"on", "1", "true", "yes"})
+_WRITTEN = frozenset({"http", "https"})
+_NOT_WORDS = re.compile(r"[^a-z0-9]+")
+_FORWARDED_HOST = re.compile(r'(?:^|[;,])\s*host\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
+_FORWARDED_SCHEME = re.compile(r'(?:^|[;,])\s*proto\s*=\s*"?(\w+)', re.IGNORECASE)
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]*([^/\\?#]*)")
+_DISPOSITION = b"content-disposition"
+_PART_HEAD = re.compile(rb"(.{0,4096}?)\r?\n\r?\n([^\r\n]{0,40})", re.DOTALL)
+_PART_NAME = re.compile(rb';[ \t\r\n]*name[ \t]*([^=]{0,8})=[ \t]*("(?:[^"\\]|\\.)*"|[^;\r\n]*)')
 _MOST = 16
 """Claims of one request; who makes more says nothing that can be relied on, which the first of them says too."""
-_FORM_BYTES = 1024 * 1024
+_FORM_BYTES = 8 * 1024 * 1024
+"""Bytes of a form that are read; the length of a body that is held."""
+_UNREAD = (Claim(ClaimKind.METHOD, ANY_METHOD),)
+_FORMS = (b"form", b"multipart")
+_ENVELOPES = (b"grpc", b"connect+")
+_MOST_PAIRS = 20_000
+_MOST_PARTS = 1_000
+_MOST_DECODED = 8
+_METHOD_IN_JSON = re.compile(
+    rb'"\s*(?:_|\\u005f)+(?:m|\\u00[46]d)(?:e|\\u00[46]5)(?:t|\\u00[57]4)(?:h|\\u00[46]8)',
+    re.IGNORECASE,
+)
 
 
 def find_claims(
@@ -99,15 +130,11 @@ def find_claims(
     named: whether it has an `:authority` or absolute target, so that it needs no `Host`.
     """
     found: list[Claim] = []
-    fields, hosts = _find_fields(tuple([name for name, _ in headers]))
-    if not named and not hosts:
+    fields, named_here = _find_fields(tuple([name for name, _ in headers]))
+    if not named and not named_here:
         found.append(_UNNAMED)
-    for at, kind in fields:
-        value = headers[at][1].decode("latin-1")
-        if kind is not ClaimKind.HOST:
-            found += _said(kind, value, scheme, host, port)
-        elif not agrees(value, scheme, host, port):
-            found.append(Claim(kind, value))
+    if fields:
+        found += _in_fields(fields, headers, scheme, host, port, target)
     if names:
         found += [Claim(ClaimKind(kind), text) for kind, text in names]
     absolute = _ABSOLUTE.match(target) if target[:1] != "/" else None
@@ -121,15 +148,59 @@ def find_claims(
     return tuple(dict.fromkeys(found[:_MOST])) if found else ()
 
 
+_Fields = tuple[tuple[int, ClaimKind, str], ...]
+
+
 @lru_cache(maxsize=1024)
-def _find_fields(names: tuple[bytes, ...]) -> tuple[tuple[tuple[int, ClaimKind], ...], bool]:
-    """Find which fields of a head may claim something, and whether one is `Host`.
+def _find_fields(names: tuple[bytes, ...]) -> tuple[_Fields, bool]:
+    """Find which fields of a head may claim something, with their names squashed, and whether one is `Host`.
 
     Remembered: clients send the same fields again and again.
     """
-    kinds = [_FIELDS.get(name.lower().replace(b"_", b"-")) for name in names]
-    found = tuple((at, kind) for at, kind in enumerate(kinds) if kind is not None)
-    return found, ClaimKind.HOST in kinds
+    found = []
+    for at, name in enumerate(names):
+        squashed = _NOT_WORDS.sub("", name.decode("latin-1").lower())
+        kind = _kind_of(name.lower(), squashed)
+        if kind is not None:
+            found.append((at, kind, squashed))
+    return tuple(found), any(kind is ClaimKind.HOST for _, kind, _ in found)
+
+
+def _kind_of(name: bytes, squashed: str) -> ClaimKind | None:
+    """Say what a header field may claim, by the words in its name."""
+    if name == b"host":
+        return ClaimKind.HOST
+    if name == b"upgrade":
+        return ClaimKind.WEBSOCKET
+    if name == b"forwarded" or squashed.endswith(("forwardedserver", "forwardedport")):
+        return ClaimKind.FORWARDED
+    if squashed == "xhost" or ("host" in squashed and _PLACED.search(squashed)):
+        return ClaimKind.FORWARDED
+    if squashed in _SECURE or _SCHEMES.search(squashed):
+        return ClaimKind.SCHEME
+    if _METHOD_NAME.search(squashed) and squashed != _PREFLIGHT:
+        return ClaimKind.METHOD
+    if squashed == "scriptname" or squashed.endswith("forwardedprefix"):
+        return ClaimKind.PATH
+    if squashed.endswith(("url", "uri", "path")) and _PLACED.search(squashed):
+        return ClaimKind.PATH
+    return None
+
+
+def _in_fields(
+    fields: _Fields, headers: Headers, scheme: str, host: str, port: int, target: str
+) -> Iterator[Claim]:
+    """Give the claims of the fields that may make one."""
+    for at, kind, name in fields:
+        value = headers[at][1].decode("latin-1")
+        if kind is ClaimKind.HOST:
+            if not agrees(value, scheme, host, port):
+                yield Claim(kind, value)
+        elif kind is ClaimKind.WEBSOCKET:
+            if "websocket" in value.lower():
+                yield _WEBSOCKET
+        else:
+            yield from _said(kind, name, value, scheme, host, port, target)
 
 
 def claims_of(request: Request) -> Claims:
@@ -144,8 +215,8 @@ def claims_of(request: Request) -> Claims:
         request.names,
         named=request.http_version.startswith("HTTP/2"),
     )
-    content = request.header(b"content-type")
-    more = find_body_claims(content, request.body) if content is not None else ()
+    body = request.body if request.spilled is None else None
+    more = find_body_claims(request.method, request.headers, body)
     return (*claims, *more) if more else claims
 
 
@@ -155,17 +226,119 @@ def read_claims(rows: Iterable[tuple[str, str]]) -> Claims:
     return tuple(Claim(ClaimKind(kind), text) for kind, text in rows if kind in known)
 
 
-def find_body_claims(content_type: bytes, body: bytes) -> Claims:
-    """Find the method that a form claims: some frameworks obey a field `_method`."""
-    kind = content_type[:33].lower()
-    if not body or len(body) > _FORM_BYTES:
+def find_body_claims(method: str, headers: Headers, body: bytes | None) -> Claims:
+    """Find the method that a body claims: some frameworks obey a field `_method` of a form or of JSON.
+
+    body: None where it cannot be read; then a form, or JSON, claims any method.
+    """
+    if body == b"":
         return ()
-    if kind.startswith(b"application/x-www-form-urlencoded"):
-        return tuple(_in_pairs(body.decode("latin-1")))[:_MOST]
-    if kind.startswith(b"multipart/form-data"):
-        told = (found[1].decode("latin-1").strip() for found in _PART.finditer(body))
-        return tuple(Claim(ClaimKind.METHOD, text) for text in told)[:_MOST]
-    return ()
+    types, codings = [], []
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == b"content-type":
+            types.append(value.lower())
+        elif len(name) == 16 and name.lower() == b"content-encoding":
+            codings.append(value)
+    form = any(word in value for value in types for word in _FORMS)
+    # Some take what has no type for a form, where it is posted.
+    if not form and not types:
+        form = method.upper() == "POST"
+    if not form and not any(map(_is_json, types)):
+        return ()
+    if body is not None and codings:
+        body = undo_coding(body, b",".join(codings), _FORM_BYTES)
+    if body is None or len(body) > _FORM_BYTES:
+        return _UNREAD
+    return tuple(dict.fromkeys(_in_body(types, body)))[:_MOST]
+
+
+def _is_json(content_type: bytes) -> bool:
+    # Envelopes of streams are no JSON as a whole.
+    return b"json" in content_type and not any(word in content_type for word in _ENVELOPES)
+
+
+def _in_body(types: list[bytes], body: bytes) -> Iterator[Claim]:
+    if not types or any(map(_is_json, types)):
+        yield from _in_json(body)
+    if any(b"multipart" in value or b"form-data" in value for value in types):
+        yield from _in_parts(body)
+    if not types or any(b"form" in value and b"form-data" not in value for value in types):
+        yield from _in_pairs(body.decode("latin-1"))
+
+
+def _in_json(body: bytes) -> Iterator[Claim]:
+    """Give the methods that the first level of a JSON body claims."""
+    if b"\0" in body[:4]:
+        with suppress(UnicodeError):
+            body = body.decode(json.detect_encoding(body)).encode()
+    # Searches for bytes first: nearly no body holds either.
+    if b"_m" not in body and b"_M" not in body and b"\\u00" not in body:
+        return
+    if _METHOD_IN_JSON.search(body) is None:
+        return
+    try:
+        found = json.loads(body, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        yield from _UNREAD
+        return
+    for value in found if type(found) is list else [found]:
+        for name, word in value if isinstance(value, _Pairs) else ():
+            if _PARAMETER.fullmatch(_squashed(name)):
+                yield Claim(ClaimKind.METHOD, str(word).strip().upper()[:40])
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object of JSON with all its pairs."""
+
+
+def _in_parts(body: bytes) -> Iterator[Claim]:
+    """Give the methods that the parts of a multipart body claim."""
+    lower = body.lower()
+    if (
+        b"method" not in lower
+        and b"%" not in lower
+        and b"name*" not in lower
+        and b"=?" not in lower
+    ):
+        return
+    at = -1
+    for _ in range(_MOST_PARTS):
+        at = lower.find(_DISPOSITION, at + 1)
+        if at < 0:
+            return
+        part = _PART_HEAD.match(lower, at)
+        if part is None:
+            continue
+        head = part[1]
+        for more, quoted in _PART_NAME.findall(head):
+            name = quoted.strip(b'"').replace(b"\\", b"").decode("latin-1")
+            if more.strip() or "=?" in name:
+                yield from _UNREAD
+            elif _is_parameter(name, part[2].decode("latin-1")):
+                coded = b"content-transfer-encoding" in head
+                yield from _UNREAD if coded else (_method(part[2].decode("latin-1")),)
+    yield from _UNREAD
+
+
+def _method(text: str) -> Claim:
+    return Claim(ClaimKind.METHOD, text.strip().upper())
+
+
+def _squashed(name: str) -> str:
+    """Give the name of a parameter in lower case, with an underscore for all that is no letter or digit."""
+    return _NOT_WORDS.sub("_", name.partition("\0")[0].strip().lower())
+
+
+def _is_parameter(name: str, value: str) -> bool:
+    """Say whether a parameter is taken for the method."""
+    for _ in range(_MOST_DECODED):
+        if "%" not in name:
+            break
+        name = decode(name)
+    squashed = _squashed(name)
+    if _PARAMETER.fullmatch(squashed):
+        return True
+    return "method" in squashed and value.strip().upper() in _METHODS
 
 
 @lru_cache(maxsize=4096)
@@ -188,68 +361,120 @@ def claimed(claims: Claims, scheme: str, port: int) -> More:
     methods: list[str] = []
     found: list[Place] = []
     paths: list[str] = []
+    schemes: list[str] = []
+    anywhere = websocket = False
     for kind, text in claims:
         if kind is ClaimKind.METHOD:
             methods.append(text)
         elif kind is ClaimKind.PATH:
             paths.append(text)
+        elif kind is ClaimKind.SCHEME:
+            schemes.append(text)
+        elif kind is ClaimKind.WEBSOCKET:
+            websocket = True
         elif kind is ClaimKind.UNNAMED:
             found.append(Place("", NO_PORT))
-        elif kind is ClaimKind.SNI:
-            found += [Place(one, port) for one in host_readings(text)]
         else:
-            found += places(text, scheme)
-    return More(tuple(methods), tuple(found), tuple(paths))
+            anywhere = anywhere or is_anywhere(text)
+            if kind is ClaimKind.SNI:
+                found += [Place(one, port) for one in host_readings(text)]
+            else:
+                found += places(text, scheme)
+    return More(tuple(methods), tuple(found), tuple(paths), tuple(schemes), anywhere, websocket)
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Give the names of a request's host that do not agree with where it went, as they count in matching."""
-    claims = request.names
-    said = request.header(b"host")
-    if said is not None:
-        text = said.decode("latin-1")
-        if not agrees(text, request.scheme, request.host, request.port):
-            claims = (*claims, (ClaimKind.HOST.value, text))
+    """Give what a request's head says of its host, method, path and scheme beside, as it counts in matching."""
+    fields, _ = _find_fields(tuple([name for name, _ in request.headers]))
+    claims = list(request.names)
+    if fields:
+        said = _in_fields(
+            fields, request.headers, request.scheme, request.host, request.port, request.target
+        )
+        claims += [(kind.value, text) for kind, text in said if kind is not ClaimKind.WEBSOCKET]
     return name_row(claims, request.scheme) if claims else ()
 
 
 def name_row(claims: Iterable[tuple[str, str]], scheme: str) -> tuple[str, ...]:
-    """Give the names that do not agree in normal form, sorted, as they count in matching."""
+    """Give claims in normal form, by their kinds, as they count in matching."""
     rows = []
     for kind, text in claims:
         if kind == ClaimKind.SNI:
-            rows.append(f"{kind}={host_readings(text)[0]}")
-        elif kind in NAMES:
+            rows.append((kind, host_readings(text)[0]))
+        elif kind == ClaimKind.PATH:
+            rows.append((kind, upper_triplets(text)))
+        elif kind in (ClaimKind.METHOD, ClaimKind.SCHEME):
+            rows.append((kind, text))
+        else:
             place = places(text, scheme)[0]
-            rows.append(f"{kind}={place.host}:{place.port}")
-    return tuple(sorted(rows))
+            rows.append((kind, f"{place.host}:{place.port}"))
+    # In the order in which they came within a kind: servers take the first, or the last.
+    return tuple(f"{kind}={text}" for kind, text in sorted(rows, key=_first))
 
 
-def _said(kind: ClaimKind, text: str, scheme: str, host: str, port: int) -> Iterator[Claim]:
-    """Give the claims of one field."""
+def _first(row: tuple[str, str]) -> str:
+    return row[0]
+
+
+def _said(
+    kind: ClaimKind, name: str, text: str, scheme: str, host: str, port: int, target: str
+) -> Iterator[Claim]:
+    """Give the claims of one field, `name` squashed."""
     if kind is ClaimKind.METHOD:
+        known = _OVERRIDES.search(name) is not None
         for word in text.split(","):
-            if word.strip():
-                yield Claim(kind, word.strip().upper())
+            word = word.strip().upper()
+            if word and (known or word in _METHODS):
+                yield Claim(kind, word)
     elif kind is ClaimKind.PATH:
         if text.strip():
-            yield Claim(kind, text.strip())
+            yield from _path_said(name, text.strip(), scheme, host, port, target)
+    elif kind is ClaimKind.SCHEME:
+        yield from _scheme_said("https" if text.strip().lower() in _ON else text, scheme)
     else:
+        if name == "forwarded":
+            for said in _FORWARDED_SCHEME.findall(text):
+                yield from _scheme_said(said, scheme)
         named = _FORWARDED_HOST.findall(text) if "=" in text else text.split(",")
-        for name in named:
-            name = name.strip().strip('"')
-            if name and not agrees(name, scheme, host, port):
-                yield Claim(kind, name)
+        for one in named:
+            one = one.strip().strip('"')
+            if name.endswith("port"):
+                one = f"[{host}]:{one}" if ":" in host else f"{host}:{one}"
+            if one and not agrees(one, scheme, host, port):
+                yield Claim(kind, one)
 
 
-def _in_pairs(text: str) -> list[Claim]:
+def _path_said(
+    name: str, text: str, scheme: str, host: str, port: int, target: str
+) -> Iterator[Claim]:
+    """Give what a field claims of the path: itself, what its query says of the method, and its host."""
+    if name == "scriptname" or name.endswith("prefix"):
+        text = f"{text.rstrip('/')}{target}"
+    yield Claim(ClaimKind.PATH, text)
+    yield from _in_pairs(text.partition("?")[2])
+    absolute = _ABSOLUTE.match(text)
+    if absolute is not None and absolute[1] and not agrees(absolute[1], scheme, host, port):
+        yield Claim(ClaimKind.FORWARDED, absolute[1])
+
+
+def _scheme_said(text: str, scheme: str) -> Iterator[Claim]:
+    for word in text.lower().split(","):
+        word = word.strip().replace("ws", "http", 1) if word.strip()[:2] == "ws" else word.strip()
+        if word in _WRITTEN and word != scheme.lower():
+            yield Claim(ClaimKind.SCHEME, word)
+
+
+def _in_pairs(text: str) -> Iterator[Claim]:
     """Give the methods that the pairs of a query or form claim."""
-    if "ethod" not in text and "%" not in text and "ETHOD" not in text:
-        return []
-    found = []
+    if not text or ("%" not in text and "method" not in text.lower()):
+        return
+    if text.count("&") + text.count(";") > _MOST_PAIRS:
+        yield from _UNREAD
+        return
     for pair in split_pairs(text):
         name, _, value = pair.partition("=")
-        if value and decode(name).strip().lower() in _PARAMETERS:
-            word = decode(value).strip().upper()
-            found.append(Claim(ClaimKind.METHOD, word))
-    return found
+        if not value or ("%" not in name and "method" not in name.lower()):
+            continue
+        value = decode(value.replace("+", " "))
+        if _is_parameter(name.replace("+", " "), value):
+            yield _method(value)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ...config.match_pattern import Match, parse_match
 from ...config.schema import Classes
-from ...config.targets.request_interpretations import Ways
+from ...config.targets.request_interpretations import ANY_METHOD, Ways
 from ..exchange import RequestClass
 
 _TELEMETRY = (
@@ -325,20 +325,43 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
         host, port = ways.places[0]
         kind = classify(ways.methods[0], ways.scheme, host, port, ways.sent + query, classes)
         return _ALONE[kind]
-    paths = (ways.sent, *ways.paths)
-    if not ways.whole or len(ways.methods) * len(ways.places) * len(paths) > _MOST_WAYS:
+    paths = dict.fromkeys((ways.sent, *ways.paths))
+    # What may be any method because a body could not be read is what its own method makes it, and may be an effect.
+    methods = [method for method in ways.methods if method != ANY_METHOD]
+    own = ways.places[0].port
+    # Servers choose by a name alone: one that it only claims counts with the port that it was asked at, too.
+    places = dict.fromkeys(
+        (host, port)
+        for host, stated in ways.places
+        for port in ((stated, own) if host in ways.names else (stated,))
+        if port >= 0 and host  # else it is no place, but what stands where one should
+    )
+    if not ways.whole or len(methods) * len(places) * len(paths) > _MOST_WAYS:
         return _ANYTHING
     kinds = [
-        classify(method, ways.scheme, place.host, place.port, path + query, classes)
-        for method in ways.methods
-        for place in ways.places
-        if place.port >= 0  # else it is no place, but what stands where one should
+        classify(method, ways.scheme, host, port, path + query, classes)
+        for method in methods
+        for host, port in places
         for path in paths
     ]
+    found = {kind.of for kind in kinds}
+    if len(methods) < len(ways.methods):
+        found.add(RequestClass.EFFECT)
     return WayKinds(
-        min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named)),
-        frozenset(kind.of for kind in kinds),
+        min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named)), frozenset(found)
     )
+
+
+def may_ask_model(ways: Ways, classes: Classes) -> bool:
+    """Say whether a request can be taken for a model call, whatever the case of its path or the port of a name."""
+    if ways.plain:
+        host, port = ways.places[0]
+        target = ways.sent if ways.query is None else f"{ways.sent}?{ways.query}"
+        kind = classify(ways.methods[0], ways.scheme, host, port, target, classes)
+        if kind.named:
+            return kind.of is RequestClass.INFERENCE
+    shipped = (match for match, of in _SHIPPED if of is RequestClass.INFERENCE)
+    return any(match.maybe(ways) for match in (*classes.inference, *shipped))
 
 
 _ALONE = {

@@ -43,7 +43,7 @@ from ...config import (
 )
 from ...config.targets.host_interpretations import normal_host
 from ...config.targets.request_interpretations import Ways, find_ways
-from ..canonical.target_overrides import Claims, claimed, claims_of
+from ..canonical.target_overrides import ClaimKind, Claims, claimed, claims_of
 from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
 from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq
@@ -89,6 +89,11 @@ class Facts(NamedTuple):
     """What its head says of its host, method and path beside."""
     classes: frozenset[RequestClass] = frozenset()
     """All that it can be taken for; empty for its class alone."""
+
+    @property
+    def websocket(self) -> bool:
+        """Whether it asks for a WebSocket."""
+        return any(kind is ClaimKind.WEBSOCKET for kind, _ in self.claims)
 
     @classmethod
     def of(
@@ -223,6 +228,8 @@ class Policy:
         for rule, only in self.live:
             if only is not None and (facts.by_body or may_be != {only}):
                 continue
+            if only is RequestClass.READ and ways.websocket:
+                continue
             if rule.match.surely(ways):
                 return rule
         return None
@@ -230,7 +237,7 @@ class Policy:
     def nearly_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that would name a request, were it not spelled so that it may be another."""
         ways, may_be = facts.ways, facts.may_be
-        if ways.plain and len(may_be) == 1:
+        if ways.plain and len(may_be) == 1 and not ways.websocket:
             return None
         fitting = (rule for rule, only in self.live if only is None or only in may_be)
         return next((rule for rule in fitting if rule.match.maybe(ways)), None)
@@ -351,6 +358,11 @@ def _not_live(facts: Facts, policy: Policy) -> str:
     rule = policy.nearly_live(facts)
     if rule is None:
         return ""
+    if facts.ways.plain:
+        return (
+            f"; live rule {rule.match.text!r} does not apply to a WebSocket, over which anything may be said:"
+            " that takes a rule for ws:// or wss://, or one without a method"
+        )
     why = f"the request may be taken for more than one: {show_ways(facts.ways)}"
     return f"; live rule {rule.match.text!r} does not apply, since {why}"
 
@@ -366,6 +378,8 @@ def show_ways(ways: Ways) -> str:
         told.append(f"hosts {' and '.join(dict.fromkeys(hosts))}")
     if len(ways.methods) > 1:
         told.append(f"methods {' and '.join(ways.methods[:_SHOWN])}")
+    if not ways.agreed:
+        told.append("schemes or names that cannot be read")
     if ways.paths != (ways.sent,):
         told.append(f"paths {' and '.join(dict.fromkeys((ways.sent, *ways.paths[-1:])))}")
     return one_line("; ".join(told))

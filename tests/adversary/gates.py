@@ -87,6 +87,17 @@ def _repeated() -> list[Asked]:
     return [({"id": f"repeat-{number}", "path": path}, "plain") for number, path in enumerate(paths)]  # fmt: skip
 
 
+def _doubled() -> list[Asked]:
+    """Give the first effect, then each pair's second and others; bodies keep them apart from other pairs."""
+    doubled = CASES["doubled"]
+    asked: list[Asked] = []
+    for case in [*doubled["pairs"], *doubled["apart"]]:
+        body = case["id"]
+        first = {"id": f"{body}-first", "path": "/v1/pay", "body": body}
+        asked += [(first, "plain"), ({"path": "/v1/pay", "body": body, **case}, "plain")]
+    return asked
+
+
 def _main() -> None:
     machine.enter_or_exit(0, RESOLVER)
     with in_memory() as folder:
@@ -102,6 +113,19 @@ def _main() -> None:
                 "gated": here.ask("gated", {"effects": rules}, cases + controls),
                 "open": here.ask("open", {}, cases if FULL else cases[:10]),
                 "stopped": here.ask("stopped", {"faults": [fault]}, _chosen(stopped["paths"])),
+                "doubled": here.ask(
+                    "doubled",
+                    {
+                        "effects": [
+                            {
+                                "match": CASES["doubled"]["gated"],
+                                "gate": {"when": "duplicates", "deadline": _DEADLINE},
+                            }
+                        ]
+                    },
+                    _doubled(),
+                    at_once=1,
+                ),
                 "repeated": here.ask(
                     "repeated",
                     {"limits": {"repeats": CASES["repeated"]["limit"]}},

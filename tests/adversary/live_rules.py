@@ -136,13 +136,23 @@ def _written(here: Machine) -> Iterator[dict[str, Any]]:
     words = {**CASES["words"], "base": "/v1"}
     with Serve(*here.flags("written", config), "--listen", "127.0.0.1:0") as serve:
         for number, case in enumerate(CASES["written"]):
-            scheme = {"https": ("h1", "h2", "absolute-tls"), "http": ("absolute", "plain")}
-            over_all = scheme[case["match"].rpartition("://")[0].split(" ")[-1]]
+            scheme = _OF_SCHEME[case["match"].rpartition("://")[0].split(" ")[-1]]
+            over_all = tuple(case.get("over", scheme))
             for over in _chosen(tuple(way for way in over_all if way in ways(case)), number):
                 here.seen()
                 told = send(Spelled(case, over, words, case["id"]), _at(serve), "tape:x")
                 arrived = len(here.seen().arrivals)
                 yield {"case": case["id"], "over": over, "arrived": arrived, **told}
+
+
+_OF_SCHEME = {
+    "https": ("h1", "h2", "absolute-tls"),
+    "http": ("absolute", "plain"),
+    "wss": ("ws",),
+    "ws": ("ws-plain",),
+    "*": (),
+}
+"""Ways over which a rule with a scheme lets something out."""
 
 
 def _tenants(here: Machine) -> Iterator[dict[str, Any]]:

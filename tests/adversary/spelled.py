@@ -14,12 +14,16 @@ the caller gives. Its keys, all of which may be left out:
     target    the target as it stands in the request line, or `:path`, in place of the path
     headers   list of [name, value]
     pseudo    over HTTP/2 all pseudo-header fields, in place of ours
+    body      what it carries; over a WebSocket nothing
+    fill      MiB of it that come before, in a pair of a form or a part of their own
+    coding    `gzip` has the body in that coding, and says so; any other word is said alone
     raw       the whole head, in place of ours
     first     a request that the rule plainly names goes before it, on the same connection
     then      bytes that follow the request at once, on the same connection
     over      the ways, by default all for which a key of the case makes a difference
 """
 
+import gzip
 import re
 import socket
 import ssl
@@ -62,7 +66,9 @@ def ways(case: dict[str, Any]) -> tuple[str, ...]:
         found = tuple(way for way in found if way not in _TUNNELS)
     if "method" in case:
         found = tuple(way for way in found if way not in _SOCKETS)
-    if "raw" in case or "then" in case:
+    if "body" in case:
+        found = tuple(way for way in found if way not in _SOCKETS)
+    if "raw" in case or "then" in case or "fill" in case:
         found = tuple(way for way in found if way != "h2")
     return found
 
@@ -106,8 +112,29 @@ class Spelled:
             hosts if isinstance(hosts, list) else [] if hosts is None else [hosts]
         )
         self.method: str = case.get("method", "GET" if over in _SOCKETS else "POST")
+        self.body = self._made_body(case)
         self.plain_path = filled("{base}/{leaf}", words)
         self.path: str = case.get("path", self.plain_path)
+
+    def _made_body(self, case: dict[str, Any]) -> bytes:
+        body: bytes = case.get("body", "").encode("latin-1")
+        if self.over in _SOCKETS or not body:
+            return b""
+        if "fill" in case:
+            fill = b"x" * (case["fill"] << 20)
+            part = b'--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n'
+            body = (
+                part + fill + b"\r\n" + body
+                if body.startswith(b"--")
+                else b"f=" + fill + b"&" + body
+            )
+        return gzip.compress(body, 1) if case.get("coding") == "gzip" else body
+
+    def _more(self) -> list[list[str]]:
+        more: list[list[str]] = list(self._case.get("headers", []))
+        if "coding" in self._case:
+            more.append(["Content-Encoding", self._case["coding"]])
+        return more
 
     @property
     def target(self) -> str:
@@ -122,7 +149,7 @@ class Spelled:
         """Give the head as it is sent."""
         if "raw" in self._case:
             return str(self._case["raw"]).replace("{mark}", self._mark).encode("latin-1")
-        return self._head(self.method, self.target, self.hosts, self._case.get("headers", []), run)
+        return self._head(self.method, self.target, self.hosts, self._more(), run)
 
     def plain_head(self, run: str) -> bytes:
         """Give the head of a request that the rule plainly names."""
@@ -149,7 +176,8 @@ class Spelled:
             fields += [("Upgrade", "websocket"), ("Connection", "Upgrade")]
             fields += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", _KEY)]
         elif method not in ("GET", "HEAD", "CONNECT", "OPTIONS", "TRACE"):
-            fields.append(("Content-Length", "0"))
+            size = 0 if mark else len(self.body)
+            fields.append(("Content-Length", str(size)))
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields)]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
 
@@ -170,7 +198,7 @@ class Spelled:
             fields += [(":authority", host) for host in self.hosts]
             fields += [(":path", self.target)]
         fields.append(("x-case", self._mark))
-        return fields + [(name.lower(), value) for name, value in self._case.get("headers", [])]
+        return fields + [(name.lower(), value) for name, value in self._more()]
 
 
 def send(
@@ -198,7 +226,7 @@ def _asked(sock: socket.socket, spelled: Spelled, run: str) -> dict[str, Any]:
     if spelled.first:
         sock.sendall(spelled.plain_head(run))
         _read(sock)
-    sock.sendall(spelled.head(run) + spelled.then)
+    sock.sendall(spelled.head(run) + spelled.body + spelled.then)
     told = _read(sock)
     if spelled.then:
         _read(sock)
@@ -276,7 +304,9 @@ def _ask_http2(sock: socket.socket, spelled: Spelled) -> dict[str, Any]:
         plain.path = spelled.plain_path
         connection.send_headers(1, plain.pseudo(), end_stream=True)
         stream = 3
-    connection.send_headers(stream, spelled.pseudo(), end_stream=True)
+    connection.send_headers(stream, spelled.pseudo(), end_stream=not spelled.body)
+    if spelled.body:
+        connection.send_data(stream, spelled.body, end_stream=True)
     sock.sendall(connection.data_to_send())
     status, body = 0, b""
     while data := sock.recv(65536):

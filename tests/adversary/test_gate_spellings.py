@@ -72,6 +72,24 @@ def test_no_spelling_passes_a_fault(
         assert row["status"] == 503, (case["reason"], row)
 
 
+@pytest.mark.parametrize("case", CASES["doubled"]["pairs"], ids=lambda case: case["id"])
+def test_a_duplicate_in_another_spelling_is_held(
+    told: dict[str, list[dict[str, Any]]], case: dict[str, Any]
+) -> None:
+    """Two effects are the same for a gate if they may be the same for any server."""
+    (first,), (second,) = (_rows(told, "doubled", f"{case['id']}{end}") for end in ("-first", ""))
+    assert (first["arrived"], second["arrived"], second["status"]) == (1, 0, 424), (case, second)
+
+
+@pytest.mark.parametrize("case", CASES["doubled"]["apart"], ids=lambda case: case["id"])
+def test_another_effect_is_no_duplicate(
+    told: dict[str, list[dict[str, Any]]], case: dict[str, Any]
+) -> None:
+    """Another body or query is another effect."""
+    (second,) = _rows(told, "doubled", case["id"])
+    assert second["arrived"] == 1, (case, second)
+
+
 def test_no_spelling_begins_a_row_of_repeats_anew(told: dict[str, list[dict[str, Any]]]) -> None:
     """One request that is spelled in ever other ways is one request in a row at its endpoint."""
     limit = CASES["repeated"]["limit"]

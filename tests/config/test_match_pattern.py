@@ -135,6 +135,49 @@ WIDE = parse_match("POST https://a.example/v1/*")
 ASKED = parse_match("POST https://a.example/api?action=refund")
 
 
+SOCKET = parse_match("wss://a.example/v1/*")
+READ = parse_match("GET https://a.example/v1/*")
+ANY = parse_match("https://a.example/v1/*")
+
+
+@pytest.mark.parametrize(
+    ("rule", "ways", "surely", "maybe"),
+    [
+        (SOCKET, _ways("GET", "/v1/x", websocket=True), True, True),
+        (SOCKET, _ways("GET", "/v1/x"), False, False),
+        (READ, _ways("GET", "/v1/x", websocket=True), False, True),
+        (READ, _ways("GET", "/v1/x"), True, True),
+        (ANY, _ways("GET", "/v1/x", websocket=True), True, True),
+        (SOCKET, _ways("GET", "/v1/x", websocket=True, methods=("DELETE",)), False, True),
+        (WIDE, _ways("POST", "/v1/x", methods=("*",)), False, True),
+        (WIDE, _ways("DELETE", "/v1/x", methods=("*",)), False, True),
+        (ANY, _ways("POST", "/v1/x", methods=("*",)), True, True),
+        (WIDE, _ways("POST", "/v1/x", schemes=("http",)), False, True),
+        (WIDE, _ways("POST", "/v1/x", "b.example", anywhere=True), False, True),
+        (WIDE, _ways("POST", "/v1/x", "b.example", places=(Place("a.example", 1),)), False, True),
+        (RULE, _ways("POST", "/v1/refunds;/x"), False, True),
+        (RULE, _ways("POST", "/v1/r%C3%A9funds"), False, True),
+        (RULE, _ways("POST", "/v1/refunds%E4%BD%A0x"), False, True),
+        (RULE, _ways("POST", "/v1/%E4%BD%A0%E5%A5%BD"), False, False),
+        (RULE, _ways("POST", "/v1%E2%88%95refunds"), False, True),
+        (WIDE, _ways("POST", "/v1/Caf%C3%A9/%E4%BD%A0"), True, True),
+        (WIDE, _ways("POST", "/v1/a%E2%88%95..%E2%88%95b"), False, True),
+        (WIDE, _ways("POST", "/v1/.%C3%A9./b"), False, True),
+        (WIDE, _ways("POST", "/v1/a%01b"), False, True),
+        (ASKED, _ways("POST", "/api?action=%2572efund"), False, True),
+        (ASKED, _ways("POST", "/api?+action=refund%00x"), False, True),
+        (ASKED, _ways("POST", "/api?x=%C3%A9&action=r%C3%A9fund"), False, True),
+        (ASKED, _ways("POST", "/api?action=list&n=%C3%A9"), False, False),
+        (ASKED, _ways("POST", "/x", paths=("/api?action=refund",)), False, True),
+    ],
+)
+def test_what_cannot_be_listed_may_be_anything(
+    rule: Match, ways: Ways, surely: bool, maybe: bool
+) -> None:
+    """It fits what holds and does not fit what lets out; letters stay letters."""
+    assert (rule.surely(ways), rule.maybe(ways)) == (surely, maybe)
+
+
 @pytest.mark.parametrize(
     ("rule", "ways", "surely", "clearly", "maybe"),
     [

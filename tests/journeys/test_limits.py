@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from playhead.config import (
+    Classes,
     Config,
     EffectRule,
     Gate,
@@ -78,6 +79,9 @@ async def limited(
 ) -> AsyncIterator[tuple[Running, Origin]]:
     """An engine that records under limits, and a model's host."""
     routes: dict[str, Any] = {CHAT: _chat, MESSAGES: _refuse, "/x": _plain, "/y": _plain}
+    routes |= dict.fromkeys(
+        ("/V1/Chat/Completions", "/v1/chat/completions;x", "/any", "/own"), _chat
+    )
     with Origin(routes) as origin:
         async with running_engine(Config(store=store, limits=limits, **changes)) as running:
             yield running, origin
@@ -102,8 +106,11 @@ class Agent:
     async def get(self, path: str) -> "httpx.Response":
         return await asyncio.to_thread(self._client.get, self._origin.url + path)
 
-    async def post(self, path: str, body: Any) -> "httpx.Response":
-        return await asyncio.to_thread(self._client.post, self._origin.url + path, json=body)
+    async def post(
+        self, path: str, body: Any, headers: dict[str, str] | None = None
+    ) -> "httpx.Response":
+        url = self._origin.url + path
+        return await asyncio.to_thread(self._client.post, url, json=body, headers=headers)
 
     async def chat(self, text: str, model: str = "gpt-4o", **more: Any) -> "httpx.Response":
         messages = [{"role": "user", "content": text}]
@@ -219,6 +226,34 @@ async def test_the_next_model_call_after_the_limit_is_refused(
     else:
         assert (used["usd"], used["without_price"]) == (None, None)
     assert [one["seq"] for one in shown["reached"]] == [3]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "stated"),
+    [
+        ("/v1/%63hat/completions", {}, 2),
+        ("/V1/Chat/Completions", {}, 2),
+        ("/v1/chat/completions;x", {}, 2),
+        ("/any", {"X-Original-URL": CHAT}, 2),
+        # A model call by the configuration alone, in a format that no dialect knows by its path.
+        ("/own", {}, 0),
+    ],
+)
+async def test_a_model_call_is_counted_however_it_is_spelled(
+    store_dir: Path, path: str, headers: dict[str, str], stated: int
+) -> None:
+    """One whose usage nobody can read is counted as unknown."""
+    classes = Classes(inference=(parse_match("POST *://*/own"),))
+    async with limited(store_dir, Limits(tokens=2200), classes=classes) as (running, origin):
+        async with Agent(running, origin) as agent:
+            asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": "x"}]}
+            got = [(await agent.post(path, asked, headers)).status_code for _ in range(3)]
+        used = _shown(await _receipt(running))["used"]
+    assert got == [200, 200, 424 if stated else 200]
+    assert (used["input_tokens"], used["without_usage"]) == (
+        1000 * stated,
+        3 - stated - bool(stated),
+    )
 
 
 async def test_a_client_that_acts_before_the_end_of_a_stream_finds_the_limit(

@@ -344,7 +344,7 @@ async def test_recording_sends_on_what_was_sent_and_keeps_every_name(
         assert [(one["verdict"], one.get("tape_seq")) for one in served[:1]] == [
             (VerdictKind.SERVED.value, 2)
         ]
-        assert CANONICAL_VERSION >= 6
+        assert CANONICAL_VERSION >= 7
 
 
 async def test_several_host_fields_are_refused(store_dir: Path, certificates: Certificates) -> None:

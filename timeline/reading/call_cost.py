@@ -9,6 +9,7 @@ Slow to import, for who has set a limit alone.
 
 import contextlib
 import datetime
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -28,16 +29,30 @@ _PROVIDERS = {
 
 
 def read_counted_usage(
-    request: Request, response: Response, started_ns: int, *, priced: bool
+    request: Request,
+    response: Response,
+    started_ns: int,
+    *,
+    priced: bool,
+    otherwise: Iterable[Request] = (),
 ) -> CountedUsage | None:
     """Read what a model call has used; None where that is nothing, because it was refused.
 
     started_ns: when it was asked, since prices change.
     priced: whether to look for its price.
+    otherwise: the request in the other ways that it can be taken; looked at where nobody knows it as it is.
     """
     if response.status >= 400:
         return None
-    answer = None if response.spilled is not None else read_response(request, response)
+    if response.spilled is not None:
+        return CountedUsage()
+    answer = read_response(request, response)
+    if answer is None:
+        for other in otherwise:
+            answer = read_response(other, response)
+            if answer is not None:
+                request = other
+                break
     if answer is None or answer.usage is None:
         return CountedUsage()
     counted = _count(answer.usage)
@@ -46,10 +61,10 @@ def read_counted_usage(
     found = _find_price(request, answer.dialect, answer.model, answer.usage, counted, started_ns)
     if found is None:
         # What was served has no price, or is not named: what was asked for may have one.
-        asked = read_request(request)
-        if asked is not None and asked.model != answer.model:
+        meant = read_request(request)
+        if meant is not None and meant.model != answer.model:
             found = _find_price(
-                request, answer.dialect, asked.model, answer.usage, counted, started_ns
+                request, answer.dialect, meant.model, answer.usage, counted, started_ns
             )
     return counted if found is None else replace(counted, nano_usd=round(found * NANO))
 

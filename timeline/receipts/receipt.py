@@ -18,7 +18,7 @@ from typing import Any
 
 from ...config import Match, parse_match
 from ...store import RunInfo, RunStatus, Store
-from ...tape.canonical.target_overrides import ClaimKind
+from ...tape.canonical.target_overrides import SILENT
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
@@ -438,7 +438,7 @@ class _Fold:
         """Take in what a request's head says of its host, method or path beside."""
         if "claims" in data and not data.get("again"):
             row = {key: data[key] for key in ("seq", "method", "url")}
-            said = [pair for pair in data["claims"] if pair[0] != ClaimKind.UNNAMED.value]
+            said = [pair for pair in data["claims"] if pair[0] not in SILENT]
             told = [{"kind": kind, "text": text} for kind, text in said]
             if told:
                 _bounded(self.receipt.claims, {**row, "claims": told})

@@ -21,6 +21,7 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ....addons.run.pending_exchange import PendingExchange, find_pending
+from ....addons.wire.http import keep_scheme
 from ....tape.exchange import Ending
 from ..hooks.own_hooks import PlayheadResetHook, PlayheadSettleHook
 
@@ -45,7 +46,12 @@ class BaseStream(HttpStream):
         return find_pending(self.flow)
 
     def check_invalid(self, request: bool) -> Commands:
-        """Refuse a request that cannot be meant; what heads say was looked at by our readers."""
+        """Refuse a request that cannot be meant; what heads say was looked at by our readers.
+
+        In a tunnel mitmproxy then puts the scheme of the tunnel in the place of the one that was sent.
+        """
+        if request and self.flow.request.data.scheme:
+            keep_scheme(self.flow.request)
         if request and validate_request(self.mode, self.flow.request, False):
             return (yield from super().check_invalid(True))
         return False

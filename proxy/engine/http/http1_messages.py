@@ -31,6 +31,7 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
     RequestEndOfMessage,
+    RequestHeaders,
     RequestTrailers,
     ResponseEndOfMessage,
     ResponseHeaders,
@@ -42,7 +43,7 @@ from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ....addons.run.pending_exchange import find_redact_text
-from ....addons.wire.http import note
+from ....addons.wire.http import note, with_scheme
 from ....tape.exchange import Ending, Headers
 
 logger = logging.getLogger(__name__)
@@ -258,6 +259,13 @@ class PlayheadClient(MessagesMixin, Http1Client):
     """The upstream's side of HTTP/1."""
 
     _interim_bytes = 0
+
+    def send(self, event: HttpEvent) -> Commands:
+        """Send a part of a request; its head states the scheme that it was sent with."""
+        if isinstance(event, RequestHeaders):
+            event = RequestHeaders(event.stream_id, with_scheme(event.request), event.end_stream)
+        return super().send(event)
+
     """Length of the interim answers to one request."""
 
     def read_headers(self, event: events.ConnectionEvent) -> Commands:

@@ -52,7 +52,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
-from ....addons.wire.http import note
+from ....addons.wire.http import note, with_scheme
 from ....tape.exchange import Headers
 from .http1_messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
 
@@ -142,6 +142,11 @@ class PlayheadHttp2Client(_Mixin, Http2Client):
         self._interim: dict[int, set[str]] = {}
         """Statuses that came before the answer of a stream."""
         self._draining = False
+
+    def _handle_event(self, event: events.Event) -> Commands:
+        if isinstance(event, RequestHeaders):
+            event = RequestHeaders(event.stream_id, with_scheme(event.request), event.end_stream)
+        yield from super()._handle_event(event)
 
     def handle_h2_event(self, event: Event) -> Commands:
         """Handle an event as mitmproxy does, and what it does not know."""

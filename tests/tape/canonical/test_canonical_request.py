@@ -404,7 +404,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "c65584f356ea1bd1fdd9d7540cdbc58f"
+    assert print_of(request).hex() == "04b21333bdf845467ee92ac144755b9d"
 
 
 _token = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=12)

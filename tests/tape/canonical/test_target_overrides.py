@@ -1,5 +1,6 @@
 """What a request's head says of its host, method and path beside."""
 
+import gzip
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from playhead.tape.canonical.target_overrides import (
     ClaimKind,
     claimed,
     claims_of,
+    find_body_claims,
     find_claims,
     names_of,
     read_claims,
@@ -102,6 +104,87 @@ def test_a_form_may_claim_a_method(kind: bytes, body: bytes) -> None:
     """Rails, Laravel and Symfony obey it."""
     headers = ((b"host", b"a.example"), (b"content-type", kind))
     assert claims_of(_ask(headers, body=body)) == (Claim(ClaimKind.METHOD, "DELETE"),)
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "claims"),
+    [
+        ([b"application/json"], b'{"a": {"_method": "DELETE"}}', []),
+        ([b"application/json"], b'{"method": "DELETE", "text": "\\"_method\\": 1"}', []),
+        ([b"application/json"], b'{"\\u005fMethod": "delete"}', ["DELETE"]),
+        ([b"application/json"], '{"_method": "PUT"}'.encode("utf-16"), ["PUT"]),
+        ([b"application/json"], b'{"_method": "PUT",}', ["*"]),
+        ([b"application/vnd.api+json"], b'[{"_method": "PUT"}]', ["PUT"]),
+        ([b"application/connect+json"], None, []),
+        ([b"application/json"], None, ["*"]),
+        ([b"application/x-www-form-urlencoded"], b"method=card&b=%5fx", []),
+        ([b"application/x-www-form-urlencoded"], b"method=delete", ["DELETE"]),
+        ([b"application/x-www-form-urlencoded"], b"%255Fmethod=x", ["X"]),
+        ([b"application/x-www-form-urlencoded"], b"&".join([b"a=%"] * 20_002), ["*"]),
+        ([b"application/x-www-form-urlencoded"], None, ["*"]),
+        ([b"text/plain", b"application/x-www-form-urlencoded"], b"_method=PUT", ["PUT"]),
+        ([], b"_method=PUT", ["PUT"]),
+        ([], None, ["*"]),
+        ([b"text/plain"], None, []),
+        ([b"application/octet-stream"], b"_method=PUT", []),
+    ],
+)
+def test_a_body_claims_what_some_framework_reads_in_it(
+    fields: list[bytes], body: bytes | None, claims: list[str]
+) -> None:
+    """What cannot be read claims any method; a nested field, or a name that is no override, claims none."""
+    headers = tuple((b"content-type", value) for value in fields)
+    assert [one.text for one in find_body_claims("POST", headers, body)] == claims
+
+
+@pytest.mark.parametrize(
+    ("coding", "claims"), [(b"gzip", ["PUT"]), (b"x-own", ["*"]), (b"gzip, x-own", ["*"])]
+)
+def test_a_coded_form_is_read_or_claims_anything(coding: bytes, claims: list[str]) -> None:
+    """A coding that cannot be undone hides whatever it likes."""
+    headers = (
+        (b"content-type", b"application/x-www-form-urlencoded"),
+        (b"content-encoding", coding),
+    )
+    found = find_body_claims("POST", headers, gzip.compress(b"_method=PUT"))
+    assert [one.text for one in found] == claims
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        (b"X-HTTP-Method-Override", b"x", "method"),
+        (b"X_Http_Method", b"DELETE", "method"),
+        (b"X-Original-Method", b"DELETE", "method"),
+        (b"X-Stainless-Helper-Method", b"stream", None),
+        (b"Access-Control-Request-Method", b"DELETE", None),
+        (b"X-Verbose", b"DELETE", None),
+        (b"X-Envoy-Original-Path", b"/y", "path"),
+        (b"X-Forwarded-Uri", b"/y", "path"),
+        (b"X-Forwarded-Prefix", b"/y", "path"),
+        (b"HTTP-Referer", b"https://b.example/y", None),
+        (b"X-Callback-Url", b"https://b.example/y", None),
+        (b"X-Amz-Copy-Source", b"/y", None),
+        (b"X-Forwarded-Server", b"b.example", "forwarded"),
+        (b"X-Forwarded-Port", b"8443", "forwarded"),
+        (b"X-Forwarded-Host", b"a.example", None),
+        (b"X-Forwarded-For", b"10.0.0.1", None),
+        (b"X-Datadog-Hostname", b"laptop", None),
+        (b"X-Forwarded-Proto", b"http", "scheme"),
+        (b"X-Forwarded-Proto", b"https", None),
+        (b"Sec-WebSocket-Protocol", b"http", None),
+        (b"Upgrade", b"WebSocket", "websocket"),
+        (b"Upgrade", b"h2c", None),
+    ],
+)
+def test_a_field_is_known_by_the_words_in_its_name(
+    name: bytes, value: bytes, kind: str | None
+) -> None:
+    """No list of names is complete; fields that clients send for other things claim nothing."""
+    request = _ask(((b"host", b"a.example"), (name, value)))
+    assert [str(one.kind) for one in claims_of(request)] == ([kind] if kind else [])
+    counted = kind is not None and kind != "websocket"
+    assert bool(names_of(request)) is counted
 
 
 def test_claims_are_read_as_rules_look_at_them() -> None:

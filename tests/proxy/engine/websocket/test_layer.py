@@ -974,7 +974,7 @@ async def test_a_live_websocket_is_recorded_in_its_playback(store_dir: Path) -> 
         async with recording(store_dir) as running:
             await talk(running, origin, leave)
             await ended(running, "tape")
-            rule = LiveRule(parse_match(f"GET {origin.url}/live"), "trying it")
+            rule = LiveRule(parse_match(f"{origin.url.replace('http', 'ws', 1)}/live"), "trying it")
             running.change(live=(rule,))
             running.play()
             seen = await talk(running, origin, close_first, path="/live")
