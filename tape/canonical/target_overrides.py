@@ -107,8 +107,7 @@ _MOST_PAIRS = 20_000
 _MOST_PARTS = 1_000
 _MOST_DECODED = 8
 _METHOD_IN_JSON = re.compile(
-    rb'"\s*(?:_|\\u005f)+(?:m|\\u00[46]d)(?:e|\\u00[46]5)(?:t|\\u00[57]4)(?:h|\\u00[46]8)',
-    re.IGNORECASE,
+    rb'"(?:_|\\u005[fF])+(?:[mM]|\\u00[46][dD])(?:[eE]|\\u00[46]5)(?:[tT]|\\u00[57]4)(?:[hH]|\\u00[46]8)'
 )
 
 
@@ -271,8 +270,8 @@ def _in_json(body: bytes) -> Iterator[Claim]:
     if b"\0" in body[:4]:
         with suppress(UnicodeError):
             body = body.decode(json.detect_encoding(body)).encode()
-    # Searches for bytes first: nearly no body holds either.
-    if b"_m" not in body and b"_M" not in body and b"\\u00" not in body:
+    # Long words first, which are found fast: nearly no body holds either. Who reads JSON heeds case.
+    if b"_method" not in body and b"\\u00" not in body:
         return
     if _METHOD_IN_JSON.search(body) is None:
         return
