@@ -126,7 +126,7 @@ def test_a_host_is_brought_into_normal_form(pattern: str, host: str) -> None:
     assert parse_match(pattern).host == host
 
 
-def _ways(method: str, target: str, host: str = "a.example", **more: tuple[object, ...]) -> Ways:
+def _ways(method: str, target: str, host: str = "a.example", **more: object) -> Ways:
     return find_ways(method, "https", host, 443, target, More(**more))  # type: ignore[arg-type]
 
 
