@@ -224,7 +224,7 @@ def _begin_search(
     config: Config, wanted: _Wanted, stack: contextlib.AsyncExitStack
 ) -> Search | None:
     """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
-    if wanted.elsewhere is not None or _kind_of_sandbox(config) == "none":
+    if wanted.container_host is not None or _kind_of_sandbox(config) == "none":
         return None
     closed = [*find_copied(), str(config.store), "/proc", "/sys", "/dev", "/run", "/var/run"]
     search = Search(os.environ, closed)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_search_ends_where_its_budget_does(folder: Path) -> None:
 def test_a_search_runs_beside_the_proxy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a process of its own, from the working folder on."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(named_pipes.tempfile, "gettempdir", lambda: str(folder))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
     begun = Search({"HOME": str(folder), "TMPDIR": str(folder)}, ["/tmp/x"])
     pipes, _ = begun.result()
     begun.close()
