@@ -171,6 +171,8 @@ class TransparentMode:
         """Note that a client wanted to speak to somebody outside, and did not trust us, as one that knows its server's key."""
         client, address = data.context.client, data.context.server.address
         quiet = self._quiet.pop(client.id, None)
+        if getattr(client, "fails_as_recorded", False):
+            return  # it was we who broke it off
         target = quiet.target if quiet is not None else address
         if target is None or _is_loopback(target[0]) or (not data.context.client.sni and not quiet):
             return

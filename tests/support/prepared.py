@@ -60,6 +60,8 @@ _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
 _NUMBER = struct.Struct("i")
 _LOCK = threading.Lock()
+_FIRST = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""The environment before any test has changed it; see `conftest.py` for the one that is left out."""
 
 
 def start(
@@ -107,10 +109,17 @@ def run(
 
 
 def _starts_otherwise(env: Mapping[str, str] | None) -> bool:
-    if env is None:
-        return False
-    changed = {name for name in {*env, *os.environ} if env.get(name) != os.environ.get(name)}
-    return any(name.startswith(_READ_AT_START) for name in changed)
+    """Say whether an interpreter would read other variables at its start than the templates have read."""
+    return _read_at_start(os.environ if env is None else env) != _of_templates()
+
+
+def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
+
+
+@cache
+def _of_templates() -> dict[str, str]:
+    return _read_at_start(_FIRST)
 
 
 class _Forked(subprocess.Popen[Any]):
@@ -174,7 +183,10 @@ class _Template:
         with theirs:
             number = theirs.fileno()
             command = [sys.executable, "-m", __name__, str(number), *imports]
-            self._process = subprocess.Popen(command, pass_fds=[number])
+            env = {**os.environ, **_of_templates()}
+            for name in _read_at_start(env).keys() - _of_templates().keys():
+                del env[name]  # of the test that is first to need this template
+            self._process = subprocess.Popen(command, pass_fds=[number], env=env)
         atexit.register(self._close)
 
     def send(self, order: dict[str, Any], files: list[int]) -> None:
