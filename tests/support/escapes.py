@@ -440,10 +440,11 @@ def _populate_late(folder: Path) -> dict[str, str]:
     def work() -> None:
         while True:
             if ready.exists():
+                # A command waits for the last of them to be there.
                 kinds = (
-                    (socket.SOCK_STREAM, path),
                     (socket.SOCK_SEQPACKET, f"{path}-packets"),
                     (socket.SOCK_DGRAM, f"{path}-datagrams"),
+                    (socket.SOCK_STREAM, path),
                 )
                 for kind, place in kinds:
                     if not os.path.exists(place):
