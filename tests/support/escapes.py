@@ -440,15 +440,17 @@ def _populate_late(folder: Path) -> dict[str, str]:
     def work() -> None:
         while True:
             if ready.exists():
-                # A command waits for the last of them to be there.
                 kinds = (
+                    (socket.SOCK_STREAM, path),
                     (socket.SOCK_SEQPACKET, f"{path}-packets"),
                     (socket.SOCK_DGRAM, f"{path}-datagrams"),
-                    (socket.SOCK_STREAM, path),
                 )
                 for kind, place in kinds:
                     if not os.path.exists(place):
-                        _bound(socket.AF_UNIX, kind, str(place))
+                        # Seen once it listens: a command that sees it connects at once.
+                        _bound(socket.AF_UNIX, kind, f"{place}.new")
+                        with contextlib.suppress(FileNotFoundError):  # it is forgotten meanwhile
+                            os.rename(f"{place}.new", place)
             time.sleep(0.01)
 
     threading.Thread(target=work, daemon=True).start()
@@ -458,7 +460,7 @@ def _populate_late(folder: Path) -> dict[str, str]:
 def forget_late(folder: Path) -> None:
     """Have nobody listen there who came late, before the next command."""
     for path in (folder / "late").iterdir():
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def _share() -> dict[str, str]:

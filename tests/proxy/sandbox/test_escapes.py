@@ -30,6 +30,8 @@ NOT_EVERYWHERE = {
     *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
 }
 """What a machine may not have, or keep to itself. The first process is no other than another process."""
+RACES = {"unix, late, its address changed meanwhile", "unix, late, its socket changed meanwhile"}
+"""What is not won each time, wherever it is tried."""
 REFUSED = {"late/socket", "late/socket-packets"}
 FEWEST = 140
 
@@ -55,7 +57,7 @@ def test_the_tries_work_where_nothing_holds_them(tried: tuple[str, dict[str, Any
     """On the bare machine each is open: what is closed in a sandbox is closed by it."""
     who, found = tried
     closed = set(found["bare"]) - _open(found["bare"])
-    allowed = NOT_EVERYWHERE if who == "root" else NOT_EVERYWHERE | NEED_RIGHTS
+    allowed = NOT_EVERYWHERE | RACES | (NEED_RIGHTS if who != "root" else set())
     assert {name for name in closed if not name.startswith(SINGLE)} <= allowed, found["bare"]
     assert len(found["bare"]) >= FEWEST
     assert len(found["bare"]) - len(closed) >= 80
