@@ -7,7 +7,7 @@ then, it begins again. One that says something else later ends there, as a diver
 gives up before any answer is the recorded one that was given up so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from mitmproxy import http
 
@@ -56,7 +56,7 @@ class Bidirectional:
         if pending.finished or open_run.mode is not Mode.PLAYBACK or open_run.tape is None:
             return
         request = _read_head(pending)
-        recorded = next(_alike(pending, request, _given_up), None)
+        recorded = _find_alike(pending, request, _given_up)
         if recorded is not None:
             _take(pending, open_run, recorded, "on tape: its client gave up there, too")
             return
@@ -66,7 +66,7 @@ class Bidirectional:
 
 def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
-    recorded = next(_alike(pending, _read_head(pending), _began), None)
+    recorded = _find_alike(pending, _read_head(pending), _began)
     if recorded is not None:
         _begin(pending, open_run, recorded)
 
@@ -78,10 +78,10 @@ def _read_head(pending: PendingExchange) -> Request:
     return pending.request
 
 
-def _alike(
+def _find_alike(
     pending: PendingExchange, request: Request, fits: Callable[[Exchange, bytes], bool]
-) -> Iterator[Exchange]:
-    """Yield recorded exchanges with the same head that were not served, if they fit what has come of the body."""
+) -> Exchange | None:
+    """Find the first recorded exchange with the same head that was not served and fits what has come of the body."""
     open_run = pending.open_run
     assert open_run.cursor is not None
     assert open_run.tape is not None
@@ -95,7 +95,8 @@ def _alike(
         if recorded is None or not fits(recorded, came):
             continue
         if _head_form(open_run, recorded.request, recorded.request_class) == form:
-            yield recorded
+            return recorded
+    return None
 
 
 def _given_up(recorded: Exchange, came: bytes) -> bool:

@@ -126,10 +126,14 @@ class Watcher:
             self._writing = (stat, now)
         return now - self._writing[1] >= SETTLED_NS
 
+    def _decode(self, content: bytes) -> Config:
+        """Read a configuration, with the flags over it. Raises: ConfigError."""
+        return override(decode(content, self._path), self._flags)
+
     def _closes(self, content: bytes) -> bool:
         """Say whether a content, however much of it is there, lets out no more than what a playback lets out."""
         try:
-            return override(decode(content, self._path), self._flags).mode is Mode.PLAYBACK
+            return self._decode(content).mode is Mode.PLAYBACK
         except ConfigError:
             return False
 
@@ -142,7 +146,7 @@ class Watcher:
         if isinstance(content, ConfigError):
             return content
         try:
-            config = override(decode(content, self._path), self._flags)
+            config = self._decode(content)
             self._require_meant(content, config)
         except ConfigError as error:
             return error
