@@ -1,7 +1,11 @@
 """Fixtures that every test may use."""
 
 import gc
+import itertools
 import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +22,7 @@ from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.collecting import COLLECTED
 from playhead.tests.support.divergences import check_divergence
 from playhead.tests.support.fast import is_fast, refuse_processes
+from playhead.tests.support.messages import say_less
 
 # The many processes that tests start would each compile all they import: half of their time. And pytest would
 # rewrite the assertions of every test file again in every run and in every worker.
@@ -50,6 +55,11 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Have an option for what `just fast` runs."""
     parser.addoption("--fast", action="store_true", help="only tests that start no process")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have workers send what is read of them."""
+    say_less(config)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -87,6 +97,32 @@ def _divergences_keep_their_schema() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Divergence, "to_json", checked)
         yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remove the folders of all tests once all have passed: pytest would, folder by folder, after three more runs."""
+    config = session.config
+    if exitstatus or hasattr(config, "workerinput") or config.option.basetemp:
+        return
+    base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    if config.getoption("--fast"):
+        shutil.rmtree(base, ignore_errors=True)
+    else:
+        subprocess.run(["rm", "-rf", base], check=False)
+
+
+_NO_WORD = re.compile(r"\W")
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a test. Pytest's own also names the newest of each name by a link, and resolves what it makes."""
+    name = _NO_WORD.sub("_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}{next(_NUMBERS)}"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture
