@@ -15,15 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from playhead.tests.support import prepared
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.raw import Conversation, RawOrigin
 
-from .place import configured, in_memory
+from .place import configured, in_memory, read_cases
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+CASES: dict[str, Any] = read_cases(Path(__file__))
 _PRECIOUS = b"not to be written over\n"
 _LARGE = 9 << 20
 _NOBODY = 65534

@@ -9,18 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from playhead.tests.support import machine
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.process import Serve
 
 from .arrivals import Upstreams
-from .place import RESOLVER, configured, in_memory
+from .place import RESOLVER, configured, in_memory, read_cases
 from .spelled import NotSpoken, Spelled, send, ways
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+CASES: dict[str, Any] = read_cases(Path(__file__))
 _NAMES = (
     *("*.example.test", "other.test", "*.api.example.test", "localhost"),
     *("xn--bcher-kva.example.test", "XN--BCHER-KVA.example.test"),

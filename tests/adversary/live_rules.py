@@ -11,19 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from playhead.tests.support import machine
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.process import Serve, playhead
 
 from .arrivals import Knocks, Seen, Upstreams
-from .place import RESOLVER, configured, in_memory
+from .place import RESOLVER, configured, in_memory, read_cases
 from .readings import objections
 from .spelled import NotSpoken, Spelled, send, ways
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+CASES: dict[str, Any] = read_cases(Path(__file__))
 _NAMES = (
     *("*.example.test", "example.test", "*.evil.test", "evil.test", "api.example.test.evil.test"),
     *("evilexample.test", "apixexample.test", "a.b.example.test", "rebind.test", "any.test"),

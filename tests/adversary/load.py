@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import yaml
 
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.handshakes import Acceptor
 from playhead.tests.support.process import Serve, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
 
-from .place import configured, in_memory
+from .place import configured, in_memory, read_cases
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+CASES: dict[str, Any] = read_cases(Path(__file__))
 LARGE = 12 << 20
 _PIECE = b"10000\r\n" + bytes(65536) + b"\r\n"
 _PATIENCE_S = 15.0

@@ -22,6 +22,14 @@ RESOLVER = {
 """Files of a machine on which 127.0.0.1 is asked for every name."""
 
 
+def read_cases(path: Path) -> dict[str, Any]:
+    """Read the cases that are beside a module: by libyaml where it is there, since every worker reads all of them."""
+    read: dict[str, Any] = yaml.load(
+        path.with_suffix(".yaml").read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+    return read
+
+
 def told_by(module: str, *words: str, timeout_s: float = 900) -> Any:
     """Run a module of this folder to its end; give the JSON that it printed.
 

@@ -204,36 +204,43 @@ def _snapshot() -> dict[str, str]:
     trees = [ENV, SETTINGS, STORE / "private", STORE / "ca"]
     trees += [dependencies / name for name in ("mitmproxy", "aiohttp", "msgspec", "yaml", "lmdb")]
     for tree in trees:
-        found[str(tree)] = _state(tree)
-        for path in tree.rglob("*"):
-            if not _passing(path):
-                found[str(path)] = _state(path)
-    for path in (DATA, STORE, STORE / "log.lmdb", HOME / "precious", HOME / "precious.d"):
-        found[str(path)] = _state(path)
-    for path in (Path("/etc/ld.so.preload"), _INTERPRETER):
-        found[str(path)] = _state(path)
+        found[str(tree)] = _state(str(tree))
+        for folder, folders, files in os.walk(tree):
+            if _passing(folder):
+                folders.clear()
+                continue
+            for name in (*folders, *files):
+                path = f"{folder}/{name}"
+                if not _passing(path):
+                    found[path] = _state(path)
+    for one in (DATA, STORE, STORE / "log.lmdb", HOME / "precious", HOME / "precious.d"):
+        found[str(one)] = _state(str(one))
+    for one in (Path("/etc/ld.so.preload"), _INTERPRETER):
+        found[str(one)] = _state(str(one))
     found["what stands in the folder of the store's folder"] = repr(sorted(os.listdir(DATA)))
     found["what stands in precious.d"] = repr(sorted(os.listdir(HOME / "precious.d")))
     return found
 
 
-def _passing(path: Path) -> bool:
+def _passing(path: str) -> bool:
     """Say whether a file comes and goes: a proxy's address, and what is compiled of modules that are not ours."""
-    if (STORE / "private" / "control") in (path, *path.parents):
+    if f"{path}/".startswith(f"{STORE}/private/control/"):
         return True
-    return "__pycache__" in path.parts and "playhead" not in path.parts
+    parts = path.split("/")
+    return "__pycache__" in parts and "playhead" not in parts
 
 
-def _state(path: Path) -> str:
+def _state(path: str) -> str:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError as error:
         return type(error).__name__
     said = f"{found.st_dev}:{found.st_ino} {stat.filemode(found.st_mode)}"
     if stat.S_ISLNK(found.st_mode):
         return f"{said} -> {os.readlink(path)}"
     if stat.S_ISREG(found.st_mode):
-        return f"{said} {hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest()}"
+        with open(path, "rb") as file:
+            return f"{said} {hashlib.blake2b(file.read(), digest_size=12).hexdigest()}"
     return said
 
 
@@ -412,7 +419,8 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _main(uid: int) -> None:
-    if os.geteuid() == 0:
+    is_root = os.geteuid() == 0
+    if is_root:
         try:
             _alone()
         except OSError as error:
@@ -435,19 +443,21 @@ def _main(uid: int) -> None:
     _furnish()
     subprocess.run(["cp", "-a", f"{HOME}/.", str(_KEPT_COPY)], check=True)
     who = "somebody" if uid else "root"
+    # Where nobody may be root, somebody tries them all.
+    today = TODAY[who] if is_root else [each for part in TODAY.values() for each in part]
     groups: dict[str, list[Attack]] = defaultdict(list)
     for attack in ATTACKS:
         if (uid and attack.root) or (attack.needs and not os.path.exists(attack.needs)):
             continue
         if FULL:
             groups[attack.together if attack.kind == "closed" else attack.id].append(attack)
-        elif attack.together in TODAY[who]:
+        elif attack.together in today:
             groups[attack.together].append(attack)
     told: dict[str, Any] = {"groups": [_try(attacks) for attacks in groups.values()]}
     if FULL or uid:
         told["install"] = _install()
         told["linked"] = _linked()
-    if FULL or not uid:
+    if FULL or not uid or not is_root:
         told["forged"] = _forged()
     print(json.dumps(told))
 

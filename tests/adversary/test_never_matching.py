@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from playhead.tests.support.process import playhead
 
-CASES: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("never_matching.yaml").read_text("utf-8")
-)
+from .place import read_cases
+
+CASES: dict[str, Any] = read_cases(Path(__file__).with_name("never_matching"))
 _FAULT = re.compile(
     r"(?m)^(?:playhead: )?(?P<file>\S*playhead\.yaml):(?P<line>\d+):(?P<column>\d+): (?P<key>\S+): (?P<text>.+)$"
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from playhead.proxy.sandbox.filesystem.hard_links import separate
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need
@@ -41,6 +42,8 @@ def told(request: pytest.FixtureRequest) -> dict[str, Any]:
         need("bubblewrap")
     if user == "root":
         need("root")
+    # Else each replay there would do so: what is written to the environment is gone with that machine.
+    separate()
     found = told_by("sandbox", str(_USERS[user]), *_PLACES[place])
     return {"user": user, "place": place, **found}
 
