@@ -48,6 +48,8 @@ _SORTED = frozenset(("run", "archive_id", "seq", "number", "started", "at"))
 """Columns that have statistics, so that a query reads the groups it needs; those of bodies would hold bodies."""
 _UNSPLIT = 1 << 30
 """Above any page: see `schema.WORDS`."""
+_BATCH = 1 << 20
+"""Values between two looks at the size of a page: Arrow allocates levels of lists for that many, however few there are."""
 
 
 class Written(NamedTuple):
@@ -264,7 +266,7 @@ class _Table:
             compression_level=_LEVEL,
             use_dictionary=words,
             write_statistics=[name for name in schema.names if name in _SORTED],
-            write_batch_size=_UNSPLIT,
+            write_batch_size=_BATCH,
             data_page_size=_UNSPLIT,
             max_rows_per_page=_UNSPLIT,
             write_page_checksum=True,
