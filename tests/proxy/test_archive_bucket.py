@@ -32,15 +32,19 @@ CREDENTIALS = {
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """A server of S3's interface, on loopback."""
-    from moto.server import (
-        ThreadedMotoServer,
-    )  # here: every process that runs tests collects this file
+    # Here: every process that runs tests collects this file.
+    from moto import backends
+    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"{host}:{port}"
-    server.stop()
+    # Else each request lists a folder of hundreds, twice.
+    modules = frozenset(backends.list_of_moto_modules())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backends, "list_of_moto_modules", lambda: modules)
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"{host}:{port}"
+        server.stop()
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 from .import_graph import ROOT, arrows, climbs, cycles, modules
+from .statements import parsed, statements
 
 LIMITS = Path(__file__).parents[1] / "house.json"
 SIDE_BY_SIDE = 15
@@ -47,9 +47,8 @@ INSIDE = {
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text("utf-8"), str(path))
+def _statements(path: Path) -> Iterator[ast.AST]:
+    return statements(parsed(ROOT / path))
 
 
 def crowded() -> list[str]:
@@ -68,12 +67,12 @@ def _attributes(node: ast.ClassDef) -> int:
         for one in node.body
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
     }
-    for inner in ast.walk(node):
+    for inner in statements(node):
         targets = inner.targets if isinstance(inner, ast.Assign) else []
         if isinstance(inner, ast.AnnAssign):
             targets = [inner.target]
         for target in targets:
-            if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+            if isinstance(target, ast.Attribute) and _last_name(target.value) == "self":
                 names.add(target.attr)
     return len(names)
 
@@ -84,7 +83,7 @@ def large_classes() -> list[str]:
         (count, f"{path}:{node.name}: {count}")
         for path in modules()
         if path != Path("config/schema.py")
-        for node in ast.walk(_tree(path))
+        for node in _statements(path)
         if isinstance(node, ast.ClassDef) and (count := _attributes(node)) > ATTRIBUTES
     ]
     return [text for _, text in sorted(found, reverse=True)]
@@ -96,7 +95,7 @@ def asserted() -> list[str]:
         f"{path}:{node.lineno}"
         for path in modules()
         if path.parts[0] == "addons"
-        for node in ast.walk(_tree(path))
+        for node in _statements(path)
         if isinstance(node, ast.Assert) and "is not None" in ast.unparse(node.test)
     ]
 
@@ -109,13 +108,18 @@ def foreign_writers() -> list[str]:
             str(path)
             for path in modules()
             if str(path) != owner and path.parts[0] in ("addons", "proxy")
-            for node in ast.walk(_tree(path))
+            for node in _statements(path)
             for target in _written(node)
-            if isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name | ast.Attribute)
-            and ast.unparse(target.value).split(".")[-1].lstrip("_") in names
+            if isinstance(target, ast.Attribute) and _last_name(target.value).lstrip("_") in names
         }
     )
+
+
+def _last_name(node: ast.expr) -> str:
+    """Give `c` of `a.b.c`; of what is neither a name nor an attribute nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _written(node: ast.AST) -> Iterator[ast.expr]:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import playhead
 
+from .statements import parsed, statements
+
 ROOT = Path(playhead.__file__).resolve().parent
 PARTS = ("config", "tape", "store", "timeline", "addons", "proxy", "web")
 """Top-level packages, the lowest first."""
@@ -49,15 +51,15 @@ def arrows() -> tuple[Arrow, ...]:
 
 
 def _arrows_of(path: Path, names: set[str]) -> Iterator[Arrow]:
-    tree = ast.parse((ROOT / path).read_text("utf-8"), str(path))
+    found = list(statements(parsed(ROOT / path)))
     typing_only = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in found
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
+        for inner in statements(node)
     }
     package = path.parent.parts
-    for node in ast.walk(tree):
+    for node in found:
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
@@ -65,8 +67,8 @@ def _arrows_of(path: Path, names: set[str]) -> Iterator[Arrow]:
         for alias in node.names:
             full = f"{target}.{alias.name}" if target else alias.name
             if full in names or target in names:
-                found = full if full in names else target
-                yield Arrow(name_of(path), found, node.lineno, id(node) in typing_only)
+                reached = full if full in names else target
+                yield Arrow(name_of(path), reached, node.lineno, id(node) in typing_only)
 
 
 def cycles(
