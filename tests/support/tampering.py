@@ -156,6 +156,9 @@ def _times() -> list[int]:
 
 def _main(uid: int) -> None:
     from . import machine
+    from .counts import FULL
+
+    is_root = os.geteuid() == 0
 
     folder = Path("/srv/machine")
 
@@ -181,6 +184,9 @@ def _main(uid: int) -> None:
     flags: dict[str, list[str]] = {"contained": []} | (
         {"with files": ["--sandbox-files"]} if needs.has("bubblewrap") else {}
     )
+    if is_root and len(flags) == 2 and not FULL:
+        # One of the two for each of two users: each is a whole replay, and its check.
+        del flags["contained" if uid else "with files"]
     found: dict[str, Any] = {}
     for kind, more in flags.items():
         receipt.write_text("{}")

@@ -14,6 +14,7 @@ from playhead.store import Store
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
+from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
@@ -42,7 +43,8 @@ def test_nothing_of_it_is_there_outside(tried: tuple[str, dict[str, Any]], kind:
     """Neither a file more, nor one that was touched, nor another configuration; the receipt is this store's."""
     who, found = tried
     if kind not in found:
-        pytest.skip("bubblewrap (bwrap) is not installed")
+        need("bubblewrap")
+        pytest.skip(f"tried as {who} only with PLAYHEAD_FULL")
     done = found[kind]
     assert done["code"] == 0, done["stderr"]
     assert len(done["told"]) >= FEWEST
