@@ -1,7 +1,6 @@
 """Where the cases are tried: programs of this folder run by themselves, on a machine of their own."""
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from playhead.tests.support import prepared
 from playhead.tests.support.machine import NONE
 
 RESOLVER = {
@@ -35,12 +35,11 @@ def told_by(module: str, *words: str, timeout_s: float = 900) -> Any:
 
     Skips the test where it may have no machine of its own, with its reason.
     """
-    done = subprocess.run(
+    done = prepared.run(
         [sys.executable, "-m", f"playhead.tests.adversary.{module}", *words],
-        capture_output=True,
+        imports=prepared.FOR_OURS,
         text=True,
         timeout=timeout_s,
-        check=False,
     )
     if done.returncode == NONE:
         pytest.skip(done.stderr)

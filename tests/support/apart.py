@@ -1,12 +1,12 @@
 """What a program of the tests tells that runs by itself, in a machine of its own."""
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from . import prepared
 from .machine import NONE
 
 
@@ -15,12 +15,11 @@ def told_by(module: str, *words: str, timeout_s: float) -> Any:
 
     Skips the test where it may have no machine of its own, with its reason.
     """
-    done = subprocess.run(
+    done = prepared.run(
         [sys.executable, "-m", f"playhead.tests.support.{module}", *words],
-        capture_output=True,
+        imports=prepared.FOR_OURS,
         text=True,
         timeout=timeout_s,
-        check=False,
     )
     if done.returncode == NONE:
         pytest.skip(done.stderr)

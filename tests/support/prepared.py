@@ -28,7 +28,7 @@ from typing import Any, TextIO
 from playhead.proxy.sandbox.filesystem.hard_links import separate
 
 OURS = (sys.executable, "-m", "playhead.proxy.cli")
-_FOR_OURS = (
+FOR_OURS = (
     *("encodings.idna", "uvloop", "playhead.proxy.run.sandboxed", "playhead.tests.support.warm"),
     "playhead.proxy.cli",
     "playhead.proxy.run.launcher",
@@ -48,6 +48,7 @@ _FOR_OURS = (
     "playhead.timeline.learning.render_text",
     "playhead.timeline.checks.secrets",
 )
+"""What `playhead` has imported; programs of the tests that use much of it are forked from the same template."""
 HTTPX = ("httpx", "certifi", "encodings.idna", "httpcore._sync.http11", "httpcore._sync.http2")
 """What httpx has imported when its first request has come back."""
 MCP = (
@@ -75,7 +76,7 @@ def start(
     """
     words = list(map(str, command))
     if tuple(words[:3]) == OURS:
-        imports = _FOR_OURS
+        imports = FOR_OURS
     if (
         not imports
         or words[0] != sys.executable

@@ -35,6 +35,7 @@ from playhead.store.lmdb.writer import Writer
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.codec import encode_rest
 from playhead.tests.support import old_archive as old_archive_maker
+from playhead.tests.support import prepared
 from playhead.tests.support.engine import NOBODY
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.recordings import ask, record_run
@@ -576,11 +577,10 @@ def test_a_kill_loses_nothing_and_leaves_nothing_twice(store: Path, point: str) 
     before = {name: everything(store, name) for name in ("night", "day")}
     config = store.parent / "s.yaml"
     done(store, "archive", "--dry-run")
-    killed = subprocess.run(
+    killed = prepared.run(
         [sys.executable, "-m", "playhead.tests.support.archive_child", point, str(config)],
-        capture_output=True,
+        imports=prepared.FOR_OURS,
         timeout=60,
-        check=False,
     )
     assert killed.returncode == 9, killed.stderr
     if point != "taken out":

@@ -9,7 +9,7 @@ import pytest
 from playhead import PlayheadError
 from playhead import __file__ as FACE
 from playhead.store import Store
-from playhead.tests.support.elsewhere import recording_elsewhere
+from playhead.tests.support.other_process import recording_elsewhere
 from playhead.tests.support.recordings import ask, record_run
 
 from .test_learn import run

@@ -20,9 +20,9 @@ from playhead.store.lmdb.lock import hold_shared
 from playhead.store.maintenance.removal import BY_RUN
 from playhead.tape.exchange import Chunk, RequestClass
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.elsewhere import opened_elsewhere
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
+from playhead.tests.support.other_process import opened_elsewhere
 from playhead.timeline.checks.integrity import verify_run
 
 DAY = 86_400 * 10**9

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from playhead.store import Store, StoreError
 from playhead.store.maintenance.compact import compact
+from playhead.tests.support import prepared
 from playhead.tests.support.cut_child import PAGE_BYTES
 from playhead.tests.support.recordings import ask, record_run
 
@@ -38,7 +38,7 @@ def _put(store: Store, value: bytes, transaction: Any) -> None:
 def test_a_cut_file_is_named_by_whoever_looks(store: Path, command: tuple[str, ...]) -> None:
     """Wherever it was cut; no process is ended by a signal."""
     child = [sys.executable, "-m", "playhead.tests.support.cut_child", str(store), *command]
-    done = subprocess.run(child, capture_output=True, timeout=60, text=True, check=False)
+    done = prepared.run(child, imports=prepared.FOR_OURS, timeout=60, text=True)
     assert done.returncode == 0, done.stderr
     whole, *cut = json.loads(done.stdout)
     assert "refused" not in whole

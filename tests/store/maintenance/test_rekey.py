@@ -32,6 +32,7 @@ from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.spill.body_files import BodyFiles, Partial
 from playhead.tests.store.encryption.test_encrypted import Rows
+from playhead.tests.support import prepared
 from playhead.tests.support.ciphers import find_raw, plant, read_all, telling
 from playhead.tests.support.recordings import ask, record_run
 from playhead.timeline.checks.integrity import verify_run
@@ -282,8 +283,9 @@ class Killer:
     """A process that rekeys, and is killed when it has run so many lines."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
+        self.process = prepared.start(
             [sys.executable, "-m", "playhead.tests.support.rekey_child"],
+            imports=prepared.FOR_OURS,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -24,6 +24,7 @@ from playhead.store.maintenance.compact import compact
 from playhead.store.maintenance.rekey import rekey
 from playhead.store.maintenance.upgrade import Batch, Rows, upgrade
 from playhead.tape.records.codec import BadRecord
+from playhead.tests.support import prepared
 from playhead.tests.support.ciphers import plant as plant_run
 from playhead.tests.support.ciphers import read_all
 from playhead.tests.support.upgrading import AFTER, BEFORE, NEW, STEPS, install, plant, planted
@@ -281,8 +282,9 @@ class Killer:
     """A process that upgrades, and is killed when it has run so many lines."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
+        self.process = prepared.start(
             [sys.executable, "-m", "playhead.tests.support.upgrading"],
+            imports=prepared.FOR_OURS,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
