@@ -34,4 +34,4 @@ def _without_trifles(send: Callable[..., None]) -> Callable[..., None]:
 
 def _is_trifle(report: dict[str, Any]) -> bool:
     """Say whether a report is of fixtures that did as they should: what the test itself did has one of its own."""
-    return report["when"] != "call" and report["outcome"] == "passed"
+    return bool(report["when"] != "call" and report["outcome"] == "passed")

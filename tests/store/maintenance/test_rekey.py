@@ -283,7 +283,7 @@ class Killer:
     """A process that rekeys, and is killed when it has run so many lines."""
 
     def __init__(self) -> None:
-        self.process = prepared.start(
+        self.process: subprocess.Popen[str] = prepared.start(
             [sys.executable, "-m", "playhead.tests.support.rekey_child"],
             imports=prepared.FOR_OURS,
             stdin=subprocess.PIPE,
