@@ -1,12 +1,11 @@
 """Read a batch of an archive: its runs as the records that were written, or one step alone.
 
-Nothing is trusted: the files are those that `steps` speaks for, with its lengths, of the schema; pages fit their
-checksums; what the records say is checked by whoever takes them in. Whatever is wrong is a StoreError that names
-the file.
+Nothing is trusted: `steps` fits its seal; the other files are those that it describes, with their lengths, of the schema;
+pages fit their checksums, and `check_files` compares the hash of each whole file. The caller checks what the records say. A
+fault is a StoreError that names the file.
 """
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,9 @@ from ...tape.records.events import CHAIN_START, link_of
 from ...tape.records.msgpack_limits import check_values
 from ...tape.records.tape_file import Kind, Record
 from ..errors import StoreError, StoreTooNew
-from . import VERSION
+from . import FILE_VERSION, VERSION
 from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION_KEY
+from .seal import FileSum, check_sum, fits_seal, parse_files, sum_file
 from .storage import Place
 
 FOLDERS = tuple(SCHEMAS)
@@ -57,7 +57,7 @@ class BatchReader:
         self._open = contextlib.ExitStack()
         try:
             with self._reading(STEPS):
-                self._sizes = self._told_sizes()
+                self._sums = self._read_sums()
             self._check_sizes()
         except BaseException:
             self._open.close()
@@ -68,6 +68,18 @@ class BatchReader:
 
     def __exit__(self, *details: Any) -> None:
         self._open.__exit__(*details)
+
+    def check_files(self) -> None:
+        """Compare every byte of every file of the batch with the hash of its file. Reads all of them.
+
+        Raises: StoreError.
+        """
+        for folder, expected in self._sums.items():
+            with self._reading(folder), self._place.open(folder, self.name) as file:
+                found = sum_file(file)
+            check_sum(
+                f"{folder}/{self.name}.parquet of the archive {self._place.name}", expected, found
+            )
 
     def runs(self) -> list[dict[str, Any]]:
         """Give the rows of its runs, in order.
@@ -197,7 +209,7 @@ class BatchReader:
         return found
 
     def _groups(self, folder: str) -> range:
-        if folder not in self._sizes:
+        if folder not in self._sums:
             return range(0)
         with self._reading(folder):
             return range(self._file(folder).num_row_groups)
@@ -232,24 +244,40 @@ class BatchReader:
         found = self._files.get(folder)
         if found is None:
             stream = self._open.enter_context(self._place.open(folder, self.name))
+            sealed = None
+            if folder == STEPS:
+                stream, sealed = self._check_seal(stream)
             found = pq.ParquetFile(stream, page_checksum_verification=True)
             self._check(folder, found)
+            if folder == STEPS and not sealed:
+                raise self._bad(folder, "it has no seal")
             self._files[folder] = found
         return found
+
+    def _check_seal(self, stream: Any) -> tuple[Any, bool | None]:
+        size = stream.size()
+        if size > _MAX_GROUP_BYTES:
+            raise self._bad(STEPS, f"it is {size} bytes long; at most {_MAX_GROUP_BYTES} are read")
+        data = stream.read()
+        sealed = fits_seal(data)
+        if sealed is False:
+            raise self._bad(STEPS, "it does not fit its seal: it was changed after it was written")
+        return pa.BufferReader(data), sealed
 
     def _check(self, folder: str, file: pq.ParquetFile) -> None:
         told = (file.metadata.metadata or {}).get(VERSION_KEY, b"")
         if not told.isdigit() or not int(told):
             raise self._bad(folder, "no file of an archive: it does not say of which version it is")
-        if int(told) > VERSION:
+        current = VERSION if folder == STEPS else FILE_VERSION
+        if int(told) > current:
             raise StoreTooNew(
                 f"{folder}/{self.name} of the archive {self._place.name} has format {int(told)};"
-                f" this version reads up to {VERSION}",
+                f" this version reads up to {current}",
                 "use a newer Playhead",
             )
-        if int(told) < VERSION:
+        if int(told) < current:
             raise self._bad(
-                folder, f"it has format {int(told)}; `playhead upgrade` brings it to {VERSION}"
+                folder, f"it has format {int(told)}; `playhead upgrade` brings it to {current}"
             )
         schema = file.schema_arrow
         for field in SCHEMAS[folder]:
@@ -260,18 +288,15 @@ class BatchReader:
                     folder, f"its column {field.name!r} is {was}; expected {field.type}"
                 )
 
-    def _told_sizes(self) -> dict[str, int]:
-        told = json.loads(self._file(STEPS).metadata.metadata[FILES_KEY])
-        if any(folder not in SCHEMAS or type(size) is not int for folder, size in told.items()):
-            raise ValueError(f"it speaks for {told!r:.80}")
-        return dict(told)
+    def _read_sums(self) -> dict[str, FileSum]:
+        return parse_files(self._file(STEPS).metadata.metadata)
 
     def _check_sizes(self) -> None:
         found = self._place.sizes(self.name, FOLDERS)
-        for folder, size in self._sizes.items():
-            if found.get(folder) != size:
+        for folder, expected in self._sums.items():
+            if found.get(folder) != expected.size:
                 was = f"{found[folder]} bytes long" if folder in found else "missing"
-                raise self._bad(folder, f"it is {was}; expected {size} bytes")
+                raise self._bad(folder, f"it is {was}; expected {expected.size} bytes")
 
     def _bad(self, folder: str, text: str) -> StoreError:
         return StoreError(
@@ -298,18 +323,19 @@ class BatchReader:
             raise self._bad(folder, " ".join(str(error).split())[:300] or repr(error)) from error
 
 
-def read_version(path: Path) -> int:
-    """Read the version of a file of an archive.
+def read_versions(path: Path) -> tuple[int, int]:
+    """Read the version of a file of an archive; give it with the current version of such a file.
 
     Raises: BadRecord, where it is none; OSError.
     """
     try:
-        told = (pq.read_metadata(path).metadata or {}).get(VERSION_KEY, b"")
+        metadata = pq.read_metadata(path).metadata or {}
     except pa.ArrowException as error:
         raise BadRecord(f"no Parquet file that can be read: {error}") from error
+    told = metadata.get(VERSION_KEY, b"")
     if not told.isdigit() or not int(told):
         raise BadRecord("no file of an archive: it does not say of which version it is")
-    return int(told)
+    return int(told), VERSION if FILES_KEY in metadata else FILE_VERSION
 
 
 def _exchange(row: dict[str, Any]) -> Exchange:

@@ -12,7 +12,7 @@ import pyarrow as pa
 VERSION_KEY = b"playhead.archive"
 """Of a file's metadata: the version of this format."""
 FILES_KEY = b"playhead.files"
-"""Of the metadata of `steps`: the folders that hold a file of the batch, and how long each is; JSON."""
+"""Of the metadata of `steps`: the folders that hold a file of the batch, each with its length and its BLAKE3; JSON."""
 
 _TIME = pa.timestamp("ns", tz="UTC")
 _WORD = pa.string()

@@ -7,7 +7,6 @@ share is packed once; the rest of an exchange is its record without them.
 
 import contextlib
 import io
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,9 +26,8 @@ from ...tape.records.codec import (
 )
 from ...tape.records.events import CHAIN_START, check_link, decode_event
 from ...tape.records.tape_file import Kind, Record, hash_record
-from . import VERSION
+from . import FILE_VERSION, VERSION
 from .schema import (
-    FILES_KEY,
     GROUP_BYTES,
     GROUP_ROWS,
     HEADER_WORDS,
@@ -38,6 +36,7 @@ from .schema import (
     VERSION_KEY,
     WORDS,
 )
+from .seal import SEAL_KEY, UNSEALED, FileSum, HashedFile, describe_files, seal
 from .storage import Place
 
 _LEVEL = 9
@@ -130,11 +129,11 @@ class BatchWriter:
         runs = self._table("runs")
         for run in self._runs:
             runs.add(run.row(self._host), 0)
-        sizes = {folder: table.finish() for folder, table in self._tables.items()}
+        sums = {folder: table.finish() for folder, table in self._tables.items()}
         self._open.close()  # now they are there whole
-        self._steps.finish({FILES_KEY.decode(): json.dumps(sizes)})
+        self._steps.finish({**describe_files(sums), SEAL_KEY: UNSEALED})
         with self._place.writing(STEPS, self._batch) as file:
-            file.write(self._memory.getvalue())
+            file.write(seal(self._memory.getvalue()))
         return [Written(run.archive_id, run.events, run.digest.digest()) for run in self._runs]
 
     def _table(self, folder: str) -> "_Table":
@@ -250,8 +249,7 @@ class _Table:
 
     def __init__(self, folder: str, file: Any) -> None:
         schema = SCHEMAS[folder]
-        words = [*WORDS[folder], *(HEADER_WORDS if folder == "exchanges" else ())]
-        self._file = file
+        self._file = HashedFile(file)
         self._schema = schema
         self._rows: dict[str, list[Any]] = {name: [] for name in schema.names}
         self._most = GROUP_ROWS[folder]
@@ -259,18 +257,7 @@ class _Table:
         self._bytes = 0
         self.group = 0
         """Number of the group that the next row goes into."""
-        self._writer = pq.ParquetWriter(
-            file,
-            schema.with_metadata({VERSION_KEY: str(VERSION).encode()}),
-            compression="zstd",
-            compression_level=_LEVEL,
-            use_dictionary=words,
-            write_statistics=[name for name in schema.names if name in _SORTED],
-            write_batch_size=_BATCH,
-            data_page_size=_UNSPLIT,
-            max_rows_per_page=_UNSPLIT,
-            write_page_checksum=True,
-        )
+        self._writer = _open_writer(folder, self._file)
 
     def add(self, row: dict[str, Any], size: int) -> None:
         for name, column in self._rows.items():
@@ -280,15 +267,14 @@ class _Table:
         if self._bytes >= GROUP_BYTES or self._count >= self._most:
             self._flush()
 
-    def finish(self, metadata: dict[str, str] | None = None) -> int:
-        """Write what is left; give how long the file is."""
+    def finish(self, metadata: dict[str, str] | None = None) -> FileSum:
+        """Write what is left; give the file's length and hash."""
         if self._count:
             self._flush()
         if metadata:
             self._writer.add_key_value_metadata(metadata)
         self._writer.close()
-        size: int = self._file.tell()
-        return size
+        return self._file.sum()
 
     def _flush(self) -> None:
         rows = pa.table(
@@ -300,6 +286,37 @@ class _Table:
             column.clear()
         self._count = self._bytes = 0
         self.group += 1
+
+
+def rewrite_steps(source: pq.ParquetFile, sums: dict[str, FileSum]) -> bytes:
+    """Give a `steps` file of an earlier version in the current one; its rows and their groups stay as they are.
+
+    sums: of the other files of the batch, by folder.
+    """
+    memory = io.BytesIO()
+    with _open_writer(STEPS, memory) as writer:
+        for group in range(source.num_row_groups):
+            rows = source.read_row_group(group)
+            writer.write_table(rows.cast(SCHEMAS[STEPS]), row_group_size=max(rows.num_rows, 1))
+        writer.add_key_value_metadata({**describe_files(sums), SEAL_KEY: UNSEALED})
+    return seal(memory.getvalue())
+
+
+def _open_writer(folder: str, file: Any) -> pq.ParquetWriter:
+    schema = SCHEMAS[folder]
+    version = VERSION if folder == STEPS else FILE_VERSION
+    return pq.ParquetWriter(
+        file,
+        schema.with_metadata({VERSION_KEY: str(version).encode()}),
+        compression="zstd",
+        compression_level=_LEVEL,
+        use_dictionary=[*WORDS[folder], *(HEADER_WORDS if folder == "exchanges" else ())],
+        write_statistics=[name for name in schema.names if name in _SORTED],
+        write_batch_size=_BATCH,
+        data_page_size=_UNSPLIT,
+        max_rows_per_page=_UNSPLIT,
+        write_page_checksum=True,
+    )
 
 
 def _step(run: "_Run", exchange: Exchange, file: str, group: int) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def test_a_bucket_is_as_good_as_a_folder(tmp_path: Path, endpoint: str, bucket: 
     done(config, "show", "night", "3")
     for name in RUNS:
         done(config, "verify", name)
+        done(config, "receipt", name)
     assert {name: everything(path, name) for name in RUNS} == before
     rows = query(bucket, "steps", "SELECT run, seq FROM found ORDER BY ALL")
     assert rows == [(name, seq) for name in sorted(RUNS) for seq in (1, 3, 4)]

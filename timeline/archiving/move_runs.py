@@ -109,7 +109,7 @@ def release_changed(
     Give those that stay as they are, since their archive cannot be reached, and why.
     """
     refused: list[tuple[RunInfo, str]] = []
-    for (name, batch), freed in _by_batch(runs).items():
+    for (name, batch), freed in by_batch(runs).items():
         try:
             _rewrite(store, open_place(name), batch, (), host, clock, [run.number for run in freed])
         except StoreError as error:
@@ -117,7 +117,7 @@ def release_changed(
     return refused
 
 
-def _by_batch(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
+def by_batch(runs: Iterable[RunInfo]) -> dict[tuple[str, str], list[RunInfo]]:
     """Give archived runs by place and batch, in order."""
     found: dict[tuple[str, str], list[RunInfo]] = {}
     for run in runs:
@@ -209,10 +209,10 @@ def remove_archived(
 
     Raises: StoreError; what was deleted before is.
     """
-    by_batch = _by_batch(runs)
-    for done, ((name, batch), gone) in enumerate(by_batch.items(), 1):
+    batches = by_batch(runs)
+    for done, ((name, batch), gone) in enumerate(batches.items(), 1):
         _rewrite(store, open_place(name), batch, [run.number for run in gone], host, clock)
-        progress(done, len(by_batch))
+        progress(done, len(batches))
     remove_unneeded(store, open_place)
 
 

@@ -6,7 +6,7 @@ row of it is held against what its exchange says, or, where `reindex` made it, a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -113,6 +113,11 @@ def verify_run(
             break
         run = store.reload(run)  # it may have been written to between two reads
     return found
+
+
+def with_archive(here: Verified, there: Verified) -> Verified:
+    """Give what was found in a run's copy in the store together with what was found in its archive."""
+    return replace(here, problems=(*here.problems, *there.problems))
 
 
 def _verify(
@@ -287,7 +292,7 @@ def render_verified(found: Sequence[Verified]) -> str:
         lines.append(f"{plain(one.run.id)}: {where}, {count}")
         for problem in one.problems[:_LISTED]:
             place = f"seq {problem.seq}" if problem.seq else "run"
-            lines.append(f"  {place}: {plain(problem.text)}")
+            lines.append(f"  {place}: {plain(problem.text, 500)}")
         if len(one.problems) > _LISTED:
             lines.append(f"  … and {len(one.problems) - _LISTED} more")
     return "\n".join(lines) if lines else "no runs"

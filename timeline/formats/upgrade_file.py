@@ -22,7 +22,15 @@ FileStep = Callable[[Path, Path], None]
 
 TAPE_STEPS: Mapping[int, FileStep] = {}
 """By the version that a step starts from."""
-ARCHIVE_STEPS: Mapping[int, FileStep] = {}
+
+
+def _add_seal(source: Path, target: Path) -> None:
+    from ...store.archive.upgrading import add_seal  # needs pyarrow
+
+    add_seal(source, target)
+
+
+ARCHIVE_STEPS: Mapping[int, FileStep] = {1: _add_seal}
 _PARQUET = b"PAR1"
 _ADVICE = "use a newer Playhead; nothing was changed"
 
@@ -80,15 +88,14 @@ def _know(path: Path) -> _Known:
     if not head.startswith(_PARQUET):
         version = tape_file.read_version(head)
         return _Known("tape", version, tape_file.VERSION, TAPE_STEPS)
-    from ...store.archive import VERSION
-    from ...store.archive.reading import read_version  # needs pyarrow
+    from ...store.archive.reading import read_versions  # needs pyarrow
 
-    version = read_version(path)
-    if version > VERSION:
+    version, current = read_versions(path)
+    if version > current:
         raise StoreTooNew(
-            f"{path} has format {version}; this version reads up to {VERSION}", _ADVICE
+            f"{path} has format {version}; this version reads up to {current}", _ADVICE
         )
-    return _Known("archive", version, VERSION, ARCHIVE_STEPS)
+    return _Known("archive", version, current, ARCHIVE_STEPS)
 
 
 def _write(path: Path, known: _Known, numbers: range) -> Path:

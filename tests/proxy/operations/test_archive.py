@@ -28,6 +28,7 @@ from playhead.config import Config, Mode
 from playhead.proxy.cli import cli
 from playhead.proxy.operations.find_tape import redactor_of
 from playhead.proxy.operations.restore_archived import open_place, restore_run
+from playhead.proxy.operations.verify import verify_runs
 from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
@@ -41,6 +42,7 @@ from playhead.tests.support.exchanges import make_exchange, make_intent, make_re
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.formats.tape_file import import_tape
+from playhead.timeline.formats.upgrade_file import upgrade_file
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
@@ -94,6 +96,29 @@ def attic(store: Path) -> Path:
     return store.parent.parent / "attic"
 
 
+def seal_anew(store: Path) -> None:
+    """Seal the only batch of its archive, as a person can who writes there."""
+    import pyarrow.parquet as pq
+
+    from playhead.store.archive.seal import sum_file
+    from playhead.store.archive.writing import rewrite_steps
+
+    (index,) = (attic(store) / "steps").iterdir()
+    sums = {}
+    for file in attic(store).glob("*/*.parquet"):
+        if file.parent.name != "steps":
+            with file.open("rb") as opened:
+                sums[file.parent.name] = sum_file(opened)
+    with pq.ParquetFile(index) as opened:
+        sealed = rewrite_steps(opened, sums)
+    index.write_bytes(sealed)
+
+
+def refused_to_verify(store: Path, *names: str) -> str:
+    """Verify what is damaged; give what is said of it."""
+    return done(store, "verify", *names, code=1)
+
+
 def files(store: Path) -> list[str]:
     """All that the archive holds."""
     return sorted(
@@ -122,6 +147,7 @@ def test_a_run_comes_back_as_it_was(store: Path) -> None:
     assert done(store, "show", "night", "4") == shown
     for command in (("receipt", "night"), ("effects", "night"), ("verify", "night")):
         done(store, *command)
+    done(store, "receipt", "day")
     assert json.loads(done(store, "verify", "day", "--json"))[0]["problems"] == []
     assert {name: everything(store, name) for name in ("night", "day")} == before
     assert (
@@ -142,6 +168,8 @@ def old_archive(folder: Path) -> Path:
             assert info.archived is not None
             moved = replace(info, archived=replace(info.archived, place=str(folder / "archive")))
             store.writer.call(lambda txn, moved=moved: store._runs.put(txn, moved))  # type: ignore[misc]
+    for index in (folder / "archive" / "steps").iterdir():
+        upgrade_file(index)
     return folder / "store"
 
 
@@ -150,6 +178,7 @@ def test_a_run_comes_back_from_an_archive_that_could_not_be_read(tmp_path: Path,
     """An earlier version refused what it had written of streams and frames; all of it is there."""
     store = old_archive(tmp_path)
     done(store, "verify", name)
+    done(store, "receipt", name)
     with Store.open(store, readonly=True) as opened, Store.open(tmp_path / "other") as other:
         (exported,) = import_tape(
             other, lambda: [(tmp_path / f"{name}.tape").read_bytes()], 1 << 20, lambda *_: None
@@ -306,6 +335,7 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
     steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
     assert sorted(steps) == [(name, seq) for name in ("day", "night") for seq in (1, 3, 4)]
     done(store, "verify", "day")
+    done(store, "receipt", "day")
     assert everything(store, "day") == before
     done(store, "gc", keep="forever")
     done(store, "verify", "night")
@@ -316,22 +346,62 @@ def test_an_archived_step_is_held_against_its_log(store: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from playhead.store.archive import schema
-
     done(store, "archive")
     (file,) = (attic(store) / "exchanges").iterdir()
-    (index,) = (attic(store) / "steps").iterdir()
     rows = pq.read_table(file)
+    told = rows.schema.metadata
     forged = [body.replace(b"1", b"9") for body in rows["request_body"].to_pylist()]
     at = rows.schema.get_field_index("request_body")
     column = pa.array(forged, pa.binary())
-    pq.write_table(rows.set_column(at, rows.schema.field(at), column), file)
-    sizes = json.loads(pq.read_metadata(index).metadata[schema.FILES_KEY])
-    sizes["exchanges"] = file.stat().st_size
-    told = {schema.VERSION_KEY: b"1", schema.FILES_KEY: json.dumps(sizes).encode()}
-    pq.write_table(pq.read_table(index).replace_schema_metadata(told), index)
+    forged_rows = rows.set_column(at, rows.schema.field(at), column)
+    pq.write_table(forged_rows.replace_schema_metadata(told), file)
+    seal_anew(store)
+    assert "exchange 3" not in refused_to_verify(store, "day")
+    assert "first bad seq 3" in refused_to_verify(store, "night")
     assert "exchange 3 in" in refused(store, "show", "night", "3")
     assert "does not fit the hash in its log" in refused(store, "show", "night", "3")
+
+
+def test_no_bit_of_an_archive_changes_unnoticed(store: Path) -> None:
+    """Whichever file it is in, and wherever: `verify` says so of every run of the batch, and puts none back."""
+    done(store, "archive")
+    told = done(store, "verify")
+    assert told.count("sound") == 2
+    for file in sorted(attic(store).glob("*/*.parquet")):
+        sound = file.read_bytes()
+        step = max(1, len(sound) // 40)
+        for at in {*range(0, len(sound), step), len(sound) - 1}:
+            file.write_bytes(sound[:at] + bytes((sound[at] ^ 1 << at % 8,)) + sound[at + 1 :])
+            assert [one.problems != () for one in verify_runs(Config(store=store), None)] == [
+                True,
+                True,
+            ]
+        file.write_bytes(sound)
+    assert done(store, "verify") == told
+    with Store.open(store, readonly=True) as opened:
+        assert all(run.is_only_in_archive for run in opened.runs())
+
+
+def test_a_file_of_an_archive_that_is_gone_is_damage(store: Path) -> None:
+    """Each run in it is listed; those that the store has whole are sound."""
+    done(store, "archive", "night")
+    for file in attic(store).glob("events/*"):
+        file.unlink()
+    told = refused_to_verify(store)
+    assert "night: bad" in told
+    assert "day: sound" in told
+    assert "missing; expected" in told
+
+
+def test_a_copy_in_the_store_does_not_hide_a_damaged_archive(store: Path) -> None:
+    """It goes with the next `gc`, and the archive is then all there is."""
+    done(store, "archive", "night")
+    done(store, "receipt", "night")
+    (file,) = (attic(store) / "bodies").iterdir()
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 4
+    file.write_bytes(data)
+    assert "have the hash" in refused_to_verify(store, "night")
 
 
 def test_what_a_power_cut_must_not_undo_is_flushed_first(
@@ -552,18 +622,14 @@ def test_an_archive_that_lacks_an_exchange_is_refused(store: Path) -> None:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from playhead.store.archive import schema
-
     done(store, "archive")
     (file,) = (attic(store) / "exchanges").iterdir()
     (index,) = (attic(store) / "steps").iterdir()
-    sizes = json.loads(pq.read_metadata(index).metadata[schema.FILES_KEY])
     for one in (file, index):
         rows = pq.read_table(one)
-        told = {schema.VERSION_KEY: b"1", schema.FILES_KEY: json.dumps(sizes).encode()}
-        kept = rows.filter(pc.not_equal(rows["seq"], 3)).replace_schema_metadata(told)
-        pq.write_table(kept, one)
-        sizes["exchanges"] = file.stat().st_size
+        kept = rows.filter(pc.not_equal(rows["seq"], 3))
+        pq.write_table(kept.replace_schema_metadata(rows.schema.metadata), one)
+    seal_anew(store)
     assert "exchange 3 is missing" in refused(store, "receipt", "night")
     nothing_taken(store)
 

@@ -6,6 +6,7 @@ import pytest
 
 from playhead.proxy.cli import main
 from playhead.store import StoreError, StoreTooNew, StoreUnwritable, archive
+from playhead.store.archive import reading
 from playhead.tape.records import tape_file
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.golden.make import golden, unpack
@@ -51,7 +52,8 @@ def test_a_current_file_stays_as_it_is(tape: Path, tmp_path: Path) -> None:
     """A tape, and each file of an archive."""
     assert upgrade_file(tape) == ("tape", tape_file.VERSION, tape_file.VERSION, None)
     for file in unpack(ARCHIVE.name, tmp_path / "archive").rglob("*.parquet"):
-        assert upgrade_file(file) == ("archive", archive.VERSION, archive.VERSION, None)
+        version = archive.VERSION if file.parent.name == "steps" else archive.FILE_VERSION
+        assert upgrade_file(file) == ("archive", version, version, None)
     assert tape.read_bytes() == TAPE.read_bytes()
 
 
@@ -117,14 +119,34 @@ def test_what_cannot_be_upgraded_says_why(tape: Path, tmp_path: Path) -> None:
 
 def test_a_newer_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With both versions; an earlier one without a step is refused too."""
-    file = next(unpack(ARCHIVE.name, tmp_path).rglob("*.parquet"))
+    (file,) = (unpack(ARCHIVE.name, tmp_path) / "steps").iterdir()
+    version = archive.VERSION
     with monkeypatch.context() as behind:
-        behind.setattr(archive, "VERSION", archive.VERSION - 1)
-        with pytest.raises(StoreTooNew, match="has format 1; this version reads up to 0"):
+        behind.setattr(reading, "VERSION", version - 1)
+        with pytest.raises(StoreTooNew, match=f"{version}; this version reads up to {version - 1}"):
             upgrade_file(file)
-    monkeypatch.setattr(archive, "VERSION", archive.VERSION + 1)
-    with pytest.raises(StoreError, match="has version 1 of its format"):
+    monkeypatch.setattr(reading, "VERSION", version + 1)
+    with pytest.raises(StoreError, match=f"has version {version} of its format"):
         upgrade_file(file)
+
+
+def test_an_archive_is_upgraded_with_all_its_files(tmp_path: Path) -> None:
+    """The index is sealed over files that are there and as long as they were; else it stays as it is."""
+    folder = unpack(golden("archive", 1).name, tmp_path)
+    (index,) = (folder / "steps").iterdir()
+    (events,) = (folder / "events").iterdir()
+    written, sound = index.read_bytes(), events.read_bytes()
+    events.write_bytes(sound[:-1])
+    with pytest.raises(StoreError, match=r"events/.* bytes long; expected"):
+        upgrade_file(index)
+    events.unlink()
+    with pytest.raises(StoreError, match="is not there; an archive is upgraded in one folder"):
+        upgrade_file(index)
+    assert index.read_bytes() == written
+    events.write_bytes(sound)
+    kept = index.with_name(f"{index.name}.version-1")
+    assert upgrade_file(index) == ("archive", 1, 2, kept)
+    assert kept.read_bytes() == written
 
 
 def test_the_command_takes_files(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:
