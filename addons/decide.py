@@ -6,17 +6,20 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
 from ..config import Classes, Mode
-from ..config.targets.path_interpretations import normal_path, without_trailing
 from ..store import LogCorrupt
 from ..tape.canonical.canonical_request import raw_key
-from ..tape.canonical.target_overrides import find_body_claims, find_claims
+from ..tape.canonical.target_overrides import (
+    find_body_claims,
+    find_claims,
+    find_trailer_claims,
+    without_claims,
+)
 from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
 from ..tape.diff.divergence_types import Dependence
@@ -39,9 +42,15 @@ from .failed_tunnels import find_missed, take_missed
 from .run.out_of_order import find_earlier, find_needs, reorder_reason
 from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
 from .run.registry import RunRegistry
-from .run.request_constraints import add_violation, asks_for_repeats, decide_leaving, decide_on
+from .run.request_constraints import (
+    add_violation,
+    asks_for_repeats,
+    decide_leaving,
+    decide_on,
+    find_forms,
+)
 from .run.run_state import OpenRun
-from .wire.http import announced_length, read_names, read_request
+from .wire.http import announced_length, note, read_names, read_request
 
 if TYPE_CHECKING:
     from .run.drift_search import Drifts
@@ -51,6 +60,9 @@ _LARGE_BYTES = 64 * 1024
 
 _MEND = "record it again, or restore the store from a copy"
 
+_DROPPED = (
+    "trailers that override its method, path or host were left out: it was decided before they came"
+)
 _NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
 
@@ -122,7 +134,10 @@ class Decide:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Decide, now that the body is there."""
         pending = find_pending(flow)
-        if pending is None or pending.decision is not None:
+        if pending is None:
+            return None
+        if pending.decision is not None:
+            _drop_trailer_claims(flow)
             return None
         open_run = pending.open_run
         pending.request_ended = True
@@ -173,6 +188,10 @@ class Decide:
     def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
         pending.decision = decide_leaving(pending, open_run.policy, None)
 
+    async def _let_out_counted(self, pending: PendingExchange, open_run: OpenRun) -> None:
+        pending.forms = await asyncio.to_thread(find_forms, pending)
+        self._let_out(pending, open_run)
+
     async def _decide_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
         assert pending.request is not None
         found, pending.effect_key = await asyncio.to_thread(
@@ -190,8 +209,10 @@ class Decide:
         hit = open_run.cursor.find(found, pending.request_class, repeat=self._repeats(pending))
         if open_run.policy.find_live(pending.facts) is not None:
             pending.found = hit
-            self._let_out(pending, open_run)
-            return None
+            if not _counts_repeats(pending):
+                self._let_out(pending, open_run)
+                return None
+            return self._let_out_counted(pending, open_run)
         if isinstance(hit, Unknown) and pending.request_class is RequestClass.INFERENCE:
             return self._look_for_drift(pending, open_run)
         if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
@@ -343,9 +364,11 @@ def _hide(names: tuple[tuple[str, str], ...], open_run: OpenRun) -> tuple[tuple[
 
 
 def _look_at_form(pending: PendingExchange, asked: Request, *, unread: bool = False) -> None:
-    """Take in which method a body claims: it lets nothing out, and may have it held."""
+    """Take in what a body and trailers claim: they let nothing out, and may have the request held."""
     body = None if unread or asked.spilled is not None else asked.body
     claims = find_body_claims(asked.method, asked.headers, body)
+    if asked.trailers:
+        claims = (*claims, *find_trailer_claims(asked))
     if claims:
         facts = pending.facts
         place = facts.method, facts.scheme, facts.host, facts.port, facts.target
@@ -353,14 +376,28 @@ def _look_at_form(pending: PendingExchange, asked: Request, *, unread: bool = Fa
         pending.facts, pending.kind = Facts.of(place, (*facts.claims, *claims), classes)
 
 
+def _drop_trailer_claims(flow: http.HTTPFlow) -> None:
+    """Take from a request that was decided by its head the trailers by which it would be another one."""
+    message = flow.request
+    fields = message.trailers.fields if message.trailers else ()
+    target = message.data.path.decode("latin-1")
+    kept = without_claims(fields, message.scheme, message.host, message.port, target)
+    if kept != fields:
+        note(message, _DROPPED)
+        message.trailers = http.Headers(kept) if kept else None
+
+
 def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
     """Say whether a request has to be compared with others before it leaves."""
     if open_run.mode is not Mode.RECORD:
         return False
-    usage_meter = open_run.usage_meter
-    if usage_meter is not None and usage_meter.asks_for_repeats(pending):
-        return True
-    return open_run.policy.find_gate(pending.facts) is not None
+    return _counts_repeats(pending) or open_run.policy.find_gate(pending.facts) is not None
+
+
+def _counts_repeats(pending: PendingExchange) -> bool:
+    """Say whether a limit counts how often a request comes in a row."""
+    usage_meter = pending.open_run.usage_meter
+    return usage_meter is not None and usage_meter.asks_for_repeats(pending)
 
 
 def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
@@ -369,16 +406,12 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     pending.request, more = open_run.redactor.request_body(pending.request)
     pending.redactions += more
     pending.searched = True
-    counted = open_run.usage_meter is not None and open_run.usage_meter.asks_for_repeats(pending)
-    if counted:
-        path, mark, query = pending.request.target.partition("?")
-        normal = without_trailing(normal_path(path))
-        if normal != path:
-            spelled = replace(pending.request, target=f"{normal}{mark}{query}")
-            pending.alike = open_run.fingerprint(spelled, pending.request_class)
+    counted = _counts_repeats(pending)
     if counted or asks_for_repeats(pending):
         found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
+    if counted:
+        pending.forms = find_forms(pending)
 
 
 def _make_drifts(open_run: OpenRun) -> "Drifts":

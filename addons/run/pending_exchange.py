@@ -39,7 +39,7 @@ from ...tape.playback.script import Steps
 from ...tape.policy.approval_decision import ApprovalDecision, Ruling
 from ...tape.policy.decide import Decision, Facts, Found
 from ...tape.policy.faults import Injection
-from ...tape.policy.limits import CountedUsage
+from ...tape.policy.limits import CountedUsage, Forms
 from ...tape.records.events import EventKind
 from ...tape.redaction.compare_placeholders import TARGET
 from ...tape.redaction.redactor import redactions_of
@@ -116,8 +116,8 @@ class PendingExchange:
         """Whether its body has been redacted too."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
-        self.alike: Fingerprint | None = None
-        """The same of its path in normal form, where it is spelled in another way and repeats are counted."""
+        self.forms: Forms = frozenset()
+        """All that it can be taken for, where repeats are counted."""
         self.exact = False
         """Whether it was found by its bytes, without masking anything."""
         self.effect_key: bytes | None = None

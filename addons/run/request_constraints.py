@@ -6,8 +6,9 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 
 from dataclasses import replace
 
+from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...tape.exchange import RequestClass
-from ...tape.policy.alike_effects import find_alike_keys
+from ...tape.policy.alike_effects import find_alike_keys, find_form_keys
 from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
     LIMITS,
@@ -19,6 +20,7 @@ from ...tape.policy.decide import (
     Policy,
     decide,
 )
+from ...tape.policy.limits import Forms
 from .exchange_events import idempotency_key
 from .pending_exchange import PendingExchange
 from .repeats import Effect
@@ -28,6 +30,21 @@ def asks_for_repeats(pending: PendingExchange) -> bool:
     """Say whether a gate has to know what a request repeats."""
     effect = pending.request_class is RequestClass.EFFECT
     return effect and pending.open_run.policy.find_gate(pending.facts) is not None
+
+
+def find_forms(pending: PendingExchange) -> Forms:
+    """Give all that a request can be taken for, by which a limit on repeats counts it. May run on any thread."""
+    request = pending.request
+    assert request is not None
+    assert pending.fingerprint is not None
+    rest = pending.open_run.head_and_body_key(request, pending.request_class)
+    path, mark, query = request.target.partition("?")
+    normal = without_trailing(normal_path(path))
+    own = {bytes(pending.fingerprint)}
+    if normal != path:
+        spelled = replace(request, target=f"{normal}{mark}{query}")
+        own.add(bytes(pending.open_run.fingerprint(spelled, pending.request_class)))
+    return frozenset(own) | find_form_keys(rest, pending.facts.ways)
 
 
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})

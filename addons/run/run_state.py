@@ -282,6 +282,12 @@ class OpenRun:
         """Give the effect key of an effect. May run on any thread."""
         return effect_key(self._form(request, RequestClass.EFFECT))
 
+    def head_and_body_key(self, request: Request, request_class: RequestClass) -> bytes:
+        """Give the fingerprint of a request but for its method, place, path and query. May run on any thread."""
+        form = self._form(request, request_class)
+        bare = form._replace(method="", scheme="", authority="", path="", query=(), names=())
+        return fingerprint(bare)
+
     def _form(self, request: Request, request_class: RequestClass) -> Canonical:
         secret = self.redactor.redacted_query(request)
         return canonical(request, request_class, self.rules, secret)

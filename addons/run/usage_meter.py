@@ -83,7 +83,7 @@ class UsageMeter:
         """Find the limit that stands in a request's way. Once a request."""
         times = 0
         if pending.fingerprint is not None and self.asks_for_repeats(pending):
-            times = self._row.note(pending.facts, pending.alike or pending.fingerprint)
+            times = self._row.note(pending.facts, pending.forms)
         kind = RequestClass.INFERENCE if self.asks_model(pending) else pending.request_class
         return find_spent(self.limits, self.used, kind, times)
 
@@ -119,7 +119,7 @@ class UsageMeter:
             logged.update(pending.downloaded.digest)
         else:
             logged.update(b"".join(pending.pieces))
-        self._row.heard(pending.facts, pending.alike or pending.fingerprint, logged.digest(16))
+        self._row.heard(pending.facts, pending.forms, logged.digest(16))
 
     def count_usage(
         self, pending: "PendingExchange", request: Request, response: Response | None

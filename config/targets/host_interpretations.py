@@ -40,8 +40,11 @@ _SPACES = re.compile(r"[\x00-\x20\x7f\u00ad\u200b-\u200f\u2060\ufeff]+")
 _EMPTY_LABELS = re.compile(r"\.{2,}")
 _DEVIATIONS = frozenset("ßς\u200c\u200d")
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]@]*\]|[^:\[\]@/\\?#,]*)(?::(?P<port>[0-9]{0,9}))?")
-_ODD = re.compile(r"[^\t\x20-\x7e]|%(?:[89A-Fa-f][0-9A-Fa-f]|25|[01][0-9A-Fa-f]|7[fF])")
-"""What is no ASCII, percent-encoded or not, and what is no plain character."""
+_ODD = re.compile(
+    r"[^A-Za-z0-9._:\[\]%,@/?#\t -]|%(?:[89A-Fa-f][0-9A-Fa-f]|25|[01][0-9A-Fa-f]|7[fF])"
+)
+"""A character that no host name, address or list of them has: quotes, backslashes, brackets, what is no ASCII,
+percent-encoded or not. Nobody knows what a program makes of it."""
 _LISTS = re.compile(r"[,/\\?#@\s]+")
 
 
@@ -87,14 +90,15 @@ def places(text: str, scheme: str) -> tuple[Place, ...]:
         if part:
             bare = _parse(f"[{part}]", scheme) if part.count(":") > 1 else None
             all_found |= dict.fromkeys(_parse(part, scheme) or bare or ())
-    # Whatever stands behind the name, whoever reads no further takes that.
-    for part in (text.partition(":")[0], text.rpartition("@")[2].partition(":")[0]):
+    # Whatever is before or behind the name, a program that reads no further takes the name alone.
+    bare = text.rpartition("@")[2]
+    for part in (*text.split(":")[:_MOST], *bare.split(":")[:_MOST], bare.strip(". \t")):
         all_found |= dict.fromkeys(_parse(part, scheme) or ())
     return tuple(all_found)
 
 
 def is_anywhere(text: str) -> bool:
-    """Say whether a name is spelled so that programs may take it for any: what folds into ASCII cannot be listed."""
+    """Say whether a name is spelled so that programs may take it for any: it has a character that no name has."""
     return len(text) > _LONGEST or _ODD.search(text) is not None
 
 
@@ -154,7 +158,10 @@ def _otherwise(text: str) -> Iterator[str]:
         )
     if "@" in text:
         yield text.rpartition("@")[2]
+    if text.startswith("[") and text.endswith("]") and ":" not in text:
+        yield text[1:-1]
     yield text.rstrip(".")
+    yield text.strip(".")
     yield _EMPTY_LABELS.sub(".", text)
     yield _SPACES.sub("", text)
     yield _SPACES.split(text)[0]

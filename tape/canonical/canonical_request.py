@@ -18,7 +18,8 @@ The form is versioned: any change to what a request becomes is a new `CANONICAL_
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
-has all that its head says of host, method, path and scheme beside.
+has all that its head says of host, method, path and scheme beside; version 8 also what its trailers say of them, and the
+target that a field names for a gateway.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -50,7 +51,7 @@ from .json_rpc import volatile_places
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import names_of
 
-CANONICAL_VERSION = 7
+CANONICAL_VERSION = 8
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""

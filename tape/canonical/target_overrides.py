@@ -7,8 +7,10 @@ claims, as nearly all are, means what it says.
 Names are compared in normal form (`config.targets.hosts`): case, a trailing dot and the scheme's own port make no
 difference, and a name that is absent agrees where another one is there: without `Host` and `:authority` a server takes its default.
 
-Fields that override are recognised by the words in their names, not by a list of names. A body that may hold such a word
-and cannot be read claims `ANY_METHOD`.
+Fields that override are recognised by the words in their names, not by a list of names; in trailers they count as in the head. A
+field whose value contains an absolute URL names a host too, since gateways are given the real target in a field of their
+own; a few fields with URLs that nobody obeys are left out. A body that may contain such a word and cannot be read claims
+`ANY_METHOD`.
 
 Source: RFC 9110 section 7.2, RFC 9113 section 8.3.1, RFC 7239 for `Forwarded`; Rack, Symfony, Laravel, Express, ASP.NET and
 Facebook's Graph API for overrides of methods, PHP for the names of parameters, IIS, Symfony, nginx, Traefik and Envoy for
@@ -49,6 +51,10 @@ class ClaimKind(StrEnum):
     """None of them: a server takes its default host for it."""
     FORWARDED = "forwarded"
     """A field that some servers take for `Host`."""
+    GATEWAY = "gateway"
+    """A field by whose name a gateway takes its value for the real target."""
+    URL = "url"
+    """A field that contains an absolute URL of another host; in matching it does not count."""
     METHOD = "method"
     """A field or parameter that some servers take for the method."""
     PATH = "path"
@@ -59,8 +65,10 @@ class ClaimKind(StrEnum):
     """It asks for a WebSocket, over which anything may be said."""
 
 
-SILENT = frozenset({ClaimKind.UNNAMED.value, ClaimKind.WEBSOCKET.value})
+SILENT = frozenset({ClaimKind.WEBSOCKET.value})
 """Kinds that say nothing else than the request itself."""
+_UNCOUNTED = frozenset({ClaimKind.WEBSOCKET, ClaimKind.URL})
+"""Kinds that do not count in matching: an address for an answer to go to may have another port in each run."""
 
 
 class Claim(NamedTuple):
@@ -85,6 +93,42 @@ _METHOD_NAME = re.compile(r"method|verb(?!os)")
 _PREFLIGHT = "accesscontrolrequestmethod"
 _PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
 _PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy")
+_GATEWAY = re.compile(
+    r"target|upstream|backend|gateway|destination|provider|endpoint|proxyto|proxypass|resource"
+    r"|(?:custom|base|api|dest|proxy|remote|server|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
+)
+_NO_GATEWAY = frozenset({"xamztarget", "proxyauthorization"})
+"""`X-Amz-Target` names an operation, in the form of a host name."""
+_HARMLESS = frozenset(
+    {
+        "referer",
+        "httpreferer",
+        "origin",
+        "useragent",
+        "from",
+        "accept",
+        "contenttype",
+        "soapaction",
+        "cookie",
+    }
+    | {
+        "link",
+        "authorization",
+        "proxyauthorization",
+        "acceptprofile",
+        "contentprofile",
+        "idempotencykey",
+    }
+)
+"""Fields that nobody takes for a target, whatever URL is in them."""
+_URLS = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*):(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]*)""")
+_RELATIVE_URL = re.compile(r"""[\s"'<]*(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]+)""")
+_BARE_HOST = re.compile(
+    r"""[\s"'<]*((?:[^\s/?#"'<>,;@:]+\.[A-Za-z][\w-]+\.?|localhost|[\d.]+\.\d+|\[[0-9a-fA-F:.]+\])(?::\d+)?|[\w.-]+:\d{1,5})"""
+    r"""(?:[\s"'>/?#,;].*)?""",
+    re.DOTALL,
+)
+_WEB_SCHEMES = {"ws": "http", "wss": "https"}
 _SCHEMES = re.compile(r"(?:forward|orig|url|http|^x).*(?:proto|scheme)|^(?:proto|protocol|scheme)$")
 _SECURE = frozenset({"frontendhttps", "xforwardedssl", "xforwardedhttps", "xhttps"})
 _ON = frozenset({"on", "1", "true", "yes"})
@@ -134,6 +178,8 @@ def find_claims(
         found.append(_UNNAMED)
     if fields:
         found += _in_fields(fields, headers, scheme, host, port, target)
+    if any(b"//" in value or b"/\\" in value or b"\\/" in value for _, value in headers):
+        found += _in_urls(headers, scheme, host, port)
     if names:
         found += [Claim(ClaimKind(kind), text) for kind, text in names]
     absolute = _ABSOLUTE.match(target) if target[:1] != "/" else None
@@ -158,7 +204,7 @@ def _find_fields(names: tuple[bytes, ...]) -> tuple[_Fields, bool]:
     """
     found = []
     for at, name in enumerate(names):
-        squashed = _NOT_WORDS.sub("", name.decode("latin-1").lower())
+        squashed = _squash(name)
         kind = _kind_of(name.lower(), squashed)
         if kind is not None:
             found.append((at, kind, squashed))
@@ -179,10 +225,14 @@ def _kind_of(name: bytes, squashed: str) -> ClaimKind | None:
         return ClaimKind.SCHEME
     if _METHOD_NAME.search(squashed) and squashed != _PREFLIGHT:
         return ClaimKind.METHOD
+    if squashed in _NO_GATEWAY:
+        return None
     if squashed == "scriptname" or squashed.endswith("forwardedprefix"):
         return ClaimKind.PATH
     if squashed.endswith(("url", "uri", "path")) and _PLACED.search(squashed):
         return ClaimKind.PATH
+    if _GATEWAY.search(squashed) and squashed not in _HARMLESS:
+        return ClaimKind.GATEWAY
     return None
 
 
@@ -198,8 +248,62 @@ def _in_fields(
         elif kind is ClaimKind.WEBSOCKET:
             if "websocket" in value.lower():
                 yield _WEBSOCKET
+        elif kind is ClaimKind.GATEWAY:
+            yield from _urls_in(kind, value, scheme, host, port)
+            bare = _BARE_HOST.fullmatch(value) if "//" not in value else None
+            if bare is not None and not agrees(bare[1], scheme, host, port):
+                yield Claim(kind, bare[1])
         else:
             yield from _said(kind, name, value, scheme, host, port, target)
+
+
+def _in_urls(headers: Headers, scheme: str, host: str, port: int) -> Iterator[Claim]:
+    """Give the hosts of the absolute URLs in fields that make no other claim."""
+    for name, value in headers:
+        if b"/" in value:
+            squashed = _squash(name)
+            if squashed not in _HARMLESS and _kind_of(name.lower(), squashed) is None:
+                yield from _urls_in(ClaimKind.URL, value.decode("latin-1"), scheme, host, port)
+
+
+def _urls_in(kind: ClaimKind, text: str, scheme: str, host: str, port: int) -> Iterator[Claim]:
+    """Give the hosts of the absolute URLs in a text that are not the request's own."""
+    for found in _URLS.finditer(text):
+        own = _WEB_SCHEMES.get(found[1].lower(), found[1].lower())
+        if found[2] and not agrees(found[2], own, host, port):
+            yield Claim(kind, found[2])
+    relative = _RELATIVE_URL.match(text)
+    if relative is not None and not agrees(relative[1], scheme, host, port):
+        yield Claim(kind, relative[1])
+
+
+def find_trailer_claims(request: Request) -> Claims:
+    """Find what the trailers of a request claim: as the same fields would in its head."""
+    return _in_trailers(
+        request.trailers, request.scheme, request.host, request.port, request.target
+    )
+
+
+def _in_trailers(trailers: Headers, scheme: str, host: str, port: int, target: str) -> Claims:
+    if not trailers:
+        return ()
+    fields, _ = _find_fields(tuple([name for name, _ in trailers]))
+    found = [
+        *_in_fields(fields, trailers, scheme, host, port, target),
+        *_in_urls(trailers, scheme, host, port),
+    ]
+    return tuple(dict.fromkeys(found[:_MOST]))
+
+
+def without_claims(trailers: Headers, scheme: str, host: str, port: int, target: str) -> Headers:
+    """Give trailers without the fields that claim something."""
+    return tuple(
+        field for field in trailers if not _in_trailers((field,), scheme, host, port, target)
+    )
+
+
+def _squash(name: bytes) -> str:
+    return _NOT_WORDS.sub("", name.decode("latin-1").lower())
 
 
 def claims_of(request: Request) -> Claims:
@@ -216,6 +320,8 @@ def claims_of(request: Request) -> Claims:
     )
     body = request.body if request.spilled is None else None
     more = find_body_claims(request.method, request.headers, body)
+    if request.trailers:
+        more = (*more, *find_trailer_claims(request))
     return (*claims, *more) if more else claims
 
 
@@ -390,7 +496,13 @@ def names_of(request: Request) -> tuple[str, ...]:
         said = _in_fields(
             fields, request.headers, request.scheme, request.host, request.port, request.target
         )
-        claims += [(kind.value, text) for kind, text in said if kind is not ClaimKind.WEBSOCKET]
+        claims += [(kind.value, text) for kind, text in said if kind not in _UNCOUNTED]
+    if request.trailers:
+        claims += [
+            (kind.value, text)
+            for kind, text in find_trailer_claims(request)
+            if kind not in _UNCOUNTED
+        ]
     return name_row(claims, request.scheme) if claims else ()
 
 

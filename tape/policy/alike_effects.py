@@ -42,7 +42,7 @@ def find_alike_keys(effect_key: bytes, ways: Ways) -> AlikeKeys:
     body = effect_key[_BODY_AT:]
     any_body, unlisted = _key(b"body", body), _key(b"unlisted", body)
     own = {effect_key[:_BODY_AT], any_body}
-    found = _list_ways(ways)
+    found = list_ways(ways)
     if found is None:
         return AlikeKeys(frozenset({*own}), frozenset({*own, unlisted}))
     asks, leaves = {effect_key[:_BODY_AT], unlisted}, own
@@ -66,7 +66,19 @@ def find_alike_keys(effect_key: bytes, ways: Ways) -> AlikeKeys:
     return AlikeKeys(frozenset(asks), frozenset(leaves))
 
 
-def _list_ways(ways: Ways) -> list[tuple[str, str, str]] | None:
+def find_form_keys(rest: bytes, ways: Ways) -> frozenset[bytes]:
+    """Give a key for each way in which a request can be taken; none where they cannot be listed.
+
+    rest: what else counts of the request: header fields and body.
+    """
+    return frozenset(
+        _key(b"form", *way, host, port, rest)
+        for way in list_ways(ways) or ()
+        for host, port in ways.places
+    )
+
+
+def list_ways(ways: Ways) -> list[tuple[str, str, str]] | None:
     """Give method, path and query of each way; None where they cannot be listed."""
     if not (ways.whole and ways.clear) or ways.anywhere or ANY_METHOD in ways.methods:
         return None

@@ -16,12 +16,15 @@ from typing import NamedTuple
 from ...config import Limits
 from ...config.targets.host_interpretations import normal_host
 from ...config.targets.path_interpretations import normal_path, without_trailing
-from ..exchange import Fingerprint, RequestClass
+from ..exchange import RequestClass
+from .alike_effects import list_ways
 from .decide import Facts
 
 NANO = 1_000_000_000
 """Money is counted in billionths of a dollar, so that no sum depends on its order."""
 
+_MOST_WAYS = 64
+"""Ways of one request beyond which its own endpoint alone is remembered."""
 _MOST_ENDPOINTS = 10_000
 """Endpoints whose last request is remembered, about 5 MB; those asked longest ago go first."""
 
@@ -137,47 +140,64 @@ def _unknown(count: int, what: str) -> str:
     return f", and {_count(count, 'call')} {what}" if count else ""
 
 
+Forms = frozenset[bytes]
+"""All that one request can be taken for: two requests that share one are the same."""
+Place = tuple[str, str, str, int, str]
+
+
 @dataclass(slots=True)
 class _Last:
     """What was asked last at an endpoint."""
 
-    fingerprint: Fingerprint
+    forms: Forms
     times: int = 0
     """In a row."""
     answer: bytes | None = None
     """Of the last that was answered, its hash."""
 
 
-Place = tuple[str, str, str, int, str]
-
-
 @dataclass(slots=True)
 class Row:
-    """How often the same request came in a row at its endpoint: method, origin and path."""
+    """How often the same request came in a row at its endpoint: method, origin and path, however these are spelled."""
 
     _last: "OrderedDict[Place, _Last]" = field(default_factory=OrderedDict)
 
-    def note(self, facts: Facts, fingerprint: Fingerprint) -> int:
+    def note(self, facts: Facts, forms: Forms) -> int:
         """Note a request; give how often it has come, this time among them."""
-        place = _place(facts)
-        last = self._last.get(place)
-        if last is None or last.fingerprint != fingerprint:
-            last = self._last[place] = _Last(fingerprint)
+        places = _places(facts)
+        found = self._find(places, forms)
+        last = max(found, key=lambda one: one.times, default=_Last(forms))
         last.times += 1
-        self._last.move_to_end(place)
-        if len(self._last) > _MOST_ENDPOINTS:
+        last.forms = forms
+        for place in places:
+            self._last[place] = last
+            self._last.move_to_end(place)
+        while len(self._last) > _MOST_ENDPOINTS:
             self._last.popitem(last=False)
         return last.times
 
-    def heard(self, facts: Facts, fingerprint: Fingerprint, answer: bytes) -> None:
+    def heard(self, facts: Facts, forms: Forms, answer: bytes) -> None:
         """Note what a read was answered: something new begins the row anew, since who polls makes no loop."""
-        last = self._last.get(_place(facts))
-        if last is not None and last.fingerprint == fingerprint:
+        for last in self._find(_places(facts), forms):
             if last.answer not in (None, answer):
                 last.times = 1
             last.answer = answer
 
+    def _find(self, places: list[Place], forms: Forms) -> list[_Last]:
+        found = {id(last): last for place in places if (last := self._last.get(place))}
+        return [last for last in found.values() if not last.forms.isdisjoint(forms)]
 
-def _place(facts: Facts) -> Place:
-    path = without_trailing(normal_path(facts.target.partition("?")[0]))
-    return facts.method, facts.scheme, normal_host(facts.host), facts.port, path
+
+def _places(facts: Facts) -> list[Place]:
+    """Give the endpoint of a request, once for each way in which it can be taken if these can be listed."""
+    ways = facts.ways
+    found = list_ways(ways)
+    if found is None or len(found) * len(ways.places) > _MOST_WAYS:
+        path = without_trailing(normal_path(facts.target.partition("?")[0]))
+        return [(facts.method, facts.scheme, normal_host(facts.host), facts.port, path.lower())]
+    every = [
+        (method, facts.scheme, host, port, path)
+        for method, path, _ in found
+        for host, port in ways.places
+    ]
+    return list(dict.fromkeys(every))

@@ -15,6 +15,7 @@ the caller gives. Its keys, all of which may be left out:
     headers   list of [name, value]
     pseudo    over HTTP/2 all pseudo-header fields, in place of ours
     body      what it carries; over a WebSocket nothing
+    trailers  list of [name, value] behind the body, which is sent in chunks then
     fill      MiB of it that come before, in a pair of a form or a part of their own
     coding    `gzip` has the body in that coding, and says so; any other word is said alone
     raw       the whole head, in place of ours
@@ -66,7 +67,7 @@ def ways(case: dict[str, Any]) -> tuple[str, ...]:
         found = tuple(way for way in found if way not in _TUNNELS)
     if "method" in case:
         found = tuple(way for way in found if way not in _SOCKETS)
-    if "body" in case:
+    if "body" in case or "trailers" in case:
         found = tuple(way for way in found if way not in _SOCKETS)
     if "raw" in case or "then" in case or "fill" in case:
         found = tuple(way for way in found if way != "h2")
@@ -175,11 +176,26 @@ class Spelled:
         if upgrade and self.over in _SOCKETS:
             fields += [("Upgrade", "websocket"), ("Connection", "Upgrade")]
             fields += [("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", _KEY)]
+        elif self.trailers and not mark:
+            fields += [("Transfer-Encoding", "chunked"), ("TE", "trailers")]
         elif method not in ("GET", "HEAD", "CONNECT", "OPTIONS", "TRACE"):
             size = 0 if mark else len(self.body)
             fields.append(("Content-Length", str(size)))
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields)]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
+
+    @property
+    def trailers(self) -> list[list[str]]:
+        return list(self._case.get("trailers", []))
+
+    @property
+    def sent_body(self) -> bytes:
+        """The body as it is sent over HTTP/1.1: in a chunk, with what follows, where there are trailers."""
+        if not self.trailers:
+            return self.body
+        chunk = b"%x\r\n%b\r\n" % (len(self.body), self.body) if self.body else b""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in self.trailers)
+        return chunk + b"0\r\n" + lines.encode() + b"\r\n"
 
     @property
     def first(self) -> bool:
@@ -226,7 +242,7 @@ def _asked(sock: socket.socket, spelled: Spelled, run: str) -> dict[str, Any]:
     if spelled.first:
         sock.sendall(spelled.plain_head(run))
         _read(sock)
-    sock.sendall(spelled.head(run) + spelled.body + spelled.then)
+    sock.sendall(spelled.head(run) + spelled.sent_body + spelled.then)
     told = _read(sock)
     if spelled.then:
         _read(sock)
@@ -304,9 +320,12 @@ def _ask_http2(sock: socket.socket, spelled: Spelled) -> dict[str, Any]:
         plain.path = spelled.plain_path
         connection.send_headers(1, plain.pseudo(), end_stream=True)
         stream = 3
-    connection.send_headers(stream, spelled.pseudo(), end_stream=not spelled.body)
+    trailers = [(name.lower(), value) for name, value in spelled.trailers]
+    connection.send_headers(stream, spelled.pseudo(), end_stream=not spelled.body and not trailers)
     if spelled.body:
-        connection.send_data(stream, spelled.body, end_stream=True)
+        connection.send_data(stream, spelled.body, end_stream=not trailers)
+    if trailers:
+        connection.send_headers(stream, trailers, end_stream=True)
     sock.sendall(connection.data_to_send())
     status, body = 0, b""
     while data := sock.recv(65536):

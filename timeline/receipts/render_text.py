@@ -400,7 +400,7 @@ def _gap(row: GapRow) -> str:
 
 
 def _claims(row: Mapping[str, Any]) -> str:
-    said = ", ".join(f"{one['kind']} {one['text']}" for one in row["claims"])
+    said = ", ".join(f"{one['kind']} {one['text']}".strip() for one in row["claims"])
     return f"seq {row['seq']}  {row['method']} {row['url']}: {said}"
 
 

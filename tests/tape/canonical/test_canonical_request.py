@@ -404,7 +404,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "04b21333bdf845467ee92ac144755b9d"
+    assert print_of(request).hex() == "4a2b6bd26b0844119c2d1d2727d7e3b3"
 
 
 _token = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=12)

@@ -163,7 +163,25 @@ def test_a_coded_form_is_read_or_claims_anything(coding: bytes, claims: list[str
         (b"X-Forwarded-Uri", b"/y", "path"),
         (b"X-Forwarded-Prefix", b"/y", "path"),
         (b"HTTP-Referer", b"https://b.example/y", None),
-        (b"X-Callback-Url", b"https://b.example/y", None),
+        (b"X-Callback-Url", b"https://b.example/y", "url"),
+        (b"X-Callback-Url", b"https://a.example/y", None),
+        (b"X-Any", b'see "wss:\\/\\/b.example\\/y"', "url"),
+        (b"X-Any", b"//b.example/y", "url"),
+        (b"X-Any", b"a//b/c", None),
+        (b"Origin", b"https://b.example", None),
+        (b"User-Agent", b"x (+https://b.example)", None),
+        (b"SOAPAction", b'"https://b.example/y"', None),
+        (b"Accept", b'a/b; profile="https://b.example/y"', None),
+        (b"Helicone-Target-URL", b"https://b.example", "gateway"),
+        (b"Helicone-Target-URL", b"https://a.example", None),
+        (b"X-Portkey-Custom-Host", b"b.example:8080/v1", "gateway"),
+        (b"X-Portkey-Provider", b"openai", None),
+        (b"X-LiteLLM-Api-Base", b"https://b.example", "gateway"),
+        (b"Proxy-Target", b"10.0.0.1", "gateway"),
+        (b"X-Upstream-Host", b"b.example", "gateway"),
+        (b"X-Backend", b"localhost", "gateway"),
+        (b"X-Envoy-Upstream-Rq-Timeout-Ms", b"1500", None),
+        (b"X-Amz-Target", b"DynamoDB_20120810.ListTables", None),
         (b"X-Amz-Copy-Source", b"/y", None),
         (b"X-Forwarded-Server", b"b.example", "forwarded"),
         (b"X-Forwarded-Port", b"8443", "forwarded"),
@@ -183,8 +201,12 @@ def test_a_field_is_known_by_the_words_in_its_name(
     """No list of names is complete; fields that clients send for other things claim nothing."""
     request = _ask(((b"host", b"a.example"), (name, value)))
     assert [str(one.kind) for one in claims_of(request)] == ([kind] if kind else [])
-    counted = kind is not None and kind != "websocket"
+    counted = kind not in (None, "websocket", "url")
     assert bool(names_of(request)) is counted
+    # In trailers they say the same.
+    late = replace(request, headers=request.headers[:1], trailers=request.headers[1:])
+    assert claims_of(late) == claims_of(request)
+    assert names_of(late) == names_of(request)
 
 
 def test_claims_are_read_as_rules_look_at_them() -> None:

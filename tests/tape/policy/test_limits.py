@@ -5,7 +5,8 @@ from decimal import Decimal
 import pytest
 
 from playhead.config import Limits
-from playhead.tape.exchange import Fingerprint, RequestClass
+from playhead.tape.exchange import RequestClass
+from playhead.tape.policy.alike_effects import find_form_keys
 from playhead.tape.policy.decide import Facts
 from playhead.tape.policy.limits import NANO, CountedUsage, Row, Used, find_spent, show_usd
 
@@ -126,7 +127,7 @@ def _asked(target: str, method: str = "GET") -> Facts:
 
 def test_the_same_in_a_row_is_counted_by_endpoint() -> None:
     """Another request there begins anew; others elsewhere come between without breaking the row."""
-    row, one, two = Row(), Fingerprint(b"1"), Fingerprint(b"2")
+    row, one, two = Row(), frozenset({b"1"}), frozenset({b"2"})
     asked = _asked("/a?x=1")
     assert [row.note(asked, one) for _ in range(3)] == [1, 2, 3]
     assert row.note(_asked("/b"), two) == 1
@@ -136,9 +137,45 @@ def test_the_same_in_a_row_is_counted_by_endpoint() -> None:
     assert row.note(asked, one) == 1
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "/v1/A/x?b=2&a=1",
+        "/v1//a/x?a=1&b=2",
+        "/v1/a/./x?a=1&b=2",
+        "/v1/%61/x?a=1&b=2",
+        "/v1/a/x/?a=1&b=2",
+        "/v1/a;p/x?a=1&b=2",
+        "/v1/a%2fx?a=1&b=2",
+        "/v1/a/x?a=%31&b=2",
+        "/v1/a/x?b=2&a=1",
+    ],
+)
+def test_another_spelling_is_the_same_request(spelled: str) -> None:
+    """However it is alternated with others; another body, header field or place is another request."""
+    row, rest = Row(), b"rest"
+
+    def times(target: str, rest: bytes = rest, method: str = "GET") -> int:
+        asked = _asked(target, method)
+        own = frozenset({target.encode() + rest})
+        return row.note(asked, own | find_form_keys(rest, asked.ways))
+
+    plain = "/v1/a/x?a=1&b=2"
+    assert [times(target) for target in (plain, spelled, plain, spelled, spelled)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert times(plain, b"else") == 1
+    assert times("/v1/b/x?a=1&b=2") == 1
+    assert times(spelled, method="POST") == 1
+
+
 def test_a_new_answer_begins_the_row_anew() -> None:
     """The same one does not, nor that to another request, or one at a place that nobody knows."""
-    row, one, two, asked = Row(), Fingerprint(b"1"), Fingerprint(b"2"), _asked("/job")
+    row, one, two, asked = Row(), frozenset({b"1"}), frozenset({b"2"}), _asked("/job")
     row.heard(asked, one, b"nobody asked")
     for answer, times in ((b"wait", 1), (b"wait", 2), (b"wait", 3), (b"half", 4), (b"half", 2)):
         assert row.note(asked, one) == times
@@ -150,7 +187,7 @@ def test_a_new_answer_begins_the_row_anew() -> None:
 
 def test_no_more_endpoints_are_remembered_than_there_is_room_for() -> None:
     """Those asked longest ago go first."""
-    row, one = Row(), Fingerprint(b"1")
+    row, one = Row(), frozenset({b"1"})
     for number in range(10_001):
         row.note(_asked(f"/{number}"), one)
     assert row.note(_asked("/10000"), one) == 2
