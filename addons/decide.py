@@ -188,9 +188,11 @@ class Decide:
     def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
         pending.decision = decide_leaving(pending, open_run.policy, None)
 
-    async def _let_out_counted(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        pending.forms = await asyncio.to_thread(find_forms, pending)
-        self._let_out(pending, open_run)
+    async def _let_out_counted(
+        self, pending: PendingExchange, request: Request, found: Fingerprint
+    ) -> None:
+        pending.forms = await asyncio.to_thread(find_forms, pending, request, found)
+        self._let_out(pending, pending.open_run)
 
     async def _decide_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
         assert pending.request is not None
@@ -209,10 +211,10 @@ class Decide:
         hit = open_run.cursor.find(found, pending.request_class, repeat=self._repeats(pending))
         if open_run.policy.find_live(pending.facts) is not None:
             pending.found = hit
-            if not _counts_repeats(pending):
+            if pending.request is None or not _counts_repeats(pending):
                 self._let_out(pending, open_run)
                 return None
-            return self._let_out_counted(pending, open_run)
+            return self._let_out_counted(pending, pending.request, found)
         if isinstance(hit, Unknown) and pending.request_class is RequestClass.INFERENCE:
             return self._look_for_drift(pending, open_run)
         if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
@@ -410,8 +412,8 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     if counted or asks_for_repeats(pending):
         found = open_run.identify(pending.request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
-    if counted:
-        pending.forms = find_forms(pending)
+        if counted:
+            pending.forms = find_forms(pending, pending.request, found[0])
 
 
 def _make_drifts(open_run: OpenRun) -> "Drifts":

@@ -18,6 +18,7 @@ from .run.pending_approvals import MOST_HELD, PendingApprovals
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
 
+_WITHDRAWN = "its live rule was removed from the configuration while it was held"
 logger = logging.getLogger(__name__)
 
 
@@ -82,6 +83,8 @@ class Gate:
                 decided = replace(decided, ruling=Ruling.LEFT)
             elif decided.ruling is Ruling.APPROVED and open_run.stopped is not None:
                 decided = ApprovalDecision(Ruling.ENDED, reason=str(open_run.stopped))
+            elif decided.ruling is Ruling.APPROVED and _is_withdrawn(pending, decision):
+                decided = ApprovalDecision(Ruling.ENDED, reason=_WITHDRAWN)
         finally:
             self._approvals.let_go(approval, decided)
             open_run.counters.approval_decisions[decided.ruling.value] += 1
@@ -99,6 +102,12 @@ class Gate:
             pending.decision = Decision(decision.then, reason, decision.rule)
         else:
             _refuse(pending, reason)
+
+
+def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
+    """Say whether the live rule that would let a request out has been removed meanwhile."""
+    live = pending.open_run.policy.find_live(pending.facts)
+    return decision.then is Action.LIVE and live is None
 
 
 def _refuse(pending: PendingExchange, reason: str) -> None:

@@ -38,6 +38,7 @@ from ...tape.canonical.masks import slow
 from ...tape.exchange import RequestClass
 from ...tape.matching.index import index_digest
 from ...tape.policy.approval_decision import ApprovalDecision, Ruling
+from ...tape.policy.decide import Policy
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
 from .effect_sinks import SinkQueue
@@ -222,6 +223,18 @@ class RunRegistry:
                 return None
         return Rejected(f"wrong token for run {name!r}")
 
+    def adopt(self, fresh: Config) -> None:
+        """Take new settings for new runs. A live rule that is gone stops for running ones, too."""
+        self.config = fresh
+        now = Policy.of(fresh)
+        for open_run in self.open:
+            kept = open_run.policy.without_live(now)
+            if kept is not open_run.policy:
+                gone = len(open_run.policy.live) - len(kept.live)
+                run = open_run.info.id if open_run.info is not None else "without a name"
+                logger.warning("run %s: %s live rules were removed", run, gone)
+                open_run.policy = kept
+
     async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
         if self._sole:
             async with self._lock(("sole",)):
@@ -230,7 +243,7 @@ class RunRegistry:
                 return self.sole_run
         fresh = self._refresh()
         if fresh is not None:
-            self.config = fresh
+            self.adopt(fresh)
         default = self.config.runs.default
         shared = name or (default if default != "per-process" else None)
         existing = self._by_key.get((shared,)) if shared else None

@@ -7,7 +7,7 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 from dataclasses import replace
 
 from ...config.targets.path_interpretations import normal_path, without_trailing
-from ...tape.exchange import RequestClass
+from ...tape.exchange import Fingerprint, Request, RequestClass
 from ...tape.policy.alike_effects import find_alike_keys, find_form_keys
 from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
@@ -32,15 +32,12 @@ def asks_for_repeats(pending: PendingExchange) -> bool:
     return effect and pending.open_run.policy.find_gate(pending.facts) is not None
 
 
-def find_forms(pending: PendingExchange) -> Forms:
+def find_forms(pending: PendingExchange, request: Request, found: Fingerprint) -> Forms:
     """Give all that a request can be taken for, by which a limit on repeats counts it. May run on any thread."""
-    request = pending.request
-    assert request is not None
-    assert pending.fingerprint is not None
     rest = pending.open_run.head_and_body_key(request, pending.request_class)
     path, mark, query = request.target.partition("?")
     normal = without_trailing(normal_path(path))
-    own = {bytes(pending.fingerprint)}
+    own = {bytes(found)}
     if normal != path:
         spelled = replace(request, target=f"{normal}{mark}{query}")
         own.add(bytes(pending.open_run.fingerprint(spelled, pending.request_class)))

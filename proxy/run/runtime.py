@@ -145,7 +145,7 @@ class Runtime:
                     self.store.check_readers()
                 fresh = self._poll()
                 if fresh is not None:
-                    self.registry.config = fresh
+                    self.registry.adopt(fresh)
                 self.store.writer.flush()
                 await self.registry.tick()
             except Exception:

@@ -23,7 +23,7 @@ A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -219,6 +219,12 @@ class Policy:
             playback.allow_model_drift,
             config.reads,
         )
+
+    def without_live(self, now: "Policy") -> "Policy":
+        """Give the policy without the live rules that a newer one no longer has; none is added."""
+        known = {(rule.match, only) for rule, only in now.live}
+        kept = tuple(one for one in self.live if (one[0].match, one[1]) in known)
+        return self if kept == self.live else replace(self, live=kept)
 
     def find_live(self, facts: Facts) -> LiveRule | None:
         """Find the live rule that names a request."""

@@ -280,3 +280,41 @@ def test_another_command_does_not_join_a_recording_once_the_file_says_playback(
         with Agent(proxy.url_for("mine")) as new:
             assert new.ask(url) == "count 1"
     assert len(origin.requests) == 3
+
+
+async def test_a_live_rule_that_is_removed_stops_for_runs_that_are_open(tmp_path: Path) -> None:
+    """On the connection that used it, too; the rules that stay, stay, and a new one waits for the next run."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=request.path.encode())
+
+    with Origin({"/first": answer, "/second": answer, "/taped": answer}) as origin:
+        settings = Settings(tmp_path, "mode: record\n")
+        with Serve(*settings.flags) as proxy:
+            recording = await Connection.open(proxy.address)
+            taped = await recording.ask(f"{origin.url}/taped", credentials="tape:x")
+            assert taped.status == 200
+            await recording.close()
+        before = len(origin.requests)
+
+        def playing(*paths: str) -> None:
+            rules = [f"  - {{match: '{origin.url}{path}', reason: wanted}}" for path in paths]
+            settings.write("\n".join(["mode: playback", "live:", *rules, ""]))
+
+        playing("/first", "/second")
+        with Serve(*settings.flags) as proxy:
+            connection = await Connection.open(proxy.address)
+
+            async def status(path: str) -> int:
+                answered = await connection.ask(f"{origin.url}{path}", credentials="tape:x")
+                return answered.status
+
+            assert [await status("/first"), await status("/second")] == [200, 200]
+            playing("/second", "/third")
+            async with asyncio.timeout(20):
+                while await status("/first") == 200:
+                    pass
+            assert await status("/second") == 200
+            assert await status("/third") != 200
+            await connection.close()
+        assert "GET /third" not in origin.requests[before:]
