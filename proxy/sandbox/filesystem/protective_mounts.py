@@ -100,7 +100,18 @@ def lock_all(folder: str) -> None:
     """Have nothing be written through what is mounted at a folder and in it. Raises: OSError."""
     for mounted in read_mounts():
         if mounted.point == folder or mounted.point.startswith(f"{folder}/"):
+            if mounted.point != folder and not _is_open(mounted.point):
+                continue
             lock(mounted.point)
+
+
+def _is_open(point: str) -> bool:
+    """Say whether a mount can be reached: in a folder that is closed to us it is closed to the command as well."""
+    try:
+        os.stat(point)
+    except OSError:
+        return False
+    return True
 
 
 def restrict(target: str, flags: int) -> None:
