@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import stat
 from pathlib import Path
 
 from ...store import make_own_folder, require_own_contents
@@ -58,7 +59,7 @@ def find_receipt_key(store: Path) -> bytes | None:
     """
     require_own_contents(store / "private")
     try:
-        key = (store / "private" / RECEIPT_KEY_FILE).read_bytes()
+        key = _read_closed(store / "private" / RECEIPT_KEY_FILE)
     except OSError:
         return None
     if len(key) != KEY_BYTES:
@@ -67,6 +68,21 @@ def find_receipt_key(store: Path) -> bytes | None:
             "Move it away: a new one is made with the next run.",
         )
     return key
+
+
+def _read_closed(path: Path) -> bytes:
+    """Read a key that nobody else may read or write.
+
+    Raises: EngineError, where somebody else may; OSError.
+    """
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise EngineError(
+                f"the key {str(path)!r} is open to other users (mode {mode:04o}); expected 0600",
+                "If nobody else can have read or changed it, close it (chmod 600); else move it away: a new one is made.",
+            )
+        return file.read()
 
 
 def _open_key(store: Path, name: str, what: str, advice: str) -> bytes:
@@ -82,7 +98,7 @@ def _open_key(store: Path, name: str, what: str, advice: str) -> bytes:
                     os.link(temporary, path)
             finally:
                 temporary.unlink()
-        key = path.read_bytes()
+        key = _read_closed(path)
     except OSError as error:
         raise EngineError(
             f"cannot read or make {what} {str(path)!r}: {error.strerror or error}",

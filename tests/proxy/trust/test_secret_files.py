@@ -13,9 +13,11 @@ from playhead.config import Config
 from playhead.proxy.control.address import Address, open_token, publish
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust import secret_files as private
+from playhead.proxy.trust.atomic_files import write_new
 from playhead.proxy.trust.ca import open_ca
 from playhead.proxy.trust.secret_files import (
     KEY_FILE,
+    RECEIPT_KEY_FILE,
     find_receipt_key,
     open_receipt_key,
     open_redaction_key,
@@ -53,6 +55,23 @@ def test_nobody_else_may_read_it(tmp_path: Path, umask: int) -> None:
     assert stat.S_IMODE(key_file(tmp_path).stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610], ids=oct)
+def test_one_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
+    """Nobody knows who has it, or whose it is; the error says what to do, and then it is the key again."""
+    key, receipts = open_redaction_key(tmp_path), open_receipt_key(tmp_path)
+    for name, opened, expected in (
+        (KEY_FILE, open_redaction_key, key),
+        (RECEIPT_KEY_FILE, open_receipt_key, receipts),
+        (RECEIPT_KEY_FILE, find_receipt_key, receipts),
+    ):
+        file = tmp_path / "private" / name
+        file.chmod(mode)
+        with pytest.raises(EngineError, match=f"{name}' is open to other users .mode {mode:04o}"):
+            opened(tmp_path)
+        file.chmod(0o600)
+        assert opened(tmp_path) == expected
+
+
 def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
     """No temporary file that holds a key."""
     open_redaction_key(tmp_path)
@@ -74,7 +93,7 @@ def test_one_that_was_made_meanwhile_is_taken(
     theirs = b"t" * 32
 
     def write_and_lose(path: Path, content: bytes, mode: int) -> None:
-        key_file(tmp_path).write_bytes(theirs)
+        write_new(key_file(tmp_path), theirs, 0o600)
         path.write_bytes(content)
 
     monkeypatch.setattr(private, "write_new", write_and_lose)
