@@ -1,4 +1,4 @@
-"""Secrets in heads: header fields and trailers by name, URLs by the names of query parameters.
+"""Secrets in heads: header fields and trailers by name, URLs by the names of query parameters, whatever field they are in.
 
 What is no secret stays: the scheme of an `authorization`, names and attributes of cookies, names of query keys,
 every percent-encoding a valid one.
@@ -49,6 +49,13 @@ _LONG_NAME = 20
 """Bytes from which the name of an empty cookie is taken for a value."""
 _USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
 """The last `@` ends it: a password may hold one that nobody encoded."""
+
+_URLS = re.compile(
+    rb"""[A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'\\]+|(?:(?<=[\s<"'=,;])|^)/(?:/[^\s<>"'\\]+|[^\s<>"'\\]*[?#][^\s<>"'\\]+)"""
+)
+"""URLs, and targets with a query, in a header field of any name."""
+_IN_URLS = re.compile(rb"[?#@]")
+"""What a URL with a secret in a declared place has."""
 
 _URL = "url"
 """In place of a kind: the header field is a URL."""
@@ -112,6 +119,8 @@ class Heads:
         """
         kind = (self._in_request if in_request else self._in_response)(name)
         if kind is None:
+            if b"/" in value and _IN_URLS.search(value):
+                return self._urls(value)
             return value, (), value
         if kind is _URL:
             new, pairs = self.url(value)
@@ -189,6 +198,25 @@ class Heads:
         if not LIKE_A_SECRET.search(lower) or HARMLESS.search(lower):
             return None
         return KEY if lower.endswith("key") else TOKEN
+
+    def _urls(self, value: bytes) -> tuple[bytes, tuple[str, ...], bytes]:
+        """Replace the secrets of each URL in a text."""
+        new: list[bytes] = []
+        rest: list[bytes] = []
+        kinds: dict[str, None] = {}
+        at = 0
+        for found in _URLS.finditer(value):
+            replaced, pairs = self.url(found[0])
+            new += (value[at : found.start()], replaced)
+            rest += (value[at : found.start()], blank(found[0], pairs))
+            at = found.end()
+            if replaced != found[0]:
+                kinds |= dict.fromkeys(pair.kind for pair in pairs)
+        return (
+            b"".join([*new, value[at:]]),
+            tuple(kinds),
+            b"".join([*rest, value[at:]]),
+        )
 
     def _protocols(self, value: bytes) -> bytes:
         """Replace the secrets among subprotocols, where browsers have to put them."""

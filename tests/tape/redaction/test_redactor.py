@@ -80,6 +80,12 @@ VALUES = [
     (b"Referer", b"https://a.example/x?q=1&token=%b#x", "token"),
     (b"referer", b"https://a.example/#access_token=%b&state=1", "token"),
     (b"location", b"https://user:%b@a.example/x", "authorization"),
+    # URLs in fields of any name
+    (b"X-Original-URL", b"/x?q=1&token=%b", "token"),
+    (b"X-Rewrite-URL", b"https://user:%b@a.example/x", "authorization"),
+    (b"X-Any", b"<https://a.example/x?token=%b>; rel=x", "token"),
+    (b"X-Any", b'{"url": "https://a.example/x?token=%b", "a": 1}', "token"),
+    (b"Link", b"<https://a.example/x?q=1&api_key=%b>", "key"),
     # Subprotocols of a WebSocket
     (b"Sec-WebSocket-Protocol", b"realtime, openai-insecure-api-key.%b", "token"),
     (
@@ -101,7 +107,7 @@ def test_a_secret_in_a_header_is_gone(name: bytes, form: bytes, kind: str, secre
     request = ask(((b"Accept", b"a"), (name, before + value + after)))
     new, places = REDACTOR.request(request)
     left = new.headers[1][1]
-    if name.lower() in (b"location", b"referer"):
+    if name.lower() in (b"location", b"referer", b"x-rewrite-url"):
         assert left.startswith(before.partition(b"user")[0])
     else:
         assert left.startswith(before)
