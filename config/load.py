@@ -559,12 +559,13 @@ def _is_yes(text: str) -> bool:
 
 
 def _sandbox(value: Value) -> Sandbox:
-    fields = value.fields("replay", "record", "files", "image")
+    fields = value.fields("replay", "record", "files", "pipe_search", "image")
     default = Sandbox()
     return Sandbox(
         replay=fields.parsed("replay", _CONTAINMENT, default.replay),
         record=fields.parsed("record", _CONTAINMENT, default.record),
         files=fields.parsed("files", _is_yes, default.files),
+        pipe_search_s=fields.parsed("pipe_search", parse_duration, default.pipe_search_s),
         image=fields.optional("image", parse_image),
     )
 

@@ -353,6 +353,8 @@ class Sandbox:
     """Of commands that are recorded."""
     files: bool = False
     """Whether bubblewrap makes their file system: the working folder, the system read only, an empty home."""
+    pipe_search_s: float = 0.2
+    """Of a processor's time, to look for named pipes where the command works."""
     image: str | None = None
     """Of Docker's; what a command is run in where it is in containers."""
 

@@ -295,6 +295,8 @@ def _receipt() -> Receipt:
         "copied": [],
         "read_only": [],
         "pipes_unsearched": [],
+        "pipes_open": [],
+        "pipes_used": [],
         "sockets_watched": True,
         "sockets_used": [{"path": "/x", "process": "x", "count": 1}],
     }

@@ -99,11 +99,15 @@ class _SidecarPlace:
             "image": "another container",
             "copied": [],
             "pipes_unsearched": [],
+            "pipes_open": [],
         }
         self._given = (link, agent, public, preload_bundle, url)
 
     def make_sandbox(self, services: Sequence[Service]) -> "SidecarSandbox":
         return SidecarSandbox(*self._given, services)
+
+    def used_pipes(self) -> tuple[str, ...]:
+        return ()
 
     def reachable_sockets(self) -> tuple[str, ...]:
         return ()

@@ -115,12 +115,16 @@ class _Containers:
             "image": "",
             "copied": [],
             "pipes_unsearched": [],
+            "pipes_open": [],
         }
 
     def make_sandbox(self, services: Sequence[Service]) -> "DockerSandbox":
         sandbox = self._make(services)
         self.summary["image"] = sandbox.image
         return sandbox
+
+    def used_pipes(self) -> tuple[str, ...]:
+        return ()
 
     def reachable_sockets(self) -> list[str]:
         # Of the machine's files it sees none but ours, and what somebody mounted; there without sockets of its own.

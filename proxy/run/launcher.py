@@ -30,8 +30,8 @@ from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
-from ..sandbox.filesystem.named_pipes import Search
-from ..sandbox.filesystem.protection import find_copied, restrict_imports
+from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
+from ..sandbox.filesystem.protection import find_unsearched, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
@@ -226,16 +226,15 @@ def _begin_search(
     """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
     if wanted.container_host is not None or _kind_of_sandbox(config) == "none":
         return None
-    closed = [*find_copied(), str(config.store), "/proc", "/sys", "/dev", "/run", "/var/run"]
-    search = Search(os.environ, closed)
+    search = Search(os.environ, find_unsearched(config.store), config.sandbox.pipe_search_s)
     stack.callback(search.close)
     return search
 
 
-async def _find_pipes(search: Search | None) -> tuple[list[str], list[str]]:
+async def _find_pipes(search: Search | None) -> Found:
     """Give what was found."""
     if search is None:
-        return [], []
+        return NOTHING
     return await asyncio.to_thread(search.result)
 
 

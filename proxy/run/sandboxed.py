@@ -1,6 +1,8 @@
 """Run a command in a sandbox: connect its sockets to the proxy, and collect evidence about it."""
 
+import asyncio
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +11,8 @@ from typing import Any, Protocol
 from ...config import Config
 from ..sandbox.filesystem.bubblewrap import Files, make_files
 from ..sandbox.filesystem.masking import make_plan
+from ..sandbox.filesystem.named_pipes import NOTHING, Found, find_used, is_used
+from ..sandbox.filesystem.protection import find_unsearched
 from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import PROXY_PORT, Service
@@ -20,6 +24,9 @@ from ..trust.environment import proxy_url
 from .runtime import Runtime
 
 _MOST_SOCKETS = 1000
+_MOST_PIPES = 20
+_COARSE_NS = 20_000_000
+"""Times of files are up to a tick of the kernel behind the clock."""
 PROXY_URL = proxy_url("127.0.0.1", PROXY_PORT)
 """The proxy URL that clients in a sandbox are given."""
 
@@ -61,6 +68,9 @@ class Place(Protocol):
     def reachable_sockets(self) -> Iterable[str]:
         """List the path sockets of programs outside that can be connected to now."""
 
+    def used_pipes(self) -> Iterable[str]:
+        """List named pipes that were made, or written to, while the command ran. Blocks."""
+
 
 class OwnNamespaces:
     """A sandbox on this machine, with what is hidden of its file system."""
@@ -76,14 +86,14 @@ class OwnNamespaces:
         shared: Sequence[Path] = (),
         files: Sequence[Path] = (),
         fixed: Sequence[Path] = (),
-        pipes: tuple[Sequence[str], Sequence[str]] = ((), ()),
+        pipes: Found = NOTHING,
     ) -> None:
         """Prepare for one command with these variables.
 
         shared: folders that the command writes to for us.
         files: those of the configuration, to be protected from it.
         fixed: folders that have to stay where they are.
-        pipes: what `named_pipes.search` gave.
+        pipes: what the search for named pipes found.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
@@ -99,7 +109,7 @@ class OwnNamespaces:
             shared=shared,
             fixed=fixed,
             let_in=[rule.socket for rule in config.live if rule.socket is not None],
-            pipes=pipes[0],
+            pipes=pipes.pipes,
         )
         self._files: Files | None = None
         if config.sandbox.files:
@@ -110,8 +120,11 @@ class OwnNamespaces:
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
             "copied": self._plan.protection.overlaid,
-            "pipes_unsearched": list(pipes[1]),
+            "pipes_unsearched": pipes.left,
+            "pipes_open": pipes.too_many,
         }
+        self._since_ns = time.time_ns() - _COARSE_NS
+        self._unsearched = find_unsearched(config.store)
 
     def make_sandbox(self, services: Sequence[Service]) -> Sandbox:
         """Prepare a sandbox that lets these in."""
@@ -132,6 +145,12 @@ class OwnNamespaces:
         plan = self._plan
         reachable_sockets = find_reachable(plan.hidden, (*plan.masked, *plan.let_in))
         return [path for path in reachable_sockets if self._files is None or self._files.sees(path)]
+
+    def used_pipes(self) -> Iterable[str]:
+        """List named pipes that the command made, or that were written to meanwhile, and that were not closed to it."""
+        found = find_used(self._environ, self._unsearched, self._plan.masked, self._since_ns)
+        found += [path for path in self.summary["pipes_open"] if is_used(path, self._since_ns)]
+        return list(dict.fromkeys(found))
 
 
 class SandboxedRun:
@@ -211,6 +230,7 @@ class SandboxedRun:
         if leaving is not None:
             leaving.close()
         refused = _refused(self._refused)
+        used = list(await asyncio.to_thread(self._place.used_pipes))
         summary = {
             **self._place.summary,
             "read_only": self.sandbox.read_only,
@@ -235,6 +255,7 @@ class SandboxedRun:
                 for use in self._uses
             ]
             + [self._socket_row(*one) for one in self._let_in.items()],
+            "pipes_used": [redact(path) for path in used[:_MOST_PIPES]],
             "sockets_watched": self.sandbox.sockets.watched,
             "sockets_used": [
                 {**row, "path": redact(row["path"])} for row in self.sandbox.sockets.refused

@@ -19,7 +19,7 @@ ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL docum
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
 has all that its head says of host, method, path and scheme beside; version 8 also what its trailers say of them, and the
-target that a field names for a gateway.
+target that a field names for a gateway, without the secrets of a query in a field.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -27,7 +27,7 @@ section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Stand
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
@@ -42,7 +42,7 @@ from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
 from ..exchange import Fingerprint, Headers, Request, RequestClass
 from ..records.content_coding import undo_coding
-from ..redaction.compare_placeholders import mark_request
+from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
@@ -364,6 +364,9 @@ def _body_told(request: Request) -> bytes:
 
 def compared(request: Request) -> Request:
     """Give a request with kinds in the place of its placeholders; most have none, and are given back."""
+    headers = mark_fields(request.headers)
+    if headers != request.headers:
+        request = replace(request, headers=headers)
     if not request.secrets:
         return request
     content = find_content_type(_head(request.headers), request.body)

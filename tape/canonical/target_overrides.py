@@ -36,7 +36,6 @@ from ...config.targets.path_interpretations import decode, split_pairs, upper_tr
 from ...config.targets.request_interpretations import ANY_METHOD, NO_MORE, More
 from ..exchange import Headers, Request
 from ..records.content_coding import undo_coding
-from ..redaction.places import QUERY
 
 
 class ClaimKind(StrEnum):
@@ -129,8 +128,6 @@ _BARE_HOST = re.compile(
     r"""(?:[\s"'>/?#,;].*)?""",
     re.DOTALL,
 )
-_SECRETS = re.compile(r"([?&#;])([^=&#;]+)=([^&#;]*)")
-"""Pairs of a query; the value of one that is a secret differs from credential to credential, and counts by its kind."""
 _WEB_SCHEMES = {"ws": "http", "wss": "https"}
 _SCHEMES = re.compile(r"(?:forward|orig|url|http|^x).*(?:proto|scheme)|^(?:proto|protocol|scheme)$")
 _SECURE = frozenset({"frontendhttps", "xforwardedssl", "xforwardedhttps", "xhttps"})
@@ -516,7 +513,7 @@ def name_row(claims: Iterable[tuple[str, str]], scheme: str) -> tuple[str, ...]:
         if kind == ClaimKind.SNI:
             rows.append((kind, host_readings(text)[0]))
         elif kind == ClaimKind.PATH:
-            rows.append((kind, upper_triplets(_SECRETS.sub(_without_value, text))))
+            rows.append((kind, upper_triplets(text)))
         elif kind in (ClaimKind.METHOD, ClaimKind.SCHEME):
             rows.append((kind, text))
         else:
@@ -524,11 +521,6 @@ def name_row(claims: Iterable[tuple[str, str]], scheme: str) -> tuple[str, ...]:
             rows.append((kind, f"{place.host}:{place.port}"))
     # In the order in which they came within a kind: servers take the first, or the last.
     return tuple(f"{kind}={text}" for kind, text in sorted(rows, key=_first))
-
-
-def _without_value(pair: "re.Match[str]") -> str:
-    kind = QUERY.get(pair[2].lower())
-    return f"{pair[1]}{pair[2]}=\0{kind}" if kind else pair[0]
 
 
 def _first(row: tuple[str, str]) -> str:

@@ -5,11 +5,14 @@ secret counts but that there is one of its kind. What else of a request its name
 `Redactor.redacted_query` to tell; this is about values that stand anywhere.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..exchange import Message, MessageKind, Request, Secret
+from ..exchange import Headers, Message, MessageKind, Request, Secret
+from .places import QUERY
 
+_PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
 TARGET, BODY = "target", "body"
 
 
@@ -42,6 +45,20 @@ def mark_request(request: Request, *, json: bool) -> Request:
             at = secret.at + secret.size
     parts.append(request.target[at:])
     return replace(request, target="".join(parts), body=body, secrets=())
+
+
+def mark_fields(headers: Headers) -> Headers:
+    """Give header fields as they are compared: of a query in one the values that are secrets by their names count by kind."""
+    if not any(b"?" in value for _, value in headers):
+        return headers
+    return tuple(
+        (name, _PAIRS.sub(_mark_pair, value) if b"?" in value else value) for name, value in headers
+    )
+
+
+def _mark_pair(pair: re.Match[bytes]) -> bytes:
+    kind = QUERY.get(pair[2].decode("latin-1").lower())
+    return b"%b%b=%%00(%b)" % (pair[1], pair[2], kind.encode()) if kind else pair[0]
 
 
 def mark_message(message: Message) -> bytes:

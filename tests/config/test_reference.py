@@ -21,6 +21,7 @@ NAMES = {
     "Retention.hot_s": "hot",
     "Retention.keep_s": "keep",
     "Answer.body": "base64",
+    "Sandbox.pipe_search_s": "pipe_search",
     "Gate.deadline_s": "deadline",
     "FaultRule.delay_s": "delay",
     "FaultRule.retry_after_s": "retry_after",

@@ -208,6 +208,8 @@ class Receipt:
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        if (self.sandbox or {}).get("pipes_open"):
+            allowed.append("named pipes that could not be closed")
         return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
 
     @property

@@ -438,6 +438,18 @@ def _sandbox(receipt: Receipt) -> list[str]:
         "path sockets of programs outside, within reach (--sandbox strict closes them)",
         list(_told(receipt, "sockets")),
     )
+    lines += _rows(
+        "named pipes within reach: too many to be closed (remove them, or work in another folder)",
+        list(_told(receipt, "pipes_open")),
+    )
+    lines += _rows(
+        "folders not searched for named pipes (sandbox.pipe_search gives the search more time)",
+        list(_told(receipt, "pipes_unsearched")),
+    )
+    lines += _rows(
+        "named pipes that were made or written to while the command ran",
+        list(_told(receipt, "pipes_used")),
+    )
     return lines
 
 

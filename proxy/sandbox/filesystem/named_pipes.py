@@ -14,11 +14,14 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 MOST_ENTRIES = 150_000
 MOST_S = 0.2
 """Of a processor's time."""
 MOST_PIPES = 2000
+MOST_AGAIN_S = 0.05
+"""The same once the command has ended."""
 MOST_BYTES = 60_000
 """Of the paths of all pipes: a sandbox is given them in one message."""
 _MOST_TOLD = 20
@@ -90,21 +93,69 @@ def _is_usable_pipe(path: str) -> bool:
     return found.st_uid == os.geteuid() or os.access(path, os.W_OK) or os.access(path, os.R_OK)
 
 
+def find_used(
+    environ: Mapping[str, str], closed: Iterable[str], known: Iterable[str], since_ns: int
+) -> list[str]:
+    """Give the named pipes where a command works that were made, or written to, since a time: what is near first.
+
+    closed: folders that the command does not see as they are.
+    known: pipes that were closed to it.
+    since_ns: nanoseconds since the epoch.
+    """
+    pipes, _ = search(_roots(environ), [*closed, *_mounted_elsewhere()], most_s=MOST_AGAIN_S)
+    left_out = frozenset(known)
+    return [path for path in pipes if path not in left_out and is_used(path, since_ns)]
+
+
+def is_used(path: str, since_ns: int) -> bool:
+    """Say whether a named pipe was made, or written to, since a time. A pipe that is gone was not."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISFIFO(found.st_mode) and max(found.st_mtime_ns, found.st_ctime_ns) >= since_ns
+
+
+def _roots(environ: Mapping[str, str]) -> list[str]:
+    home = environ.get("HOME") or "/root"
+    roots = [home, environ.get("TMPDIR") or "/tmp", tempfile.gettempdir(), "/tmp", "/var/tmp"]
+    with contextlib.suppress(FileNotFoundError):  # it was removed
+        roots.insert(0, os.getcwd())
+    return [os.path.realpath(root) for root in roots]
+
+
+class Found(NamedTuple):
+    """What a search found."""
+
+    pipes: list[str]
+    """Paths of those that are to be closed."""
+    left: list[str]
+    """Folders that were not looked through, or not all of whose pipes can be closed."""
+    too_many: list[str]
+    """Paths of pipes that cannot be closed, since there are too many."""
+
+
+NOTHING = Found([], [], [])
+
+
 class Search:
     """A search in a process of its own."""
 
-    def __init__(self, environ: Mapping[str, str], closed: Iterable[str]) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], closed: Iterable[str], most_s: float = MOST_S
+    ) -> None:
         """Begin to look through the folders that the command works in.
 
         closed: folders that the command does not see as they are.
+        most_s: of a processor's time.
         """
-        home = environ.get("HOME") or "/root"
-        roots = [home, environ.get("TMPDIR") or "/tmp", tempfile.gettempdir(), "/tmp", "/var/tmp"]
-        with contextlib.suppress(FileNotFoundError):  # it was removed
-            roots.insert(0, os.getcwd())
+        self._most_s = most_s
         given = {
-            "roots": [os.path.realpath(root) for root in roots],
+            "roots": _roots(environ),
             "closed": [*map(os.path.realpath, closed), *_mounted_elsewhere()],
+            "most_s": most_s,
+            # Who gives it more time has more files.
+            "most_entries": int(MOST_ENTRIES * max(1.0, most_s / MOST_S)),
         }
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
@@ -123,19 +174,17 @@ class Search:
         self._process.kill()
         self._process.communicate()
 
-    def result(self) -> tuple[list[str], list[str]]:
-        """Wait for what `search` gives. Raises: OSError, where it failed."""
+    def result(self) -> Found:
+        """Wait for what the search finds. Raises: OSError, where it failed."""
         try:
-            said, _ = self._process.communicate(timeout=_PATIENCE_S)
-            pipes, left = json.loads(said)
-        except (subprocess.TimeoutExpired, ValueError) as error:
+            patience_s = _PATIENCE_S + _LONGEST * self._most_s
+            said, _ = self._process.communicate(timeout=patience_s)
+            return Found(*json.loads(said))
+        except (subprocess.TimeoutExpired, ValueError, TypeError) as error:
             raise OSError("the search for named pipes failed") from error
-        return pipes, left
 
 
-def cut(
-    pipes: list[str], left: list[str], most_bytes: int = MOST_BYTES
-) -> tuple[list[str], list[str]]:
+def cut(pipes: list[str], left: list[str], most_bytes: int = MOST_BYTES) -> Found:
     """Keep as many pipes as a sandbox can be told of; the folders of others count as not looked through.
 
     Anybody may make pipes in `/tmp`: nobody is kept from a sandbox by that.
@@ -147,7 +196,7 @@ def cut(
             break
         kept += 1
     folders = dict.fromkeys(map(os.path.dirname, pipes[kept:]))
-    return pipes[:kept], [*folders, *left][:_MOST_TOLD]
+    return Found(pipes[:kept], [*folders, *left][:_MOST_TOLD], pipes[kept:][:_MOST_TOLD])
 
 
 def _mounted_elsewhere() -> list[str]:
@@ -161,5 +210,10 @@ def _mounted_elsewhere() -> list[str]:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    pipes, left = search(given["roots"], given["closed"])
+    pipes, left = search(
+        given["roots"],
+        given["closed"],
+        most_entries=given["most_entries"],
+        most_s=given["most_s"],
+    )
     print(json.dumps(cut(pipes, left)))

@@ -113,6 +113,11 @@ def find_copied() -> tuple[str, ...]:
     return tuple(map(str, _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches()))) - {Path("/")}))
 
 
+def find_unsearched(store: Path) -> tuple[str, ...]:
+    """Give the folders in which no named pipe leads from a command to a program outside: copies, and what is hidden."""
+    return (*find_copied(), str(store), "/proc", "/sys", "/dev", "/run", "/var/run")
+
+
 def restrict_imports() -> None:
     """Have this process import from where modules came from so far, and from its environment alone.
 

@@ -407,6 +407,17 @@ def test_the_fingerprint_of_a_known_request_stays() -> None:
     assert print_of(request).hex() == "4a2b6bd26b0844119c2d1d2727d7e3b3"
 
 
+def test_a_secret_in_a_field_that_overrides_the_path_counts_by_its_kind() -> None:
+    """A tape plays under other credentials; another path, or another value of another name, is another request."""
+
+    def key(url: bytes) -> str:
+        return print_of(ask(b"", headers=((b"X-Original-URL", url),))).hex()
+
+    assert key(b"/a?token=one&b=1") == key(b"/a?token=two&b=1")
+    assert key(b"/a?token=one&b=1") != key(b"/a?token=one&b=2")
+    assert key(b"/a?token=one") != key(b"/b?token=one")
+
+
 _token = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), max_size=12)
 _header = st.tuples(
     st.sampled_from([b"Accept", b"content-type", b"Content-Encoding", b"X-Other", b"Range"]),

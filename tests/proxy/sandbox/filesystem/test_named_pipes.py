@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.sandbox.filesystem import named_pipes
-from playhead.proxy.sandbox.filesystem.named_pipes import Search, search
+from playhead.proxy.sandbox.filesystem.named_pipes import Search, find_used, is_used, search
 from playhead.store import Store
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
@@ -66,9 +66,35 @@ def test_a_search_runs_beside_the_proxy(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(folder)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
     begun = Search({"HOME": str(folder), "TMPDIR": str(folder)}, ["/tmp/x"])
-    pipes, _ = begun.result()
+    found = begun.result()
     begun.close()
-    assert str(folder / "pipe") in pipes
+    assert str(folder / "pipe") in found.pipes
+
+
+def test_pipes_that_were_made_or_written_to_are_found_afterwards(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those that were closed to the command, nor those that nobody touched."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
+    environ = {"HOME": str(folder), "TMPDIR": str(folder)}
+    pipe, again = str(folder / "pipe"), str(folder / "inner" / "again")
+    for path in (pipe, again):
+        os.utime(path, (0, 0))
+    since_ns = os.stat(pipe).st_ctime_ns + 1
+
+    def used(*known: str) -> set[str]:
+        found = find_used(environ, ["/tmp", "/var/tmp"], known, since_ns)
+        return {path for path in found if path.startswith(str(folder))}
+
+    assert used() == set()
+    os.mkfifo(folder / "inner" / "new")
+    os.utime(folder / "inner" / "new", ns=(since_ns, since_ns))
+    assert used() == {str(folder / "inner" / "new")}
+    os.utime(pipe, ns=(since_ns, since_ns))
+    assert used(pipe) == {str(folder / "inner" / "new"), again}
+    assert not is_used(str(folder / "missing"), 0)
+    assert not is_used(str(folder / "file"), 0)
 
 
 def test_a_pipe_that_a_program_waits_at_is_closed(
@@ -100,14 +126,42 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["pipe", "6", "inner/again", "6", "b'own'"]
     assert out == b"b'later'\n"
-    assert "pipes_unsearched" in json.loads(Path("receipt.json").read_text())["sandbox"]
+    told = json.loads(Path("receipt.json").read_text())["sandbox"]
+    assert "pipes_unsearched" in told
+    assert told["pipes_used"] == [str(folder / "own")]
+
+
+def test_a_replay_beside_pipes_that_cannot_be_closed_is_not_plainly_faithful(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are known, and within reach: the receipt says so and names them."""
+    need("a sandbox")
+    with Store.open(folder / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    many = folder / "many" / ("x" * 200)
+    many.mkdir(parents=True)
+    for number in range(300):
+        os.mkfifo(many / str(number))
+    monkeypatch.chdir(folder)
+    words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", "--"]
+    asking = WRITE.split("for name")[0]
+    done = playhead(*words, sys.executable, "-c", asking)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(Path("receipt.json").read_text())
+    assert told["sandbox"]["pipes_open"]
+    assert not told["faithful"]
+    assert told["faithful_but_for"] == ["named pipes that could not be closed"]
+    assert "named pipes within reach" in done.stderr
 
 
 def test_pipes_that_are_too_many_are_said_to_be_left(folder: Path) -> None:
     """Whoever made them keeps nobody from a sandbox."""
     pipes = [f"{folder}/inner/{number}" for number in range(100)]
-    kept, left = named_pipes.cut([str(folder / "pipe"), *pipes], ["/srv"], most_bytes=1000)
+    kept, left, too_many = named_pipes.cut(
+        [str(folder / "pipe"), *pipes], ["/srv"], most_bytes=1000
+    )
     assert kept == [str(folder / "pipe"), *pipes[: len(kept) - 1]]
     assert 0 < len(kept) < 100
     assert left == [str(folder / "inner"), "/srv"]
-    assert named_pipes.cut(pipes, []) == (pipes, [])
+    assert too_many == pipes[len(kept) - 1 :][:20]
+    assert named_pipes.cut(pipes, []) == (pipes, [], [])
