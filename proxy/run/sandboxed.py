@@ -233,6 +233,8 @@ class SandboxedRun:
         used = list(await asyncio.to_thread(self._place.used_pipes))
         summary = {
             **self._place.summary,
+            # Of these no copy could be made: their pipes are those of the machine, and nobody looked for them.
+            "pipes_unsearched": [*self._place.summary["pipes_unsearched"], *self.sandbox.read_only],
             "read_only": self.sandbox.read_only,
             "counters": self.sandbox.counters,
             "tapped": leaving is not None,

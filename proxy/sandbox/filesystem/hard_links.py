@@ -77,14 +77,33 @@ def _start_again() -> None:
 
 
 def find_second_names(store: Path) -> list[str]:
-    """List the files of a store's keys and log that have a second name."""
-    folders = (store.absolute() / "private", store.absolute() / "log.lmdb")
-    return [
+    """List the files of a store that have a second name outside of it: keys, log and bodies.
+
+    Bodies have second names in the store's own backups.
+    """
+    root = store.absolute()
+    found = [
         path
-        for folder in folders
-        for path in _files_below(str(folder))
+        for name in ("private", "log.lmdb")
+        for path in _files_below(str(root / name))
         if _is_shared(path, anybody=True)
     ]
+    names: dict[tuple[int, int], list[str]] = {}
+    for folder in (*root.glob("bodies*/"), *root.glob("backup-*/")):
+        for path in _files_below(str(folder)):
+            with contextlib.suppress(OSError):  # removed meanwhile
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    names.setdefault((status.st_dev, status.st_ino), []).append(path)
+    return found + [paths[0] for paths in names.values() if _links(paths[0]) > len(paths)]
+
+
+def _links(path: str) -> int:
+    """Give how many names a file has; 0 if it is gone."""
+    try:
+        return os.lstat(path).st_nlink
+    except OSError:
+        return 0
 
 
 def _loaded() -> Iterator[str]:

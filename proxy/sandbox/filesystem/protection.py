@@ -109,8 +109,12 @@ def find_depended(files: Iterable[Path]) -> tuple[str, ...]:
 
 
 def find_copied() -> tuple[str, ...]:
-    """Give the folders of which a command sees copies, where it could write to them; a copy's pipes lead to nobody outside."""
-    return tuple(map(str, _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches()))) - {Path("/")}))
+    """Give the folders of which a command sees copies; a copy's pipes lead to nobody outside.
+
+    A folder that this user cannot write to is seen as it is.
+    """
+    found = _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches()))) - {Path("/")}
+    return tuple(str(folder) for folder in found if _writable(folder))
 
 
 def find_unsearched(store: Path) -> tuple[str, ...]:

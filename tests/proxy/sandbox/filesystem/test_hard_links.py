@@ -7,6 +7,7 @@ import pytest
 
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem import hard_links
+from playhead.proxy.sandbox.filesystem.hard_links import find_second_names
 
 
 @pytest.fixture
@@ -74,3 +75,26 @@ def test_what_playhead_requires_is_known() -> None:
     parts = hard_links._required(hard_links._site_folders())
     assert {"mitmproxy", "lmdb", "msgspec", "yaml"} <= parts
     assert not {"_pytest", "hypothesis"} & parts
+
+
+def test_a_second_name_of_a_body_outside_of_its_store_is_found(tmp_path: Path) -> None:
+    """One in a backup of the store itself is its own; so is a file with one name."""
+    store = tmp_path / "store"
+    for folder in ("bodies/ab", "bodies-0123/ab", "backup-4/bodies/ab", "private"):
+        (store / folder).mkdir(parents=True)
+    alone, shared, sealed = (
+        store / name for name in ("bodies/ab/alone", "bodies/ab/shared", "bodies-0123/ab/sealed")
+    )
+    for file in (alone, shared, sealed, store / "private" / "key"):
+        file.write_bytes(b"x")
+    (store / "backup-4/bodies/ab/shared").hardlink_to(shared)
+    assert find_second_names(store) == []
+    (tmp_path / "outside").hardlink_to(sealed)
+    assert find_second_names(store) == [str(sealed)]
+    (tmp_path / "again").hardlink_to(shared)
+    (tmp_path / "key").hardlink_to(store / "private" / "key")
+    assert set(find_second_names(store)) == {
+        str(sealed),
+        str(shared),
+        str(store / "private" / "key"),
+    }
