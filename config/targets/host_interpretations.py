@@ -91,8 +91,8 @@ def places(text: str, scheme: str) -> tuple[Place, ...]:
             bare = _parse(f"[{part}]", scheme) if part.count(":") > 1 else None
             all_found |= dict.fromkeys(_parse(part, scheme) or bare or ())
     # Whatever is before or behind the name, a program that reads no further takes the name alone.
-    bare = text.rpartition("@")[2]
-    for part in (*text.split(":")[:_MOST], *bare.split(":")[:_MOST], bare.strip(". \t")):
+    host = text.rpartition("@")[2]
+    for part in (*text.split(":")[:_MOST], *host.split(":")[:_MOST], host.strip(". \t")):
         all_found |= dict.fromkeys(_parse(part, scheme) or ())
     return tuple(all_found)
 

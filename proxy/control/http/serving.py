@@ -270,11 +270,105 @@ class _Server(web.Server):
         )
 
 
+class _Handshakes:
+    """TLS on connections that have just been taken: few at a time, and not for long; the oldest gives way to a new one.
+
+    asyncio's own TLS has no bound: a client that never speaks keeps its connection for a minute, and none counts until
+    it has shaken hands.
+    """
+
+    def __init__(self, server: _Server, context: ssl.SSLContext) -> None:
+        self._server = server
+        self._context = context
+        self._open: dict[asyncio.Task[None], asyncio.Transport] = {}
+
+    def __call__(self) -> asyncio.Protocol:
+        return _Handshake(self)
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Shake hands on a connection."""
+        transport.pause_reading()  # what came already is for TLS
+        if len(self._open) >= CONNECTIONS:
+            oldest = next(iter(self._open))
+            self._open.pop(oldest).abort()
+            oldest.cancel()
+        task = asyncio.get_running_loop().create_task(self._shake(transport))
+        self._open[task] = transport
+        task.add_done_callback(lambda done: self._open.pop(done, None))
+
+    async def _shake(self, transport: asyncio.Transport) -> None:
+        early = _Early()
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, early, self._context, server_side=True, ssl_handshake_timeout=HEAD_S
+            )
+        except OSError:  # ssl's errors are OSErrors, too
+            transport.abort()
+            return
+        if secured is None or early.is_lost:
+            return
+        protocol = self._server()
+        secured.set_protocol(protocol)
+        protocol.connection_made(secured)
+        for data in early.data:
+            protocol.data_received(data)
+
+
+class _Early(asyncio.Protocol):
+    """Keeps what comes right behind a handshake, before anything else of ours runs."""
+
+    def __init__(self) -> None:
+        self.data: list[bytes] = []
+        self.is_lost = False
+
+    def data_received(self, data: bytes) -> None:
+        self.data.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self.is_lost = True
+
+
+class _Handshake(asyncio.Protocol):
+    """A connection until TLS takes it over."""
+
+    def __init__(self, handshakes: _Handshakes) -> None:
+        self._handshakes = handshakes
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._handshakes.begin(transport)
+
+
+class _Site(web.BaseSite):
+    """A socket that listens, and TLS on what it accepts."""
+
+    def __init__(self, runner: web.ServerRunner, ready: socket.socket, made: _Handshakes) -> None:
+        super().__init__(runner)
+        self._ready = ready
+        self._made = made
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return str(self._ready.getsockname())
+
+    async def start(self) -> None:
+        """Accept connections."""
+        await super().start()
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._made, sock=self._ready, backlog=1024)
+
+
 async def serve_on(
     ready: socket.socket, handler: ControlHandler, context: ssl.SSLContext | None
 ) -> web.ServerRunner:
     """Serve on a socket that listens; `cleanup` of what is given ends it."""
-    runner = web.ServerRunner(_Server(handler), handle_signals=False, shutdown_timeout=_CLOSE_S)
+    server = _Server(handler)
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_CLOSE_S)
     await runner.setup()
-    await web.SockSite(runner, ready, ssl_context=context, backlog=1024).start()
+    if context is None:
+        await web.SockSite(runner, ready, backlog=1024).start()
+    else:
+        await _Site(runner, ready, _Handshakes(server, context)).start()
     return runner

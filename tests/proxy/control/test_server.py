@@ -1,6 +1,7 @@
 """Where the control API listens, when it begins, how it ends, and how a command finds it."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -29,6 +30,7 @@ from playhead.proxy.control.address import (
     token_path,
 )
 from playhead.proxy.control.client import ask, stop_run
+from playhead.proxy.control.http import serving
 from playhead.proxy.control.http.route import ProxyState
 from playhead.proxy.control.server import ControlServer, _bind
 from playhead.proxy.errors import EngineError, NotAnswered
@@ -230,6 +232,41 @@ async def test_over_tls_it_is_known_by_its_certificate(
         await writer.wait_closed()
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await api.ask("GET", "/healthz")
+
+
+async def test_half_open_handshakes_give_way(
+    store_dir: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that say nothing are closed, the oldest first, and whoever speaks is answered beside them."""
+    monkeypatch.setattr(serving, "CONNECTIONS", 3)
+    tls = Tls(certificates.chain, certificates.chain)
+    config = Config(store=store_dir, control=Control(tls=tls))
+    async with controlled(config) as api, asyncio.timeout(20):
+        host, _, port = api.address.rpartition(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(8)]
+        (address,) = find_addresses(store_dir)
+        assert await asyncio.to_thread(ask, config, address, "GET", "/v1/runs") == {"runs": []}
+        for reader, _ in silent[:5]:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        assert not silent[7][0].at_eof()
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_handshake_that_does_not_end_is_given_up(
+    store_dir: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as a head may take."""
+    monkeypatch.setattr(serving, "HEAD_S", 0.2)
+    tls = Tls(certificates.chain, certificates.chain)
+    config = Config(store=store_dir, control=Control(tls=tls))
+    async with controlled(config) as api, asyncio.timeout(20):
+        host, _, port = api.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
 
 
 async def test_on_every_address_it_is_found_by_loopback(store_dir: Path) -> None:
