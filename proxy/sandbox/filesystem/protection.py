@@ -122,6 +122,17 @@ def find_unsearched(store: Path) -> tuple[str, ...]:
     return (*find_copied(), str(store), "/proc", "/sys", "/dev", "/run", "/var/run")
 
 
+def make_user_site() -> None:
+    """Make the user's folder of packages, where this interpreter imports from it and it is missing.
+
+    So it is there to be copied: a `pip install --user` in the sandbox writes to the copy. Made in there, it would be what the
+    next start of Playhead loads. Where it cannot be made, the command cannot make it either.
+    """
+    if site.ENABLE_USER_SITE:
+        with contextlib.suppress(OSError):
+            os.makedirs(site.getusersitepackages(), exist_ok=True)
+
+
 def restrict_imports() -> None:
     """Have this process import from where modules came from so far, and from its environment alone.
 

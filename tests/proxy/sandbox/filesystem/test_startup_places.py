@@ -13,7 +13,9 @@ import playhead
 from playhead.proxy.sandbox.filesystem import startup_places
 from playhead.proxy.sandbox.filesystem.protection import SYSTEM
 from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
+from playhead.store import Store
 from playhead.tests.support.needs import need
+from playhead.tests.support.recordings import ask, record_run
 
 _CALL = re.compile(r'^\d* *(\w+)\((?:AT_FDCWD, )?"(/[^"]+)".* = (-1 ENOENT|\d+)')
 _OF_NOBODY = ("/proc", "/sys", "/dev", "/tmp")
@@ -72,3 +74,41 @@ def test_other_places_are_those_of_their_variables(
     assert {"libraries/glibc-hwcaps", "ssl.cnf", "bin/playhead", "bin/bwrap"} <= names
     assert "agent.py" not in names
     assert f"{startup_places._ask_openssl(4)}/openssl.cnf" in places
+
+
+STARTED = """
+import os, site, sys
+site.ENABLE_USER_SITE, site.USER_SITE = True, os.environ["HOME"] + "/.local/lib/packages"
+from playhead.proxy.cli import main
+main(sys.argv[1:])
+"""
+INSTALL = """
+import os, urllib.request
+asked = urllib.request.Request("https://api.test/v1/runs", b"", {"content-type": "application/json"})
+urllib.request.urlopen(asked).read()
+folder = os.environ["HOME"] + "/.local/lib/packages"
+os.makedirs(folder, exist_ok=True)
+open(folder + "/installed.py", "w").close()
+print(os.listdir(folder))
+"""
+
+
+def test_what_is_installed_for_the_user_is_written_to_a_copy(tmp_path: Path) -> None:
+    """Where the user had no folder of packages, too: it is nothing that changed, and it is gone afterwards."""
+    need("a sandbox")
+    home = tmp_path / "home"
+    home.mkdir()
+    with Store.open(tmp_path / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    words = ["replay", "tape", "--store", "store", "--", sys.executable, "-c", INSTALL]
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED, *words],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "['installed.py']\n"), done.stderr
+    assert list((home / ".local/lib/packages").iterdir()) == []
