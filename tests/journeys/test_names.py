@@ -264,6 +264,22 @@ async def test_a_wide_live_rule_cannot_be_left_by_a_path(
         assert await asyncio.to_thread(stage.ask, "tape", inside) == 200
 
 
+async def test_the_receipt_lists_a_request_without_a_host(
+    store_dir: Path, certificates: Certificates
+) -> None:
+    """A server takes its default host for it; here it is answered from the tape, by the tunnel's name, or stays."""
+    async with staged(store_dir, certificates, live=RULE) as stage:
+        await _play(stage)
+        await asyncio.to_thread(stage.ask, "tape", Spelled(host="-"))
+        assert stage.seen == []
+        run = _run_of(stage.running, "tape@1")
+        await stage.running.end("tape@1")
+        receipt = build(stage.running.store, run)
+        (row,) = receipt.claims
+        assert row["claims"] == [{"kind": "unnamed", "text": ""}]
+        assert "named or spelled in more than one way" in render_receipt(receipt)
+
+
 async def test_a_refusal_says_why_the_live_rule_does_not_apply(
     store_dir: Path, certificates: Certificates
 ) -> None:
