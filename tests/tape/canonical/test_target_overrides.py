@@ -24,6 +24,7 @@ from playhead.tape.canonical.target_overrides import (
     find_claims,
     names_of,
     read_claims,
+    without_claims,
 )
 from playhead.tape.diff.difference import differences
 from playhead.tape.exchange import Headers, Request, RequestClass
@@ -269,3 +270,12 @@ def test_another_spelling_of_an_effect_is_that_effect(target: str) -> None:
         canonical(_ask(target=one), RequestClass.EFFECT, RULES) for one in ("/v1/x", target)
     )
     assert effect_key(first) == effect_key(second)
+
+
+def test_trailers_are_left_without_what_they_claim() -> None:
+    """Of a request that was decided before they came; those that claim nothing stay, in their order."""
+    kept = ((b"x-checksum", b"1"), (b"Referer", b"https://b.example/"))
+    claiming = ((b"X-Original-URL", b"/admin"), (b"host", b"b.example"))
+    trailers = (kept[0], *claiming, kept[1])
+    assert without_claims(trailers, "https", "a.example", 443, "/x") == kept
+    assert without_claims((), "https", "a.example", 443, "/x") == ()
