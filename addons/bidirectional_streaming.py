@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mitmproxy import http
 
 from ..config import Mode
-from ..tape.canonical.canonical_request import Canonical, canonical
+from ..tape.canonical.canonical_request import Canonical, canonical, same_head
 from ..tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ..tape.exchange import Exchange, Request, RequestClass, VerdictKind
 from ..tape.matching.cursor import Hit
@@ -148,8 +148,9 @@ def _take(
     assert pending.request is not None
     more = notes(pending, pending.request, recorded)
     served = VerdictKind.SERVED
+    match = "exact" if same_head(recorded.request, pending.request) else "canonical"
     note_verdict(
-        pending, pending.request, served, reason, tape_seq=recorded.seq, match="exact", **more
+        pending, pending.request, served, reason, tape_seq=recorded.seq, match=match, **more
     )
 
 

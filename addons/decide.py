@@ -158,7 +158,6 @@ class Decide:
             return None
         pending.raw = raw_key(request, pending.request_class)
         known = open_run.find_known(pending.raw)
-        pending.exact = known is not None
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
@@ -206,9 +205,8 @@ class Decide:
     def _look_up(
         self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
     ) -> Awaitable[None] | None:
+        found, hit = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
         pending.fingerprint = found
-        assert open_run.cursor is not None
-        hit = open_run.cursor.find(found, pending.request_class, repeat=self._repeats(pending))
         if open_run.policy.find_live(pending.facts) is not None:
             pending.found = hit
             if pending.request is None or not _counts_repeats(pending):
@@ -312,12 +310,10 @@ class Decide:
         self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
     ) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
-        cursor = open_run.cursor
-        assert cursor is not None
         hit = pending.found
         while isinstance(hit, Hit):
             needs = await self._find_needs(pending, open_run, hit.seq)
-            again = cursor.find(found, pending.request_class, repeat=self._repeats(pending))
+            found, again = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
             if again == hit:
                 self._take(pending, open_run, found, hit.seq, needs)
                 return

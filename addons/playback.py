@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mitmproxy import http
 
 from ..store import LogCorrupt
 from ..tape.canonical.canonical_request import same_bytes
-from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, VerdictKind
+from ..tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
+from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, Seq, VerdictKind
+from ..tape.matching.agreement import Drift
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
+from ..tape.records.events import EventKind
 from . import websocket
 from .answer.refuse import refusal
 from .contract import check_recorded, lay_refusal
@@ -84,8 +88,7 @@ class Playback:
             if (withheld or exchange.withheld) and pending.injection is None:
                 lay_refusal(pending, exchange, withheld or exchange.withheld)
         match = "repeated" if decision.repeated else "canonical"
-        # Bytes that are on the tape may be those of another of the requests that are the same under the rules.
-        if match == "canonical" and pending.exact:
+        if match == "canonical":
             recorded = exchange.request
             # A tunnel that failed fails in the place of this request, and has no bytes of its own.
             if recorded.method == "CONNECT" or same_bytes(recorded, request):
@@ -135,16 +138,46 @@ def _read_pieces(
 
 def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dict[str, Any]:
     """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up."""
+    open_run = pending.open_run
     found: dict[str, Any] = {}
+    drifts: list[Drift] = []
     if pending.request_class is RequestClass.EFFECT:
         asked, had = idempotency_key(request), idempotency_key(recorded.request)
-        differs = pending.open_run.key_pairs.compare(pending.seq, asked, recorded.seq, had)
+        differs = open_run.agreement.keys.compare(pending.seq, asked, recorded.seq, had)
         if differs:
-            found["drifted"] = differs
+            now = ABSENT if asked is None else "(present)" if had is None else "(another)"
+            then = ABSENT if had is None else "(present)"
+            drifts.append(Drift(differs, Difference("header idempotency-key", then, now)))
+    if pending.request_class is not RequestClass.TELEMETRY and recorded.request.method != "CONNECT":
+        noted = open_run.agreement.note(request, recorded, partial(_alike, pending))
+        if noted.headers:
+            found["headers"] = list(noted.headers)
+        if noted.merged:
+            found["merged"] = list(noted.merged)
+        drifts += noted.drifts
+    if drifts:
+        text = "; ".join(one.what for one in drifts)
+        found["drifted"] = text
+        drifted = Divergence(
+            DivergenceKind.DRIFTED,
+            pending.seq,
+            request.method,
+            request.url,
+            recorded.seq,
+            tuple(one.difference for one in drifts),
+            f"served all the same: {text}",
+        )
+        open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=drifted.to_json())
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
     if _gave_up(recorded) and pending.injection is None:
         found["waits"] = True
     return found
+
+
+def _alike(pending: PendingExchange) -> Iterator[Seq]:
+    """Give the recorded requests that are the same in all that counts."""
+    cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
+    return iter(()) if cursor is None or fingerprint is None else cursor.uses(fingerprint)
 
 
 def _gave_up(exchange: Exchange) -> bool:

@@ -35,7 +35,6 @@ from playhead.proxy.sandbox.network.local_services import Use
 from playhead.proxy.trust.receipt_signature import sign
 from playhead.store import keys as layout
 from playhead.store.tables.run_info import RunStatus
-from playhead.tape.canonical.canonical_request import _SHORT_LIST
 from playhead.tape.dialects import DIALECTS, Finish
 from playhead.tape.diff.divergence_types import (
     Cause,
@@ -66,6 +65,13 @@ from playhead.tape.exchange import (
     Spilled,
     VerdictKind,
     WebSocketSummary,
+)
+from playhead.tape.headers.shipped_lists import (
+    DIGESTS,
+    KEYS_OF_EFFECTS,
+    NOISE,
+    NOISE_FAMILIES,
+    REPORTED,
 )
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records import events
@@ -419,9 +425,11 @@ def test_every_part_has_its_place() -> None:
     assert [part for part in parts if (ROOT / part).is_dir()] == parts
 
 
-def test_the_header_fields_that_count_are_documented() -> None:
-    """A person who writes an `ignore` rule wants to know."""
-    assert {name.decode() for name in _SHORT_LIST} <= code(PAGES["docs/matching.md"])
+def test_the_header_fields_that_do_not_count_are_documented() -> None:
+    """A person who is refused an answer, or given one, wants to know why."""
+    listed = {*NOISE, *DIGESTS, *KEYS_OF_EFFECTS, *(one.name for one in REPORTED)}
+    families = {f"{name.decode()}*" for name in NOISE_FAMILIES}
+    assert {name.decode() for name in listed} | families <= code(PAGES["docs/matching.md"])
 
 
 # ---- the front door ----------------------------------------------------------------------------------

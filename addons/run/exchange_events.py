@@ -4,13 +4,14 @@ from hashlib import blake2b
 from typing import Any
 
 from ...tape.exchange import Exchange, Repeat, Request, RequestClass
+from ...tape.matching.agreement import find_key
 from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import Event, EventKind
 
 
 def idempotency_key(request: Request) -> bytes | None:
     """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
-    value = request.header(b"idempotency-key")
+    value = find_key(request)
     return blake2b(value, digest_size=8).digest() if value is not None else None
 
 

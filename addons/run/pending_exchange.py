@@ -118,8 +118,6 @@ class PendingExchange:
         self.fingerprint: Fingerprint | None = None
         self.forms: Forms = frozenset()
         """All that it can be taken for, where repeats are counted."""
-        self.exact = False
-        """Whether it was found by its bytes, without masking anything."""
         self.effect_key: bytes | None = None
         """Of an effect that was read whole, or that the tape answers before it has ended."""
         self.found: Found | None = None

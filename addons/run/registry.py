@@ -33,7 +33,7 @@ from mitmproxy import connection
 from ... import PlayheadError
 from ...config import Config, Mode, Sink, parse_run_name
 from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
-from ...tape.canonical.canonical_request import CANONICAL_VERSION, compile_rules
+from ...tape.canonical.canonical_request import CANONICAL_VERSION, rules_of
 from ...tape.canonical.masks import slow
 from ...tape.exchange import RequestClass
 from ...tape.matching.index import index_digest
@@ -378,7 +378,7 @@ class RunRegistry:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=index_digest(compile_rules(config.ignore), config),
+                rules=index_digest(rules_of(config), config),
                 canonical=CANONICAL_VERSION,
             )
         except StoreUnwritable as error:

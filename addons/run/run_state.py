@@ -8,28 +8,28 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
 from ...config import Config, Limits, Mode, OnFull
-from ...store import RunInfo, Store, StoreUnwritable
+from ...store import LogCorrupt, RunInfo, Store, StoreUnwritable
 from ...tape.canonical.canonical_request import (
     Canonical,
     Rules,
     canonical,
-    compile_rules,
     effect_key,
     fingerprint,
     raw_key,
+    rules_of,
 )
 from ...tape.contracts.applicable_contracts import Contracts
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
-from ...tape.matching.cursor import Cursor
-from ...tape.matching.idempotency_keys import KeyPairs
+from ...tape.matching.agreement import Agreement, without_conditions
+from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
 from ...tape.matching.index import reclassify
 from ...tape.matching.json_rpc_ids import IdRewriting
 from ...tape.policy.decide import Policy
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .drift_search import Drifts
     from .pending_exchange import PendingExchange
 
+_OK = 200
 _PAUSE_S = 0.0005
 _PREPARED = 20_000
 """Exchanges of a tape up to which what explains a miss is read before there is one."""
@@ -108,7 +109,7 @@ class OpenRun:
         self.contracts = Contracts.of(config) if recorded else None
         """What its messages are held to; None where that is nothing."""
         self.faults = Faults(config.faults, config.fault_seed, mode)
-        self.rules: Rules = compile_rules(config.ignore, thread_time)
+        self.rules: Rules = rules_of(config, thread_time)
         self.redactor = redactor
         self.stubbed: dict[Seq, Response] = {}
         """What was answered instead of executing an effect, by seq; the first of a run."""
@@ -144,8 +145,8 @@ class OpenRun:
         """Effects asked for so far."""
         self.gated = AlikeEffects()
         """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
-        self.key_pairs = KeyPairs()
-        """Idempotency keys of effects that were served, with those on the tape."""
+        self.agreement = Agreement(self.rules, self._read)
+        """How the header fields of what is asked agree with those of the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""
         self.failing: set[tuple[str, int]] = set()
@@ -245,9 +246,45 @@ class OpenRun:
         at = bisect_right(uses, after)
         return uses[at] if at < len(uses) else None
 
+    def _read(self, seq: Seq) -> Exchange | None:
+        """Find an exchange of the tape; None where it cannot be read, which is said where it is served."""
+        if self.tape is None:
+            return None
+        try:
+            return self.store.find_exchange(self.tape, seq)
+        except LogCorrupt:
+            return None
+
+    def find_recorded(
+        self, pending: "PendingExchange", fingerprint: Fingerprint, *, repeat: bool
+    ) -> tuple[Fingerprint, Hit | Exhausted | Unknown]:
+        """Find the recorded exchange that answers a request, and the fingerprint that it has.
+
+        repeat: as for `Cursor.find`.
+        """
+        request, request_class = pending.request, pending.request_class
+        if self.cursor is None or request is None:
+            return fingerprint, Unknown()
+        rank = self.agreement.ranking(request)
+        found = self.cursor.find(fingerprint, request_class, repeat=repeat, rank=rank)
+        if not isinstance(found, Unknown) or (headers := without_conditions(request)) is None:
+            return fingerprint, found
+        # What was recorded without a condition answers a request with one: with the whole body.
+        bare = replace(request, headers=headers)
+        other = self.fingerprint(bare, request_class)
+        hit = self.cursor.find(other, request_class, repeat=repeat, rank=rank)
+        if isinstance(hit, Hit):
+            recorded = self._read(hit.seq)
+            answer = recorded.response if recorded is not None else None
+            if answer is not None and answer.status == _OK:
+                return other, hit
+        return fingerprint, found
+
     def find_known(self, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint of a request whose bytes are on the tape, by their hash."""
         assert self.tape is not None
+        if self.rules.fields.kept:  # whose values count, and are not in the hash
+            return None
         if self.reindexed is None:
             return self.store.find_fingerprint(self.tape, raw)
         return self._raws.get(raw)

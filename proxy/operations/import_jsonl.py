@@ -19,10 +19,10 @@ from ...store import Ingest, Record, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     canonical,
-    compile_rules,
     effect_key,
     fingerprint,
     raw_key,
+    rules_of,
 )
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
@@ -94,7 +94,7 @@ class LineImport:
         self._config = config
         self._make_redactor = make_redactor
         self._default = default
-        self._rules = compile_rules(config.ignore, time.thread_time)
+        self._rules = rules_of(config, time.thread_time)
         self._now_ns = time.time_ns()
         self._runs: dict[str, _Run] = {}
 
@@ -133,7 +133,7 @@ class LineImport:
                     exchanges=run.last,
                     agent="imported",
                     end="imported",
-                    rules=index_digest(compile_rules(self._config.ignore), self._config),
+                    rules=index_digest(rules_of(self._config), self._config),
                     canonical=CANONICAL_VERSION,
                 )
             )

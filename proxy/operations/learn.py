@@ -2,6 +2,7 @@
 
 from ...config import Config
 from ...store import StoreError
+from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.learn import Lesson, learn
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
@@ -20,4 +21,12 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
         if runs[0].number == runs[1].number:
             raise StoreError(f"{first!r} was given twice", "name two recordings of the same task")
         with ProgressBar("reading") as progress:
-            return learn(store, *runs, config.ignore, redactor_of(config), progress, config.classes)
+            return learn(
+                store,
+                *runs,
+                config.ignore,
+                redactor_of(config),
+                progress,
+                config.classes,
+                find_field_rules(config),
+            )

@@ -5,7 +5,7 @@ import time
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...store.lmdb.page_check import check_pages
-from ...tape.canonical.canonical_request import compile_rules
+from ...tape.canonical.canonical_request import rules_of
 from ...tape.exchange import Exchange
 from ...tape.matching.index import Entry, index_digest, index_entry, reclassify
 from ...timeline.checks.integrity import Find, Problem, Verified, verify_run, with_archive
@@ -75,7 +75,7 @@ def _verify_batches(runs: list[RunInfo], progress: ProgressBar) -> dict[int, Ver
 
 def _keys(config: Config) -> tuple[Find, bytes]:
     """Give what finds the keys of an exchange under the rules of now, and which rules these are."""
-    rules, redactor = compile_rules(config.ignore, time.thread_time), redactor_of(config)
+    rules, redactor = rules_of(config, time.thread_time), redactor_of(config)
 
     def find(exchange: Exchange) -> Entry:
         return index_entry(reclassify(exchange, config.classes), rules, redactor)

@@ -4,8 +4,9 @@ Rules:
 
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
-2. What counts: method, scheme, host with its port, what the head says of host, method, path and scheme beside (`target_overrides.py`), path, query as pairs sorted by name, a short list of header
-   fields, and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
+2. What counts: method, scheme, host with its port, what the head says of host, method, path and scheme beside
+   (`target_overrides.py`), path, query as pairs sorted by name, every header field that is not noise
+   (`headers/counted_fields.py`), and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
 3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or
@@ -18,15 +19,16 @@ The form is versioned: any change to what a request becomes is a new `CANONICAL_
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
-has all that its head says of host, method, path and scheme beside; version 8 also what its trailers say of them, and the
-target that a field names for a gateway, without the secrets of a query in a field.
+has all that its head says of host, method, path and scheme beside; version 8 has every header field that is not noise, marks
+in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that a field names for a gateway,
+without the secrets of a query in a field.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -37,19 +39,29 @@ from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 from blake3 import blake3
 
 from ...config.match_pattern import parse_match
-from ...config.schema import IgnoreRule
+from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
 from ..exchange import Fingerprint, Headers, Request, RequestClass
+from ..headers.counted_fields import (
+    MASKED,
+    CountedFields,
+    FieldRules,
+    Linked,
+    Space,
+    count_fields,
+    is_noise,
+)
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
+from ..redaction.places import kind_of_header
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .random_boundaries import without_inner, without_signatures
-from .target_overrides import names_of
+from .target_overrides import is_override, names_of
 
 CANONICAL_VERSION = 8
 
@@ -71,21 +83,15 @@ BOUNDARY = b"\x00boundary"
 SPILLED = b"\x00spilled "
 """Stands with its hash for a body that is too large to be held."""
 
-_SHORT_LIST = {
-    b"range": 0,
-    b"if-none-match": 1,
-    b"if-modified-since": 2,
-    b"accept": 3,
-    b"content-type": 4,
-    b"x-amz-target": 5,
-    b"soapaction": 6,
-    b"upgrade": 7,
-}
-"""Header fields that count, and their order in the canonical form; `upgrade` where it is to a WebSocket."""
-COUNTED_HEADERS = frozenset({*_SHORT_LIST, b"content-encoding"})
-"""Lower-case header fields that may count."""
-_READ_LENGTHS = frozenset(map(len, COUNTED_HEADERS))
+_CONTENT = (b"content-type", b"content-encoding")
+_READ_LENGTHS = frozenset(map(len, _CONTENT))
+_LINKED_BYTES = 12
+"""Bytes of an id of a run from which on it is looked for in the body."""
+_LINKED = b"linked\x7fvalue"
+"""Stands in a body for such an id; no document holds DEL in a text of its own."""
 _NONE: frozenset[str] = frozenset()
+SHIPPED_FIELDS = FieldRules(credential=kind_of_header, named=is_override)
+"""What each header field is without a configuration."""
 
 _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
 _SIGNED_V2 = ("AWSAccessKeyId", "Signature", "Expires")
@@ -166,6 +172,8 @@ class Rules:
     """A rule looks at the query, so `endpoint` wants the target instead of the path."""
     searched: patterns.Patterns = field(compare=False, repr=False, default=())
     """All patterns; each has the rules' clock, and notes when it ran out of time."""
+    fields: FieldRules = SHIPPED_FIELDS
+    """What each header field is."""
 
     def of(self, request: Request) -> Endpoint:
         """Give what the rules say of a request."""
@@ -183,7 +191,7 @@ class Canonical(NamedTuple):
     query: tuple[str, ...]
     """`name=value` or `name`, sorted by name, of one name in their order; a value that does not count is NUL and its kind."""
     headers: tuple[tuple[bytes, bytes], ...]
-    """Lower-case names of the short list, in its order."""
+    """Lower-case names in their order, with values or marks."""
     kind: BodyKind
     body: bytes
     names: tuple[str, ...] = ()
@@ -191,11 +199,14 @@ class Canonical(NamedTuple):
 
 
 def compile_rules(
-    config_ignore: tuple[IgnoreRule, ...] = (), clock: patterns.Clock | None = None
+    config_ignore: tuple[IgnoreRule, ...] = (),
+    clock: patterns.Clock | None = None,
+    fields: FieldRules = SHIPPED_FIELDS,
 ) -> Rules:
     """Give the shipped rules with a configuration's own.
 
     clock: limits how long patterns look at one request.
+    fields: what each header field is (`find_field_rules`).
     Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
@@ -240,8 +251,9 @@ def compile_rules(
         return find(method, scheme, host, port, place)
 
     told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
+    places = sorted(fields.secret), sorted(fields.kept)
     digest = blake2b(
-        f"{CANONICAL_VERSION} {told!r}".encode("utf-8", "surrogatepass"), digest_size=16
+        f"{CANONICAL_VERSION} {told!r} {places!r}".encode("utf-8", "surrogatepass"), digest_size=16
     )
     return Rules(
         ignore,
@@ -249,6 +261,30 @@ def compile_rules(
         endpoint,
         any("?" in rule.match.path for rule in ignore),
         tuple(made.values()),
+        fields,
+    )
+
+
+def rules_of(config: Config, clock: patterns.Clock | None = None) -> Rules:
+    """Give the rules of a configuration. Raises: ValueError, as `compile_rules`."""
+    return compile_rules(config.ignore, clock, find_field_rules(config))
+
+
+def find_field_rules(config: Config) -> FieldRules:
+    """Give what each header field is under what a configuration redacts."""
+    return FieldRules(
+        frozenset(rule.header.lower().encode() for rule in config.redact if rule.header),
+        frozenset(rule.header.lower().encode() for rule in config.redact_off if rule.header),
+        kind_of_header,
+        is_override,
+    )
+
+
+def fields_of(request: Request, rules: Rules) -> CountedFields:
+    """Read a request's header fields as they are compared."""
+    masked = rules.of(request).masks.header
+    return count_fields(
+        request.headers, rules.fields, masked, method=request.method, path=request.path
     )
 
 
@@ -272,26 +308,35 @@ def canonical(
         return Canonical(request.method, scheme, authority, path, (), (), bare, b"", names)
     text = request.target.partition("?")[2]
     query = tuple(sorted(_query(text, masks, redacted_query), key=_name)) if text else ()
-    head = _head(request.headers)
+    fields = count_fields(
+        request.headers, rules.fields, masks.header, method=request.method, path=request.path
+    )
     if request.spilled is not None:
         # Too large to be parsed: its bytes count, but for the boundary of a multipart body.
         kind, body, coded = BodyKind.BYTES, SPILLED + request.spilled.match, True
     else:
+        head = _head(request.headers)
         content = find_content_type(head, request.body)
-        kind, body, coded = _body(request.body, content, head, masks)
-    kept: list[tuple[int, bytes, bytes]] = []
-    for name, value in head:
-        if name in masks.header:
-            kept.append((_SHORT_LIST.get(name, 8), name, b"\x00*"))
-        elif name == b"content-type":
-            kept.append((4, name, parse_content_type(value).form))
-        elif name != b"content-encoding" or coded:
-            kept.append((_SHORT_LIST.get(name, 8), name, value.strip()))
-    if len(kept) > 1:
-        # Stable, so the values of a field that stands twice keep their order.
-        kept.sort(key=_place)
-    headers = tuple((name, value) for _, name, value in kept)
+        kind, body, coded = _body(request.body, content, head, masks, fields.linked)
+    headers = tuple(
+        (
+            name,
+            parse_content_type(value).form
+            if name == b"content-type" and value != MASKED
+            else value.strip(),
+        )
+        for name, value in fields.counted
+        if coded or name != b"content-encoding" or value == MASKED
+    )
     return Canonical(request.method, scheme, authority, path, query, headers, kind, body, names)
+
+
+def _without_linked(body: bytes, linked: Sequence[Linked]) -> bytes:
+    """Give a body with a mark in the place of the ids of the run that stand in its head, too."""
+    for one in linked:
+        if one.space is Space.RUN and len(one.value) >= _LINKED_BYTES and one.value in body:
+            body = body.replace(one.value, _LINKED)
+    return body
 
 
 def fingerprint(form: Canonical) -> Fingerprint:
@@ -326,7 +371,8 @@ def effect_key(form: Canonical) -> bytes:
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
     """Give 16 bytes over all that `canonical` reads of a request, before any parsing.
 
-    Equal keys have equal fingerprints under the same rules and names of redacted query keys.
+    Equal keys have equal fingerprints under the same rules and names of redacted query keys, unless `redact_off` has a
+    credential count by its value.
     """
     request = compared(request)
     told = [
@@ -338,7 +384,8 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
         request.target.encode("utf-8", "surrogatepass"),
         *(name.encode("utf-8", "surrogatepass") for name in names_of(request)),
     ]
-    for name, value in _head(request.headers):
+    fields = count_fields(request.headers, SHIPPED_FIELDS, method=request.method, path=request.path)
+    for name, value in fields.counted:
         told += (name, value)
     start = b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told))
     digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
@@ -347,13 +394,17 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
 
 
 def same_bytes(one: Request, other: Request) -> bool:
-    """Say whether two requests have one `raw_key` in one class, without hashing either."""
+    """Say whether two requests are the same in all but noise: method, target, body and every other header field."""
     one, other = compared(one), compared(other)
+    return _body_told(one) == _body_told(other) and same_head(one, other)
+
+
+def same_head(one: Request, other: Request) -> bool:
+    """Say whether two requests are the same in all but noise and their bodies."""
     return (
         (one.method, one.scheme, one.host, one.port, one.target)
         == (other.method, other.scheme, other.host, other.port, other.target)
-        and _body_told(one) == _body_told(other)
-        and _head(one.headers) == _head(other.headers)
+        and _raw_head(one.headers) == _raw_head(other.headers)
         and names_of(one) == names_of(other)
     )
 
@@ -475,24 +526,24 @@ def _quote(text: bytes) -> bytes:
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
-def _place(item: tuple[int, bytes, bytes]) -> int:
-    return item[0]
+def _raw_head(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Give the header fields that are not noise, as they were sent, with lower-case names in their order."""
+    found = [(lower, value) for name, value in headers if not is_noise(lower := name.lower())]
+    found.sort(key=_field_name)  # stable: the values of one name keep theirs
+    return found
+
+
+def _field_name(field: tuple[bytes, bytes]) -> bytes:
+    return field[0]
 
 
 def _head(headers: Headers) -> Headers:
-    """Give the header fields that `canonical` reads, with lower-case names."""
-    found = []
-    for name, value in headers:
-        if len(name) in _READ_LENGTHS:
-            lower = name.lower()
-            if lower in COUNTED_HEADERS:
-                if lower == b"upgrade":
-                    # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
-                    value = value.strip().lower()
-                    if value != b"websocket":
-                        continue
-                found.append((lower, value))
-    return tuple(found)
+    """Give the header fields that say what a body is, with lower-case names."""
+    return tuple(
+        (lower, value)
+        for name, value in headers
+        if len(name) in _READ_LENGTHS and (lower := name.lower()) in _CONTENT
+    )
 
 
 def _plain(body: bytes, head: Headers) -> tuple[bytes, bool]:
@@ -505,9 +556,14 @@ def _plain(body: bytes, head: Headers) -> tuple[bytes, bool]:
 
 
 def _body(
-    raw: bytes, content: ContentType | None, head: Headers, masks: Masks
+    raw: bytes,
+    content: ContentType | None,
+    head: Headers,
+    masks: Masks,
+    linked: Sequence[Linked] = (),
 ) -> tuple[BodyKind, bytes, bool]:
     body, coded = _plain(raw, head)
+    body = _without_linked(body, linked)
     if not body:
         return BodyKind.NONE, b"", coded
     if coded and any(
@@ -582,7 +638,8 @@ def body_tree(request: Request, rules: Rules) -> object:
     Raises: ValueError where it is no JSON, RecursionError where it is nested too deep.
     """
     masks = rules.of(request).masks
-    return json_tree(open_body(request)[0].decode(), masks.json, _reading_of(masks))
+    body = _without_linked(open_body(request)[0], fields_of(request, rules).linked)
+    return json_tree(body.decode(), masks.json, _reading_of(masks))
 
 
 def _form(body: bytes, masks: Masks) -> list[str]:

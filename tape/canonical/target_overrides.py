@@ -211,6 +211,11 @@ def _find_fields(names: tuple[bytes, ...]) -> tuple[_Fields, bool]:
     return tuple(found), any(kind is ClaimKind.HOST for _, kind, _ in found)
 
 
+def is_override(name: bytes) -> bool:
+    """Say whether `names_of` has all that a field says, for its lower-case name: it names a host and nothing else."""
+    return name != b"forwarded" and _kind_of(name, _squash(name)) is ClaimKind.FORWARDED
+
+
 def _kind_of(name: bytes, squashed: str) -> ClaimKind | None:
     """Say what a header field may claim, by the words in its name."""
     if name == b"host":

@@ -98,7 +98,9 @@ def _differences(
             query_pairs(asked.target, rules.of(asked).masks, redacted_query),
         )
     if old.headers != new.headers:
-        yield from _named("header", _header_pairs(old), _header_pairs(new))
+        # What asks for a WebSocket is the cause of the fields that go with it.
+        pairs = (sorted(_header_pairs(form), key=_is_no_upgrade) for form in (old, new))
+        yield from _named("header", *pairs)
     if old.body != new.body or old.kind != new.kind:
         yield from _body_differences(recorded, asked, old, new, rules)
 
@@ -144,6 +146,10 @@ _Pairs = list[tuple[str, str | None]]
 
 def _header_pairs(form: Canonical) -> _Pairs:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in form.headers]
+
+
+def _is_no_upgrade(pair: tuple[str, str | None]) -> bool:
+    return pair[0] != "upgrade"
 
 
 def _named(what: str, old: _Pairs, new: _Pairs) -> Iterator[Difference]:

@@ -47,7 +47,7 @@ def propose_rule(
     rule = IgnoreRule(match, **{key: tuple(names) for key, names in places.items()})
     # Bounded as the rules are.
     clock = rules.searched[0].clock if rules.searched else None
-    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock)
+    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock, rules.fields)
     old, new = (
         canonical(request, request_class, more, redacted_query) for request in (recorded, asked)
     )

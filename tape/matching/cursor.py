@@ -1,14 +1,20 @@
 """The cursor of a playback: which recorded exchange answers a request next.
 
-Identical requests are served in recorded order; between different fingerprints the order is free,
-because agents call in parallel. Finding and moving are apart: `find` looks, `take` moves.
+Among identical requests the one whose other header fields agree best is served, and of those that agree alike the first that
+was recorded; between different fingerprints the order is free, because agents call in parallel. Finding and moving are apart: `find` looks, `take` moves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from ..exchange import Fingerprint, RequestClass, Seq
 
+_LOOKED_AT = 64
+"""Candidates of one request that are compared by their other header fields."""
+
+Rank = Callable[[Seq], int]
+"""How well the other header fields of a recorded request agree with those of the present one: 0 is in all."""
 NextUse = Callable[[Fingerprint, int], Seq | None]
 """First seq above a number that carries a fingerprint on the tape, or None."""
 
@@ -46,21 +52,29 @@ class Cursor:
         self._next_use = next_use
         self._taken = taken
         self._last: dict[Fingerprint, Seq] = {}
+        self._behind: dict[Fingerprint, Seq] = {}
+        """Up to which every exchange has been served."""
         self._times: dict[Fingerprint, int] = {}
         self._served: set[Seq] = set()
 
     def find(
-        self, fingerprint: Fingerprint, request_class: RequestClass, *, repeat: bool = False
+        self,
+        fingerprint: Fingerprint,
+        request_class: RequestClass,
+        *,
+        repeat: bool = False,
+        rank: Rank | None = None,
     ) -> Hit | Exhausted | Unknown:
         """Find what answers a request, without moving.
 
+        rank: chooses where several may.
         repeat: a rule says that the last answer to this read is to be served again; of other classes it says
             nothing.
         """
-        last = self._last.get(fingerprint, Seq(0))
-        following = self._next_use(fingerprint, last)
+        following = self._find_unserved(fingerprint, rank)
         if following is not None:
             return Hit(following)
+        last = self._last.get(fingerprint)
         if not last:
             return Unknown()
         if request_class is RequestClass.TELEMETRY or (
@@ -71,10 +85,42 @@ class Cursor:
 
     def take(self, fingerprint: Fingerprint, hit: Hit) -> None:
         """Move past an exchange that is about to be served."""
-        self._last[fingerprint] = hit.seq
+        self._last[fingerprint] = max(hit.seq, self._last.get(fingerprint, hit.seq))
         self._times[fingerprint] = self._times.get(fingerprint, 0) + 1
         self._served.add(hit.seq)
+        behind = self._behind.get(fingerprint, Seq(0))
+        while (following := self._next_use(fingerprint, behind)) in self._served:
+            assert following is not None
+            behind = following
+        self._behind[fingerprint] = behind
         self._taken(hit.seq)
+
+    def uses(self, fingerprint: Fingerprint) -> Iterator[Seq]:
+        """Give the exchanges that carry a fingerprint, served or not, in recorded order; the first of many."""
+        return islice(self._after(fingerprint, Seq(0)), _LOOKED_AT)
+
+    def _after(self, fingerprint: Fingerprint, seq: Seq) -> Iterator[Seq]:
+        while (following := self._next_use(fingerprint, seq)) is not None:
+            yield following
+            seq = following
+
+    def _find_unserved(self, fingerprint: Fingerprint, rank: Rank | None) -> Seq | None:
+        after = self._after(fingerprint, self._behind.get(fingerprint, Seq(0)))
+        unserved = (seq for seq in after if seq not in self._served)
+        first = next(unserved, None)
+        if first is None or rank is None:
+            return first
+        second = next(unserved, None)
+        if second is None:
+            return first
+        best, least = first, rank(first)
+        for seq in islice(chain((second,), unserved), _LOOKED_AT - 1):
+            if not least:
+                break
+            found = rank(seq)
+            if found < least:
+                best, least = seq, found
+        return best
 
     def served(self, seq: Seq) -> bool:
         """Say whether an exchange has been served."""

@@ -64,7 +64,7 @@ def index_digest(rules: Rules, config: Config | None = None) -> bytes:
     """
     told = ""
     if config is not None:
-        # Header fields that hold a secret are not compared.
+        # Header fields that hold a secret stand in the digest of the rules.
         secrets: list[RedactRule | KeepRule] = [*config.redact, *config.redact_off]
         places = sorted(repr(rule) for rule in secrets if not rule.header)
         told = repr(places) if places else ""

@@ -12,7 +12,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
               answered_by                     of a stub: `template`, `tape` or `synthetic`
               after                           seqs of the tape after whose answers a stub was made
-              drifted                       how its idempotency key differs from the tape's, in words
+              drifted                       how its idempotency key or a linked value differs from the tape's, in words
+              headers, merged               reported fields that differ; credentials that stand for several on the tape
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
                                               of a refused or stubbed request seq and hash alone: its verdict says the rest;
                                               of a served one seq and gone_us, if its client left

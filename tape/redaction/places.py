@@ -21,6 +21,7 @@ SECRET = "secret"
 HEADERS: dict[str, str] = {
     **dict.fromkeys(("authorization", "proxy-authorization", "x-authorization"), AUTHORIZATION),
     **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),
+    "x-ms-copy-source-authorization": AUTHORIZATION,
     **dict.fromkeys(("cookie", "set-cookie", "cookie2", "set-cookie2"), COOKIE),
     **dict.fromkeys(
         (
@@ -50,6 +51,15 @@ HEADERS: dict[str, str] = {
             "x-honeycomb-team",
             "x-langfuse-secret-key",
             "cf-access-client-secret",
+            "x-goog-encryption-key",
+            "x-goog-encryption-key-sha256",
+            "x-amz-server-side-encryption-customer-key",
+            "x-amz-server-side-encryption-customer-key-md5",
+            "x-amz-copy-source-server-side-encryption-customer-key",
+            "x-amz-copy-source-server-side-encryption-customer-key-md5",
+            "x-ms-encryption-key",
+            "x-ms-encryption-key-sha256",
+            "x-sentry-auth",
         ),
         KEY,
     ),
@@ -223,6 +233,21 @@ WITH_PARAMETERS = frozenset(
     )
 )
 """Of these, the ones whose credentials are `name=value` pairs: RFC 9110 section 11.4."""
+SHARED_KEYS = frozenset(("sharedkey", "sharedkeylite", "aws"))
+"""Of these, the ones whose credentials are an account and a signature."""
+OPEN_PARAMETERS = frozenset(
+    (
+        b"signedheaders",
+        b"realm",
+        b"algorithm",
+        b"qop",
+        b"uri",
+        b"oauth_signature_method",
+        b"oauth_version",
+        b"oauth_callback",
+    )
+)
+"""Parameters of these that are no secret, and say what is asked of whom."""
 
 FIELDS: dict[str, str] = {
     **dict.fromkeys(
@@ -296,6 +321,23 @@ MIN_FOUND = 8
 _MIN_TOKEN = 16
 _MIN_SECRET = 8
 _MAX_VALUE = 16 * 1024
+
+
+_NO_SECRETS = frozenset(("lock-token", "x-ms-session-token", "x-ms-documentdb-session-token"))
+"""Headers that end so and hold none: a lock of WebDAV, how far a client of Cosmos DB has read."""
+
+
+def kind_of_header(name: str) -> str | None:
+    """Find what kind of secret a field of a request holds for its lower-case name; None: it holds none."""
+    found = HEADERS.get(name)
+    if (
+        found is not None
+        or name in _NO_SECRETS
+        or not LIKE_A_SECRET.search(name)
+        or HARMLESS.search(name)
+    ):
+        return found
+    return KEY if name.endswith("key") else TOKEN
 
 
 @lru_cache(maxsize=4096)

@@ -18,20 +18,24 @@ from .places import (
     CONFIGURED,
     COOKIE,
     CREDENTIAL,
-    HARMLESS,
     HEADERS,
-    KEY,
-    LIKE_A_SECRET,
+    OPEN_PARAMETERS,
     QUERY,
     SCHEMES,
+    SHARED_KEYS,
     SIGNATURE,
     TOKEN,
     URL_HEADERS,
     WITH_PARAMETERS,
     is_credential,
+    kind_of_header,
 )
 
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
+
+_COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
+_COSMOS_SIGNATURE = re.compile(rb"((?:&|%26)sig(?:=|%3d))(.*)", re.IGNORECASE | re.DOTALL)
+"""Cosmos DB writes its `authorization` as a query, percent-encoded, without a scheme."""
 
 _MARKED = re.compile(
     rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
@@ -195,9 +199,7 @@ class Heads:
         found = self._find_in_response(name)
         if found or lower in self._kept:
             return found
-        if not LIKE_A_SECRET.search(lower) or HARMLESS.search(lower):
-            return None
-        return KEY if lower.endswith("key") else TOKEN
+        return kind_of_header(lower)
 
     def _urls(self, value: bytes) -> tuple[bytes, tuple[str, ...], bytes]:
         """Replace the secrets of each URL in a text."""
@@ -230,19 +232,46 @@ class Heads:
         return b",".join(parts)
 
     def _authorization(self, value: bytes) -> bytes:
+        """Replace what is secret; scheme, scope, account and names of what is signed are compared, and stay."""
+        if _COSMOS.match(value.strip()):
+            return _COSMOS_SIGNATURE.sub(
+                lambda found: found[1] + self._in_url(SIGNATURE, found[2]), value
+            )
         scheme, space, rest = value.partition(b" ")
         word = scheme.decode("latin-1").lower()
         if not space or word not in SCHEMES:
             return self._hide(AUTHORIZATION, value)
+        if word in SHARED_KEYS and b":" in rest:
+            account, colon, signature = rest.partition(b":")
+            if word == "aws":
+                account = self._placeholders.of(account)
+            return scheme + space + account + colon + self._placeholders.of(signature)
+        if word == "sharedaccesssignature":
+            hidden = [self._sign(part) for part in rest.split(b"&")]
+            return scheme + space + b"&".join(hidden)
         if word not in WITH_PARAMETERS:
             return scheme + space + self._hide(AUTHORIZATION, rest)
-        parts = []
-        for part in rest.split(b","):
-            found = _PARAMETER.fullmatch(part)
-            name, secret = (found[1], found[2]) if found else (b"", part)
-            # A signature is made for one request; names of what is signed are no secret elsewhere.
-            parts.append(name + self._placeholders.of(secret))
+        parts = [self._parameter(part) for part in rest.split(b",")]
         return scheme + space + b",".join(parts)
+
+    def _parameter(self, part: bytes) -> bytes:
+        """Replace what is secret of one parameter of a signed `authorization`."""
+        found = _PARAMETER.fullmatch(part)
+        if found is None:
+            return self._placeholders.of(part)
+        # A signature is made for one request; names of what is signed are no secret elsewhere.
+        name, secret = found[1], found[2]
+        plain = name.strip().rstrip(b"=").rstrip().lower()
+        if plain in OPEN_PARAMETERS:
+            return part
+        key, slash, scope = secret.partition(b"/")
+        if plain == b"credential" and scope.count(b"/") == 3:
+            return name + self._placeholders.of(key) + slash + scope
+        return name + self._placeholders.of(secret)
+
+    def _sign(self, part: bytes) -> bytes:
+        name, eq, value = part.partition(b"=")
+        return name + eq + (self._in_url(SIGNATURE, value) if name.lower() == b"sig" else value)
 
     def _pair(self, part: bytes) -> bytes:
         name, eq, value = part.partition(b"=")

@@ -85,7 +85,9 @@ async def test_without_requests_there_are_no_hints(tmp_path: Path) -> None:
 async def test_places_that_no_request_had_are_hinted_at(tmp_path: Path) -> None:
     """In the receipt of the recording, and of the playback, whose answers were served."""
     with Origin({"/used": say_yes}) as origin:
-        rule = IgnoreRule(parse_match(f"GET {origin.url}/*"), query=("n", "m"), header=("cookie",))
+        rule = IgnoreRule(
+            parse_match(f"GET {origin.url}/*"), query=("n", "m"), header=("user-agent",)
+        )
         async with running_engine(Config(store=tmp_path, ignore=(rule,))) as running:
             recorded = await ask(running, f"{origin.url}/used?n=1")
             running.play()
@@ -94,6 +96,6 @@ async def test_places_that_no_request_had_are_hinted_at(tmp_path: Path) -> None:
     for receipt in (recorded, played):
         told = [row["text"].partition("': ")[2] for row in receipt.hints]
         assert told == [
-            "header 'cookie' does not count in matching anyway",
+            "header 'user-agent' does not count in matching anyway",
             "query 'm' was in no request of this run that it matched",
         ]

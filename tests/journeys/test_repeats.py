@@ -490,5 +490,7 @@ async def test_keys_that_differ_from_the_tape_are_told_and_served(
             "what": "carries an idempotency key, and was recorded without one",
         },
     ]
-    assert receipt.divergences == []
-    assert receipt.faithful is True
+    assert [row["text"] for row in receipt.divergences] == [
+        f"served all the same: {row['what']}" for row in receipt.drifted
+    ]
+    assert receipt.faithful is False

@@ -25,6 +25,7 @@ from ...config.schema import Classes
 from ...config.values import parse_header_name, parse_json_path, parse_parameter
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import (
+    SHIPPED_FIELDS,
     Rules,
     canonical,
     compile_rules,
@@ -39,6 +40,7 @@ from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import path_shape
 from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
+from ...tape.headers.counted_fields import FieldRules
 from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request, message_differences
 from ...tape.records.content_coding import undo_coding
@@ -157,12 +159,13 @@ def learn(
     redactor: Redactor,
     progress: Progress = lambda _done, _of: None,
     classes: Classes = Classes(),  # noqa: B008, frozen
+    fields: FieldRules = SHIPPED_FIELDS,
 ) -> Lesson:
     """Compare two sealed recordings under the rules of now. Blocking; reads both once, and partners again.
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(ignore, thread_time)
+    rules = compile_rules(ignore, thread_time, fields)
     tapes = (
         _Tape(store, first, rules, redactor, classes),
         _Tape(store, second, rules, redactor, classes),
@@ -187,7 +190,7 @@ def learn(
     _mark_flows(tapes, seen)
     places = _judge(tapes, seen)
     proposed = _rules_of(places)
-    after = compile_rules((*ignore, *proposed), thread_time)
+    after = compile_rules((*ignore, *proposed), thread_time, fields)
     differed = changed | strayed
     matching = sum(
         tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)

@@ -142,7 +142,12 @@ class Receipt:
     """Served answers by how they matched: `exact`, `canonical`, `drifted`, `repeated`."""
     model_drift: list[OptIn] = field(default_factory=list)
     drifted: list[dict[str, Any]] = field(default_factory=list)
-    """Effects whose idempotency key differs from the tape's by being there, or by which share it."""
+    """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
+    a linked value stands for another than before."""
+    headers_differ: Counter[str] = field(default_factory=Counter)
+    """Served requests by the reported header fields that differed from the recorded ones."""
+    credentials_merged: Counter[str] = field(default_factory=Counter)
+    """Served requests by the place of a credential that stands for several recorded ones, where no answer depended on it."""
     effects: list[Effect] = field(default_factory=list)
     gates: list[GateRow] = field(default_factory=list)
     """Requests that were held, by seq of their arrival."""
@@ -278,6 +283,8 @@ class Receipt:
                 for one in self.model_drift
             ],
             "drifted": self.drifted,
+            "headers_differ": dict(sorted(self.headers_differ.items())),
+            "credentials_merged": dict(sorted(self.credentials_merged.items())),
             "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
             "injected": [asdict(row) for row in self.injected],
@@ -318,7 +325,13 @@ def exit_code(receipt: Receipt) -> int:
         return UNTESTABLE
     if receipt.egress or receipt.foreign or _packets_out(receipt):
         return LEAKED
-    if receipt.divergences or receipt.refused or receipt.counts["stubbed"] or receipt.stopped:
+    if (
+        receipt.divergences
+        or receipt.drifted
+        or receipt.refused
+        or receipt.counts["stubbed"]
+        or receipt.stopped
+    ):
         return DIVERGED
     if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
         return UNTESTABLE
@@ -472,6 +485,8 @@ class _Fold:
                 opt_in.served += 1
                 if len(opt_in.seqs) < _SEQS:
                     opt_in.seqs.append(data["seq"])
+            receipt.headers_differ.update(data.get("headers", ()))
+            receipt.credentials_merged.update(data.get("merged", ()))
             if "drifted" in data:
                 row = {"seq": data["seq"], "tape_seq": data["tape_seq"], "what": data["drifted"]}
                 _bounded(receipt.drifted, {"kind": DivergenceKind.DRIFTED.value, **row})

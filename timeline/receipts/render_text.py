@@ -291,6 +291,7 @@ def render_receipt(receipt: Receipt) -> str:
             f"live {counts['live']}, refused {counts['refused']}, unused {counts['unused']}, "
             f"egress attempts {len(receipt.egress)}"
         )
+        lines += _beside(receipt)
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
     lines += [_gap(row) for row in receipt.gaps[:_ROWS]]
@@ -309,10 +310,6 @@ def render_receipt(receipt: Receipt) -> str:
         "contract violations", [f"seq {row.seq}  {row.text}" for row in receipt.contracts]
     )
     lines += _rows("held by gates", [_gate(row) for row in receipt.gates])
-    lines += _rows(
-        "drifted, and served all the same",
-        [f"seq {row['seq']} (tape seq {row['tape_seq']}) {row['what']}" for row in receipt.drifted],
-    )
     lines += _divergences(receipt)
     lines += _rows(
         "refused",
@@ -387,6 +384,20 @@ _CODES = {
     121: "the run diverged from the tape, or was stopped",
     122: "part of the tape was not used",
 }
+
+
+def _beside(receipt: Receipt) -> list[str]:
+    """Say which header fields differed and were reported alone."""
+    lines = []
+    if receipt.headers_differ:
+        told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.headers_differ.items()))
+        lines.append(f"headers differ: {plain(told)}")
+    if receipt.credentials_merged:
+        told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.credentials_merged.items()))
+        lines.append(
+            f"credentials merged: {plain(told)}; one stands for several on the tape, and no answer depended on which"
+        )
+    return lines
 
 
 def _gap(row: GapRow) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 from ...config import IgnoreRule, Match, parse_match
 from ...config.values import parse_header_name
 from ...store import LogCorrupt
-from ...tape.canonical.canonical_request import COUNTED_HEADERS, Rules, canonical, compile_rules
+from ...tape.canonical.canonical_request import Rules, canonical, compile_rules
 from ...tape.canonical.masks import MASK, slow
 from ...tape.exchange import Exchange, RequestClass
+from ...tape.headers.counted_fields import is_noise
 
 _KEYS = ("json", "header", "query", "form", "regex")
 _LOOKED_AT = 50
@@ -89,7 +90,7 @@ class UnusedRules:
 
 
 def _counts(key: str, name: str) -> bool:
-    return key != "header" or parse_header_name(name).lower().encode() in COUNTED_HEADERS
+    return key != "header" or not is_noise(parse_header_name(name).lower().encode())
 
 
 def _never_matched(match: str, key: str, name: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config import Config
 from ...store import RunInfo, Store
-from ...tape.canonical.canonical_request import compile_rules
+from ...tape.canonical.canonical_request import compile_rules, rules_of
 from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import Difference
 from ...tape.exchange import Exchange, Seq
@@ -97,7 +97,7 @@ def plan(
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(config.ignore, time.thread_time)
+    rules = rules_of(config, time.thread_time)
     entries, answers = [], {}
     for recorded in store.exchanges(run):
         exchange = reclassify(recorded, config.classes)

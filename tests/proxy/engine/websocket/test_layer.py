@@ -1020,7 +1020,10 @@ async def _put(
     """Put one conversation on a sealed tape, for `ws://127.0.0.1:9/`."""
     request = make_request("GET http://127.0.0.1:9/")
     headers = (
-        *((b"Upgrade", b"websocket"), (b"Sec-WebSocket-Key", b"a"), (b"Host", b"127.0.0.1:9")),
+        (b"Upgrade", b"websocket"),
+        (b"Sec-WebSocket-Version", b"13"),
+        (b"Sec-WebSocket-Key", b"a"),
+        (b"Host", b"127.0.0.1:9"),
     )
     request = changes.pop("request", None) or _with(request, headers)
     response = make_response(

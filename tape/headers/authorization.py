@@ -1,0 +1,91 @@
+"""Read an `authorization` field by its parts: which of them count, and which stand for a credential.
+
+A signature is made anew for each request, with its date and nonce; whose it is, for which service and over which fields is
+not. So a signed value counts by its scheme and those parts, and its key is linked (`linked_values.py`). Any other
+value is a credential as a whole, beside its scheme.
+
+Source: AWS Signature Version 4; RFC 5849 section 3.5.1; Azure Storage "Authorize with Shared Key"; Cosmos DB "Access control";
+Service Bus "Shared access signatures".
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+_SIGV4 = frozenset(
+    (b"aws4-hmac-sha256", b"aws4-ecdsa-p256-sha256", b"goog4-rsa-sha256", b"goog4-hmac-sha256")
+)
+_OAUTH_NOISE = frozenset((b"oauth_nonce", b"oauth_timestamp", b"oauth_signature"))
+_OAUTH_KEYS = frozenset((b"oauth_consumer_key", b"oauth_token", b"oauth_verifier"))
+_SAS_NOISE = frozenset((b"sig", b"se"))
+_COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
+_PAIR = re.compile(rb'\s*([A-Za-z0-9_.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]*)')
+MARK = b"\x00"
+"""Stands for a credential."""
+
+
+class Authorization(NamedTuple):
+    """What is compared of a value."""
+
+    form: bytes
+    """Its scheme and its other parts, with a mark for each credential."""
+    credentials: tuple[bytes, ...]
+    """In their order."""
+
+
+def read_authorization(value: bytes) -> Authorization:
+    """Take an `authorization` value apart."""
+    value = value.strip()
+    if _COSMOS.match(value):
+        return _read_cosmos(value)
+    scheme, space, rest = value.partition(b" ")
+    if not space:
+        return Authorization(MARK, (value,))
+    word, rest = scheme.lower(), rest.strip()
+    if word in _SIGV4:
+        return _read_sigv4(word, rest)
+    if word == b"oauth":
+        return _read_oauth(word, rest)
+    if word in (b"sharedkey", b"sharedkeylite") and b":" in rest:
+        return Authorization(word + b" " + rest.partition(b":")[0], ())
+    if word == b"aws" and b":" in rest:  # version 2
+        return Authorization(word + b" " + MARK, (rest.partition(b":")[0],))
+    if word == b"sharedaccesssignature":
+        kept = [part for part in rest.split(b"&") if part.partition(b"=")[0] not in _SAS_NOISE]
+        return Authorization(word + b" " + b"&".join(sorted(kept)), ())
+    if word == b"digest":
+        return Authorization(word, ())
+    return Authorization(word + b" " + MARK, (rest,))
+
+
+def _read_sigv4(word: bytes, rest: bytes) -> Authorization:
+    pairs = dict(_pairs(rest))
+    scope = pairs.get(b"credential", b"").rsplit(b"/", 4)
+    if len(scope) != 5:
+        return Authorization(word + b" " + MARK, (rest,))
+    key, _, *place = scope
+    form = b"/".join((word, *place)) + b" " + pairs.get(b"signedheaders", b"").lower()
+    return Authorization(form, (key,))
+
+
+def _read_oauth(word: bytes, rest: bytes) -> Authorization:
+    told, credentials = [], []
+    for name, value in sorted(_pairs(rest)):
+        if name in _OAUTH_KEYS:
+            credentials.append(value)
+            value = MARK
+        if name not in _OAUTH_NOISE:
+            told.append(name + b"=" + value)
+    return Authorization(word + b" " + b",".join(told), tuple(credentials))
+
+
+def _read_cosmos(value: bytes) -> Authorization:
+    pairs = dict(part.partition(b"=")[::2] for part in unquote_to_bytes(value).split(b"&"))
+    kind, version = pairs.get(b"type", b""), pairs.get(b"ver", b"")
+    # A token of a directory is a credential; a signature with the master key is made anew each time.
+    credentials = (pairs.get(b"sig", b""),) if kind != b"master" else ()
+    return Authorization(b"cosmos type=" + kind + b"&ver=" + version, credentials)
+
+
+def _pairs(rest: bytes) -> list[tuple[bytes, bytes]]:
+    return [(name.lower(), value.strip().strip(b'"')) for name, value in _PAIR.findall(rest)]

@@ -1,0 +1,284 @@
+"""Read the header fields of a request as they are compared with those of another.
+
+Rules:
+
+1. Every field counts that is not noise (`shipped_lists.py`), by its lower-case name and its value. The order of fields with
+   different names does not; that of the values of one name does.
+2. A credential in its own place counts by being there, with its scheme and the parts of a signature (`authorization.py`), a
+   cookie by its name. Which value it has is for `linked_values.py`.
+3. What is reported counts by being there where it is linked, and else not at all.
+4. What a rule of `ignore` names counts by being there.
+
+Source: RFC 9110 section 5.3 for fields that stand more than once, RFC 9113 section 8.2.3 for cookies over HTTP/2.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..exchange import Headers
+from .authorization import read_authorization
+from .shipped_lists import (
+    BAGGAGE,
+    BAGGAGE_NOISE,
+    DIGESTS,
+    KEYS_OF_EFFECTS,
+    NOISE,
+    NOISE_FAMILIES,
+    REPORTED,
+    TURN,
+    TURN_LINKED,
+    Link,
+    Reported,
+)
+
+LINKED = b"\x00linked"
+"""Stands for a value that another may stand for."""
+MASKED = b"\x00*"
+DIGEST = b"\x00digest"
+NAMED = b"\x00named"
+"""Stands for a name of a host, method, path or scheme, which counts in normal form."""
+_FAMILIES = tuple(NOISE_FAMILIES)
+_IS_DIGEST = re.compile(rb"[A-Za-z0-9+/=:,_ -]{4,}")
+_MEANINGFUL = re.compile(rb"STREAMING-.*|UNSIGNED-PAYLOAD", re.ASCII)
+_MOST_NAMES = 4096
+
+
+class Space(Enum):
+    """Values of one space stand for one another, whatever field they are in."""
+
+    CREDENTIAL = "credential"
+    RUN = "run id"
+
+
+class Linked(NamedTuple):
+    """A value that another one may stand for in another run."""
+
+    space: Space
+    place: str
+    """Where it is in the head: a field's lower-case name, for a cookie with the cookie's."""
+    value: bytes
+    follows: bool = False
+    """Whether it has to be known already, where it is not the recorded one."""
+
+
+class CountedFields(NamedTuple):
+    """A request's header fields as they are compared."""
+
+    counted: Headers
+    """What both requests have to have: lower-case names in their order, with values or marks."""
+    linked: tuple[Linked, ...]
+    reported: Headers
+    """What may differ, and is reported."""
+
+
+class _Kind(Enum):
+    NOISE = auto()
+    DECISIVE = auto()
+    CONTENT = auto()
+    UPGRADE = auto()
+    REPORTED = auto()
+    AUTHORIZATION = auto()
+    COOKIE = auto()
+    CREDENTIAL = auto()
+    BAGGAGE = auto()
+    DIGEST = auto()
+    TURN = auto()
+    NAMED = auto()
+
+
+KindOf = Callable[[str], str | None]
+
+
+def _is_not_named(_name: bytes) -> bool:
+    return False
+
+
+def _no_kind(_name: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRules:
+    """What each field is, under a configuration."""
+
+    secret: frozenset[bytes] = frozenset()
+    """Lower-case names that `redact` adds to the places of credentials."""
+    kept: frozenset[bytes] = frozenset()
+    """Those that `redact_off` takes from them."""
+    credential: KindOf = _no_kind
+    """Gives what kind of secret a field holds for its lower-case name, as in `Redaction.kind`."""
+    named: Callable[[bytes], bool] = _is_not_named
+    """Says whether a field names a host, method, path or scheme, so that its value counts in normal form elsewhere."""
+    kind: Callable[[bytes], _Kind] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Remember what each name is: those of one agent repeat from request to request."""
+        object.__setattr__(self, "kind", lru_cache(maxsize=_MOST_NAMES)(self._find))
+
+    def _find(self, name: bytes) -> _Kind:
+        fixed = _FIXED.get(name)
+        if fixed is not None:
+            return fixed
+        if name in self.kept:
+            return _Kind.DECISIVE
+        if name in self.secret:
+            return _Kind.CREDENTIAL
+        secret = self.credential(name.decode("latin-1"))
+        if secret is not None:
+            return _SECRETS.get(secret, _Kind.CREDENTIAL)
+        if name.startswith(_FAMILIES):
+            return _Kind.NOISE
+        if self.named(name):
+            return _Kind.NAMED
+        return _Kind.REPORTED if name in _CONDITIONS else _Kind.DECISIVE
+
+
+_SECRETS = {"authorization": _Kind.AUTHORIZATION, "cookie": _Kind.COOKIE}
+_FIXED: dict[bytes, _Kind] = {
+    **dict.fromkeys(NOISE, _Kind.NOISE),
+    **dict.fromkeys(KEYS_OF_EFFECTS, _Kind.NOISE),  # compared by `idempotency_keys.py`
+    **dict.fromkeys(DIGESTS, _Kind.DIGEST),
+    b"content-type": _Kind.CONTENT,
+    b"content-encoding": _Kind.CONTENT,
+    b"upgrade": _Kind.UPGRADE,
+    BAGGAGE: _Kind.BAGGAGE,
+    TURN: _Kind.TURN,
+}
+_CONDITIONS: dict[bytes, tuple[Reported, ...]] = {
+    name: tuple(one for one in REPORTED if one.name == name)
+    for name in {one.name for one in REPORTED}
+}
+
+
+def count_fields(
+    headers: Headers,
+    rules: FieldRules,
+    masked: frozenset[bytes] = frozenset(),
+    *,
+    method: str = "",
+    path: str = "",
+) -> CountedFields:
+    """Read header fields as they are compared.
+
+    masked: lower-case names that a rule of `ignore` names.
+    method, path: of the request, for the conditions of what is reported.
+    """
+    counted: list[tuple[bytes, bytes]] = []
+    linked: list[Linked] = []
+    reported: list[tuple[bytes, bytes]] = []
+    cookies: list[bytes] = []
+    for name, value in headers:
+        name = name.lower()
+        if name in masked:
+            counted.append((name, MASKED))
+            continue
+        kind = rules.kind(name)
+        if kind is _Kind.NOISE:
+            continue
+        if kind is _Kind.DECISIVE:
+            counted.append((name, value.strip()))
+        elif kind is _Kind.NAMED:
+            counted.append((name, NAMED))
+        elif kind is _Kind.CONTENT:
+            counted.append((name, value))
+        elif kind is _Kind.UPGRADE:
+            # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
+            value = value.strip().lower()
+            if value == b"websocket":
+                counted.append((name, value))
+        elif kind is _Kind.REPORTED:
+            found = _find_condition(name, headers, method, path)
+            if found is None:
+                counted.append((name, value.strip()))
+                continue
+            reported.append((name, value))
+            if found.link is not Link.NONE:
+                counted.append((name, LINKED))
+                follows = found.link is Link.FOLLOWS
+                linked.append(Linked(Space.RUN, name.decode("latin-1"), value.strip(), follows))
+        elif kind is _Kind.COOKIE:
+            cookies += value.split(b";")
+        elif kind is _Kind.AUTHORIZATION:
+            form, credentials = read_authorization(value)
+            counted.append((name, form))
+            place = name.decode("latin-1")
+            linked += (Linked(Space.CREDENTIAL, place, one) for one in credentials)
+        elif kind is _Kind.CREDENTIAL:
+            counted.append((name, LINKED))
+            linked.append(Linked(Space.CREDENTIAL, name.decode("latin-1"), value.strip()))
+        elif kind is _Kind.DIGEST:
+            plain = value.strip()
+            meant = _MEANINGFUL.fullmatch(plain) or not _IS_DIGEST.fullmatch(plain)
+            counted.append((name, plain if meant else DIGEST))
+        elif kind is _Kind.BAGGAGE:
+            members = [one.strip() for one in value.split(b",")]
+            own = [one for one in members if one and not one.startswith(BAGGAGE_NOISE)]
+            if own:
+                counted.append((name, b",".join(own)))
+        else:
+            _read_turn(name, value, counted, linked)
+    if cookies:
+        _read_cookies(cookies, counted, linked)
+    counted.sort(key=_name)  # stable: the values of a field that stands twice keep their order
+    return CountedFields(tuple(counted), tuple(linked), tuple(reported))
+
+
+def is_noise(name: bytes) -> bool:
+    """Say whether a field is noise for its lower-case name."""
+    return name in NOISE or name.startswith(_FAMILIES)
+
+
+def _name(pair: tuple[bytes, bytes]) -> bytes:
+    return pair[0]
+
+
+def _find_condition(name: bytes, headers: Headers, method: str, path: str) -> Reported | None:
+    for one in _CONDITIONS[name]:
+        if one.method and (one.method != method or one.path != path):
+            continue
+        if not one.field or any(
+            other.lower() == one.field and value.strip().lower().startswith(one.starts)
+            for other, value in headers
+        ):
+            return one
+    return None
+
+
+def _read_cookies(
+    parts: list[bytes], counted: list[tuple[bytes, bytes]], linked: list[Linked]
+) -> None:
+    """Read what `cookie` says; HTTP/2 may split it over several fields."""
+    names = []
+    for part in parts:
+        name, eq, value = part.strip().partition(b"=")
+        if not name and not eq:
+            continue
+        if not eq:
+            name, value = b"", name
+        names.append(name)
+        linked.append(Linked(Space.CREDENTIAL, f"cookie {name.decode('latin-1')}", value))
+    counted.append((b"cookie", b";".join(sorted(names))))
+
+
+def _read_turn(
+    name: bytes, value: bytes, counted: list[tuple[bytes, bytes]], linked: list[Linked]
+) -> None:
+    """Read JSON in a field, member by member."""
+    try:
+        told = json.loads(value)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        counted.append((name, value.strip()))
+        return
+    for member in TURN_LINKED:
+        if isinstance(told.get(member), str):
+            place = f"{name.decode('latin-1')} $.{member}"
+            linked.append(Linked(Space.RUN, place, told[member].encode()))
+            told[member] = "\x00linked"
+    counted.append((name, json.dumps(told, sort_keys=True).encode()))

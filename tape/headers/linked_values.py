@@ -1,0 +1,98 @@
+"""Link the values of two runs: one recorded value stands for one present value, for the whole run and back.
+
+Credentials and ids of runs differ from run to run and mean the same. What is compared is which requests share one: two
+accounts that were kept apart while recording are kept apart now, and none is taken for two. A value that is the recorded
+one itself stands for itself.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .counted_fields import Linked, Space
+
+_MOST = 50_000
+"""Values remembered of each run; those seen longest ago go first."""
+
+_Value = tuple[Space, str, bytes]
+Pair = tuple[Linked, Linked]
+"""What is recorded in a place, and what is there now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the linked values of a request agree with those of a recorded one."""
+
+    unseen: int = 0
+    """Values of which neither was seen before, and that are not equal."""
+    merged: tuple[Pair, ...] = ()
+    """With a present value that stands for several recorded ones."""
+    split: tuple[Pair, ...] = ()
+    """With a recorded value that several stand for now, or a present one that had to be known."""
+
+    @property
+    def rank(self) -> int:
+        """How well they agree: 0 in all, 1 as far as is known, 2 not."""
+        return 2 if self.merged or self.split else int(self.unseen > 0)
+
+
+@dataclass(slots=True)
+class LinkedValues:
+    """What stands for what in one playback."""
+
+    _present: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """Recorded by present value."""
+    _recorded: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+
+    def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
+        """Compare two requests' values; both have them in the same places."""
+        unseen, merged, split = 0, list[Pair](), list[Pair]()
+        for old, new in _pairs(recorded, present):
+            then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
+            known = then in (None, old.value) and (now in (None, new.value) or new.follows)
+            if known and (old.value == new.value or then == old.value):
+                continue
+            if then is None and now is None:
+                if new.follows:
+                    split.append((old, new))
+                else:
+                    unseen += 1
+            elif then is not None and then != old.value:
+                merged.append((old, new))
+            else:
+                split.append((old, new))
+        return Comparison(unseen, tuple(merged), tuple(split))
+
+    def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
+        """Remember which values stand for which; what is known already stays."""
+        for old, new in _pairs(recorded, present):
+            if not new.follows:
+                _note(self._present, _key(new), old.value)
+                _note(self._recorded, _key(old), new.value)
+
+
+def _pairs(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+    """Put the values of the same places together; a cookie that stands twice, in its order."""
+    waiting: dict[str, list[Linked]] = {}
+    for old in recorded:
+        waiting.setdefault(old.place, []).append(old)
+    found = []
+    for new in present:
+        if olds := waiting.get(new.place):
+            found.append((olds.pop(0), new))
+    return found
+
+
+def _key(linked: Linked) -> _Value:
+    # Cookies are full of settings: a `1` in one is no `1` in another.
+    scope = linked.place if linked.place.startswith("cookie ") else ""
+    return linked.space, scope, linked.value
+
+
+def _note(seen: OrderedDict[_Value, bytes], key: _Value, value: bytes) -> None:
+    if key in seen:
+        seen.move_to_end(key)
+        return
+    seen[key] = value
+    if len(seen) > _MOST:
+        seen.popitem(last=False)

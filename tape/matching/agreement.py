@@ -1,0 +1,175 @@
+"""How the header fields of a playback agree with those of its tape: what is linked, and what differs and is reported.
+
+A request is served because its counted fields are those of a recorded one. What it has beside (credentials, ids of runs,
+reported fields, an idempotency key) chooses among recorded requests that are alike, and is compared once one is served.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..canonical.canonical_request import Rules, fields_of
+from ..diff.difference import show_difference
+from ..diff.divergence_types import Difference
+from ..exchange import Exchange, Headers, Request, Seq
+from ..headers.counted_fields import CountedFields, Linked, Space
+from ..headers.linked_values import LinkedValues, Pair
+from ..headers.shipped_lists import KEYS_OF_EFFECTS, NEW_CONDITIONS
+from .idempotency_keys import KeyPairs
+
+_MOST = 4096
+"""Recorded requests whose fields are remembered."""
+
+Read = Callable[[Seq], Exchange | None]
+
+
+class _Beside(NamedTuple):
+    """What a recorded request has beside what counts."""
+
+    linked: tuple[Linked, ...]
+    reported: Headers
+
+
+class Drift(NamedTuple):
+    """A place in which a request that is served is another than the recorded one."""
+
+    what: str
+    """In words."""
+    difference: Difference
+
+
+class Noted(NamedTuple):
+    """How a request differs from the recorded one that answers it."""
+
+    headers: tuple[str, ...] = ()
+    """Reported fields that differ."""
+    merged: tuple[str, ...] = ()
+    """Places of a credential that stands for several recorded ones, where no answer depends on which."""
+    drifts: tuple[Drift, ...] = ()
+
+
+_SPLIT = "has another value than before where the tape has one"
+_MERGED = "has one value where the tape has several"
+
+
+def _drift(pair: Pair, what: str) -> Drift:
+    old, new = pair
+    shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
+    return Drift(f"its {new.place} {what}", show_difference(f"header {old.place}", *shown))
+
+
+class Agreement:
+    """What one playback has seen of linked values so far."""
+
+    def __init__(self, rules: Rules, read: Read) -> None:
+        """Begin with nothing.
+
+        read: gives an exchange of the tape; None where it cannot be read.
+        """
+        self.keys = KeyPairs()
+        """Idempotency keys of effects that were served, with those on the tape."""
+        self._rules = rules
+        self._read = read
+        self._links = LinkedValues()
+        self._beside: dict[Seq, _Beside] = {}
+
+    def ranking(self, request: Request) -> Callable[[Seq], int]:
+        """Give what ranks recorded requests by how well they agree with one of now; lower is better."""
+        present: CountedFields | None = None
+
+        def rank(seq: Seq) -> int:
+            nonlocal present
+            present = present or fields_of(request, self._rules)
+            beside = self._find_beside(seq)
+            if beside is None:
+                return _WORST
+            agrees = self._links.compare(beside.linked, present.linked).rank
+            return 2 * agrees + (_lowered(beside.reported) != _lowered(present.reported))
+
+        return rank
+
+    def note(
+        self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
+    ) -> "Noted":
+        """Compare a request with the recorded one that answers it, and remember what stands for what.
+
+        alike: gives the recorded requests that might have answered it as well.
+        """
+        old, new = fields_of(recorded.request, self._rules), fields_of(request, self._rules)
+        names = _differing(old.reported, new.reported)
+        names += _new_conditions(recorded.request, request)
+        agrees = self._links.compare(old.linked, new.linked)
+        self._links.note(old.linked, new.linked)
+        wrong = [_drift(pair, _SPLIT) for pair in agrees.split]
+        merged = []
+        for pair in agrees.merged:
+            if pair[1].space is Space.RUN:
+                wrong.append(_drift(pair, _MERGED))
+            elif self._depends(old.linked, pair[0].place, alike()):
+                wrong.append(_drift(pair, f"{_MERGED}, and the answer depends on which"))
+            else:
+                merged.append(pair[1].place)
+        return Noted(tuple(names), tuple(merged), tuple(wrong))
+
+    def _depends(self, linked: Iterable[Linked], place: str, alike: Iterable[Seq]) -> bool:
+        """Say whether recorded requests that are alike have several values in a place."""
+        values = {one.value for one in linked if one.place == place}
+        for seq in alike:
+            beside = self._find_beside(seq)
+            if beside is None or {o.value for o in beside.linked if o.place == place} != values:
+                return True
+        return False
+
+    def _find_beside(self, seq: Seq) -> _Beside | None:
+        known = self._beside.get(seq)
+        if known is None:
+            exchange = self._read(seq)
+            if exchange is None:
+                return None
+            fields = fields_of(exchange.request, self._rules)
+            if len(self._beside) >= _MOST:
+                self._beside.pop(next(iter(self._beside)))
+            known = self._beside[seq] = _Beside(fields.linked, fields.reported)
+        return known
+
+
+_WORST = 9
+
+
+def _lowered(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return sorted((name.lower(), value.strip()) for name, value in headers)
+
+
+def _differing(old: Headers, new: Headers) -> list[str]:
+    """List the names of reported fields that differ."""
+    one, other = _lowered(old), _lowered(new)
+    names = {name for name, _ in (*one, *other)}
+    return sorted(
+        name.decode("latin-1")
+        for name in names
+        if [v for n, v in one if n == name] != [v for n, v in other if n == name]
+    )
+
+
+def _new_conditions(recorded: Request, request: Request) -> list[str]:
+    """List the conditions that a request has and was recorded without."""
+    return [
+        name.decode("latin-1")
+        for name in NEW_CONDITIONS
+        if request.header(name) is not None and recorded.header(name) is None
+    ]
+
+
+def without_conditions(request: Request) -> Headers | None:
+    """Give the header fields of a GET without the conditions that it may have now; None where it has none."""
+    if request.method != "GET":
+        return None
+    kept = tuple(field for field in request.headers if field[0].lower() not in NEW_CONDITIONS)
+    return kept if len(kept) < len(request.headers) else None
+
+
+def find_key(request: Request) -> bytes | None:
+    """Find the idempotency key of a request."""
+    for name, value in request.headers:
+        if name.lower() in KEYS_OF_EFFECTS:
+            return value
+    return None

@@ -1,0 +1,79 @@
+"""An `authorization` field by its parts."""
+
+from dataclasses import replace
+
+import pytest
+
+from playhead.tape.headers.authorization import read_authorization
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_request
+
+AWS = (
+    b"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE000000000/20261122/us-east-1/s3/aws4_request,"
+    b" SignedHeaders=host;x-amz-date, Signature=aaaaaaaa00000000"
+)
+OAUTH = (
+    b'OAuth realm="Example", oauth_consumer_key="key1key1key1", oauth_token="tok1tok1tok1",'
+    b' oauth_signature_method="HMAC-SHA1", oauth_timestamp="1", oauth_nonce="n1", oauth_signature="c2ln"'
+)
+COSMOS = b"type%3Dmaster%26ver%3D1.0%26sig%3DaGVsbG8%3D"
+ROWS = [
+    (AWS, AWS.replace(b"20261122", b"20261123").replace(b"aaaaaaaa", b"bbbbbbbb"), True),
+    (AWS, AWS.replace(b"us-east-1", b"eu-west-1"), False),
+    (AWS, AWS.replace(b"/s3/", b"/sqs/"), False),
+    (AWS, AWS.replace(b"host;x-amz-date", b"host"), False),
+    (AWS, AWS.replace(b"AWS4-HMAC", b"AWS4-ECDSA-P256"), False),
+    (
+        OAUTH,
+        OAUTH.replace(b'"n1"', b'"n2"').replace(b'"1"', b'"2"').replace(b"c2ln", b"d2ln"),
+        True,
+    ),
+    (OAUTH, OAUTH.replace(b"Example", b"Other"), False),
+    (OAUTH, OAUTH.replace(b"SHA1", b"SHA256"), False),
+    (b"SharedKey acc:c2lnbmF0dXJl", b"SharedKey acc:b3RoZXI=", True),
+    (b"SharedKey acc:c2lnbmF0dXJl", b"SharedKey other:c2lnbmF0dXJl", False),
+    (COSMOS, COSMOS.replace(b"aGVsbG8", b"d29ybGQ"), True),
+    (COSMOS, COSMOS.replace(b"1.0", b"2.0"), False),
+    (
+        b"SharedAccessSignature sr=a&sig=b&se=1&skn=k",
+        b"SharedAccessSignature sr=a&sig=c&se=2&skn=k",
+        True,
+    ),
+    (
+        b"SharedAccessSignature sr=a&sig=b&se=1&skn=k",
+        b"SharedAccessSignature sr=z&sig=b&se=1&skn=k",
+        False,
+    ),
+    (b"Bearer abcdefgh12345678", b"bearer 12345678abcdefgh", True),
+    (b"Bearer abcdefgh12345678", b"Basic abcdefgh12345678", False),
+]
+
+
+@pytest.mark.parametrize("redacted", [False, True], ids=["sent", "redacted"])
+@pytest.mark.parametrize(("one", "other", "same"), ROWS)
+def test_signed_values_count_by_their_parts(
+    one: bytes, other: bytes, same: bool, redacted: bool
+) -> None:
+    """Date, nonce and signature do not count; region, service, account and method do, in a tape as on the wire."""
+    forms = []
+    for value in (one, other):
+        if redacted:
+            request = replace(make_request(), headers=((b"authorization", value),))
+            value = Redactor(b"key").request(request)[0].headers[0][1]
+        forms.append(read_authorization(value).form)
+    assert (forms[0] == forms[1]) is same
+
+
+def test_a_signature_has_a_key_that_can_be_linked() -> None:
+    """Two requests of one program have different signatures, and one key."""
+    assert read_authorization(AWS).credentials == (b"AKIDEXAMPLE000000000",)
+    assert read_authorization(OAUTH).credentials == (b"key1key1key1", b"tok1tok1tok1")
+    assert read_authorization(COSMOS).credentials == ()
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b" ", b"AWS4-HMAC-SHA256 ", b"OAuth =,=", b"type=x&ver", b"\xff\x00"]
+)
+def test_anything_can_be_read(value: bytes) -> None:
+    """What is no authorization is a credential as a whole."""
+    assert isinstance(read_authorization(value).form, bytes)

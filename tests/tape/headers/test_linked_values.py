@@ -1,0 +1,67 @@
+"""One recorded value stands for one present value, for the whole run and back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.headers.counted_fields import Linked, Space
+from playhead.tape.headers.linked_values import LinkedValues
+
+
+def key(value: str, place: str = "authorization") -> tuple[Linked]:
+    return (Linked(Space.CREDENTIAL, place, value.encode()),)
+
+
+def play(*pairs: tuple[str, str]) -> list[str]:
+    """Compare pairs of recorded and present values in their order; give what each came to."""
+    links, found = LinkedValues(), []
+    for old, new in pairs:
+        told = links.compare(key(old), key(new))
+        links.note(key(old), key(new))
+        found.append("merged" if told.merged else "split" if told.split else "")
+    return found
+
+
+@given(st.lists(st.sampled_from("abcd")), st.permutations("abcd"))
+def test_other_names_for_the_same_values_agree(said: list[str], others: list[str]) -> None:
+    """Any renaming that keeps them apart."""
+    names = dict(zip("abcd", others, strict=True))
+    assert set(play(*((one, names[one]) for one in said))) <= {""}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"))))
+def test_all_else_is_found(pairs: list[tuple[str, str]]) -> None:
+    """Whatever is no renaming is told at the first pair that breaks it."""
+    there: dict[str, str] = {}
+    back: dict[str, str] = {}
+    for (old, new), told in zip(pairs, play(*pairs), strict=True):
+        agrees = there.setdefault(old, new) == new and back.setdefault(new, old) == old
+        if not agrees:
+            assert told
+            return
+        assert not told
+
+
+def test_a_value_stands_for_one_wherever_it_is() -> None:
+    """The same key in another field is the same key."""
+    links = LinkedValues()
+    links.note(key("a"), key("x"))
+    assert links.compare(key("a", "x-api-key"), key("y", "x-api-key")).split
+    assert not links.compare(key("a", "x-api-key"), key("x", "x-api-key")).rank
+
+
+def test_cookies_are_apart() -> None:
+    """A `1` in one cookie is no `1` in another."""
+    links = LinkedValues()
+    links.note(key("1", "cookie a"), key("2", "cookie a"))
+    assert not links.compare(key("3", "cookie b"), key("2", "cookie b")).merged
+
+
+def test_what_follows_has_to_be_known() -> None:
+    """A lease is the recorded one, or the one that was proposed."""
+    links = LinkedValues()
+    proposed = Linked(Space.RUN, "x-ms-proposed-lease-id", b"recorded")
+    links.note((proposed,), (proposed._replace(value=b"present"),))
+    lease = Linked(Space.RUN, "x-ms-lease-id", b"recorded", follows=True)
+    assert not links.compare((lease,), (lease,)).rank
+    assert not links.compare((lease,), (lease._replace(value=b"present"),)).rank
+    assert links.compare((lease,), (lease._replace(value=b"another"),)).split
