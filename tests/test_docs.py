@@ -82,7 +82,7 @@ from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.exchange_rows import _row
-from playhead.timeline.receipts.receipt import GateRow, InjectedRow, LimitsRow, OptIn
+from playhead.timeline.receipts.receipt import Ended, GateRow, InjectedRow, LimitsRow, OptIn
 
 ROOT = Path(playhead.__file__).resolve().parent
 PAGES = {
@@ -489,12 +489,15 @@ def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
     """Their head, their counts and their last line are what is printed now."""
     made = Receipt("refund@1", "refund", "playback", "sealed", requests=7)
     made.counts["served"] = made.matched["exact"] = 7
+    made.standing, made.child_exit = "sealed", 0
+    made.command = ("python", "-m", "playhead.examples.double_refund.agent")
+    made.recorded = Ended(made.child_exit, made.command)
     made.contained, made.sandbox = True, {"strict": False, "counters": {"packets_out": 0}}
     printed = render_receipt(made).splitlines()
     for page in ("README.md", "docs/receipt.md"):
         shown = next(text for _, text in _FENCE.findall(PAGES[page]) if "receipt of" in text)
         lines = shown.splitlines()
-        assert lines[:3] == printed[:3], page
+        assert lines[:4] == printed[:4], page
         assert lines[-1] == printed[-1], page
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 UNTESTABLE = 125
+_OWN = 120
+"""Highest code of a replayed command's own."""
 _NOT_WHOLE = 2
 """Ends `record` where the run has a gap, and its command ended with 0."""
 _PASSED_ON = (
@@ -176,11 +178,12 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             info = await _empty_run(runtime, config, run)
         else:
             info = await _begun(open_run)
-        await _note(runtime, info, {"child_exit": code, "contained": sandboxed is not None})
+        redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
+        ended = {"child_exit": code, "command": [redactor.redact_text(word) for word in command]}
+        await _note(runtime, info, {**ended, "contained": sandboxed is not None})
         if changed := await asyncio.to_thread(before.compare):
             await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
-            redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
             await _note_sandbox(runtime, info, sandboxed, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
@@ -196,20 +199,21 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 print_status("playhead: waiting for late answers")
             runtime.registry.end(open_run, reason)
         await runtime.registry.close(reason)
-        ended = runtime.store.reload(info)
-        if ended.status is RunStatus.OPEN:
+        reloaded = runtime.store.reload(info)
+        if reloaded.status is RunStatus.OPEN:
             raise StoreUnwritable(
                 f"run {info.id!r} could not be sealed: the store cannot be written",
                 "free space: the run is shown as recovered then",
             )
-        receipt = await asyncio.to_thread(build, runtime.store, ended)
+        receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
     if not written or receipt.changed:
         return UNTESTABLE
     if config.mode is Mode.RECORD:
         passes = config.on_full is OnFull.PASS
         return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
-    return exit_code(receipt) or code
+    # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all.
+    return exit_code(receipt) or min(code, _OWN)
 
 
 def _open_file(output: Output, stack: contextlib.AsyncExitStack) -> ReceiptFile | None:

@@ -39,7 +39,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     limited   seq, limit, reason, calls, tokens, usd      a limit is exhausted; once for each
     journal   process, looks                  what a process saw of the clock: a piece of it, compressed
     noted     text                            for people: a warning, a loss, a reload
-              child_exit, contained           from the launcher
+              child_exit, command, contained  from the launcher
               sandbox                         what was seen of the sandbox, as receipts have it
               determinism                     what was seen of clock and randomness, as receipts have it
               basis                           what a replay makes them from: level, seed, hash_seed, start_ns

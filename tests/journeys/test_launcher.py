@@ -349,11 +349,11 @@ STUB = (
 REPLAYED = {
     # case: (code, exit code, what the receipt or the message says)
     "faithful": (PLAY, 0, "FAITHFUL"),
-    "the command's own code": (f"{PLAY}; sys.exit(7)", 7, "FAITHFUL"),
+    "another exit code": (f"{PLAY}; sys.exit(7)", 121, "exit code: recorded '0', asked '7'"),
     "changed": (PLAY.replace("5", "6"), 121, "recorded '5', asked '6'"),
     "extra": (f"{PLAY}; ask('/c')", 121, "refused 1"),
     "stub": (f"{PLAY}; print(ask('/refund', b'x'))", 121, "stubbed 1"),
-    "unused": ("ask('/a'); ask('/b'); sys.exit(3)", 122, "left on the tape"),
+    "unused": ("ask('/a'); ask('/b')", 122, "left on the tape"),
     "unused and extra": ("ask('/a'); ask('/c')", 121, "unused 2"),
     "no request": ("sys.exit(9)", 125, "made no request"),
     "escape": (f"{PLAY}; {ESCAPE}", 123, "tcp 192.0.2.1:22 by python"),
@@ -415,6 +415,16 @@ def test_replay_says_whether_it_was_faithful(
     assert receipt["parent"] == "tape"
     again = playhead("receipt", str(receipt["run"]), "--store", store, "--json")
     assert json.loads(again.stdout) == receipt
+
+
+def test_a_faithful_replay_ends_as_its_command(env: dict[str, str], store: Path) -> None:
+    """With the code that it ended with while it was recorded, too."""
+    code = "ask('/a'); sys.exit(7)"
+    done = playhead("record", "--run", "seven", "--store", store, *child(code), env=env)
+    assert done.returncode == 7
+    again = playhead("replay", "seven", "--store", store, *child(code), env=env)
+    assert again.returncode == 7
+    assert "FAITHFUL: replay of seven (sealed)" in again.stderr
 
 
 def test_the_receipt_as_json_and_not_at_all(

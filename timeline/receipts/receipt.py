@@ -19,7 +19,7 @@ from typing import Any
 from ...config import Match, parse_match
 from ...store import RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
-from ...tape.diff.divergence_types import Divergence, DivergenceKind
+from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
@@ -128,6 +128,15 @@ class LimitsRow:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    child_exit: int | None = None
+    """As `Receipt.child_exit`; None where no command was started."""
+    command: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Receipt:
     """The account of one run."""
@@ -198,13 +207,21 @@ class Receipt:
     `path`, and `what` in words."""
     tape_gone: bool = False
     """Whether its tape is not in the store any more, so that nobody knows what was unused."""
+    standing: str = ""
+    """What its tape is: `sealed`, `recovered` (its process ended abruptly) or `imported`; empty of a recording."""
+    recorded: Ended = Ended()
+    """How the command ended while its tape was recorded."""
+    command: tuple[str, ...] = ()
+    """Secrets are replaced; empty where no command was started."""
 
     @property
     def faithful(self) -> bool | None:
         """Whether a playback was plainly faithful; None for a recording, and while a run is open."""
         if self.mode != "playback" or self.status == RunStatus.OPEN.value:
             return None
-        return exit_code(self) == 0 and not self.faithful_but_for
+        return (
+            exit_code(self) == 0 and not self.faithful_but_for and self.standing in ("", "sealed")
+        )
 
     @property
     def faithful_but_for(self) -> list[str]:
@@ -268,6 +285,14 @@ class Receipt:
             "faithful_but_for": self.faithful_but_for,
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
+            "command": list(self.command),
+            "tape": {
+                "standing": self.standing,
+                "child_exit": self.recorded.child_exit,
+                "command": list(self.recorded.command),
+            }
+            if self.standing
+            else None,
             "contained": self.contained,
             "changed": self.changed,
             "sandbox": self.sandbox,
@@ -419,6 +444,7 @@ class _Fold:
                     receipt.limits.reached.append({**told, "at_ns": event.at_ns})
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
+                receipt.command = tuple(data.get("command", receipt.command))
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)
@@ -541,7 +567,9 @@ class _Fold:
         receipt = self.receipt
         receipt.effects += self.ledger.effects(self.store, self.info, self.tape)
         if self.tape is not None:
+            receipt.standing = _standing(self.tape)
             self._find_unused(self.tape)
+            self._compare_ends()
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
         if receipt.counts["unused"]:
             receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
@@ -552,6 +580,22 @@ class _Fold:
             receipt.followed = +receipt.followed
         if receipt.requests:
             receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _compare_ends(self) -> None:
+        """Note a command that ended otherwise than its tape says."""
+        receipt = self.receipt
+        now, then = receipt.child_exit, receipt.recorded.child_exit
+        if now is None or then is None or now == then or receipt.stopped:
+            return
+        differs = Difference(_EXIT, str(then), str(now))
+        text = f"the command ended with {now}, and with {then} while it was recorded"
+        command = receipt.command[0] if receipt.command else ""
+        seq = Seq(receipt.requests + 1)
+        self._diverged(
+            Divergence(
+                DivergenceKind.CHANGED, seq, "command", command, None, (differs,), text
+            ).to_json()
+        )
 
     def _find_told(self, data: Mapping[str, Any]) -> Exchange | None:
         """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
@@ -568,6 +612,9 @@ class _Fold:
         for event in self.store.log(tape):
             if event.kind is EventKind.GAP:
                 _take_gap(gaps, event.data)
+            elif event.kind is EventKind.NOTED and "child_exit" in event.data:
+                said = event.data
+                self.receipt.recorded = Ended(said["child_exit"], tuple(said.get("command", ())))
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
@@ -605,6 +652,16 @@ class _Fold:
             for rule, only in self.spared
             if only is None or (only == kind and not by_body)
         )
+
+
+_EXIT = "exit code"
+_IMPORTED = "imported"
+
+
+def _standing(tape: RunInfo) -> str:
+    if tape.end == _IMPORTED:
+        return _IMPORTED
+    return "recovered" if tape.status is RunStatus.RECOVERED else "sealed"
 
 
 def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:

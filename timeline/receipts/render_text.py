@@ -7,6 +7,7 @@ shown as an escape, and every line is bounded.
 import codecs
 import contextlib
 import json
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -275,16 +276,10 @@ def render_receipt(receipt: Receipt) -> str:
     counts = receipt.counts
     lines = [f"── receipt of {plain(receipt.run)} " + "─" * 20]
     if receipt.mode == "playback":
-        verdict = {True: "FAITHFUL", False: "NOT FAITHFUL", None: "still open"}[receipt.faithful]
-        if receipt.faithful_but_for:
-            needed = plain(", ".join(receipt.faithful_but_for))
-            drift = not receipt.injected and not receipt.refused_by_contract
-            verdict = (
-                f"FAITHFUL BUT FOR MODEL DRIFT, allowed as {needed}"
-                if drift
-                else f"FAITHFUL BUT FOR {needed}"
-            )
-        lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}")
+        verdict = _verdict(receipt)
+        lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}{_standing(receipt)}")
+        if receipt.command or receipt.recorded.command:
+            lines += _commands(receipt)
         how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
             f"served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
@@ -384,6 +379,38 @@ _CODES = {
     121: "the run diverged from the tape, or was stopped",
     122: "part of the tape was not used",
 }
+
+
+def _verdict(receipt: Receipt) -> str:
+    if receipt.faithful is None:
+        return "still open"
+    if exit_code(receipt):
+        return "NOT FAITHFUL"
+    verdict = "FAITHFUL"
+    if receipt.standing not in ("", "sealed"):
+        article = "AN" if receipt.standing[0] in "aeiou" else "A"
+        verdict += f" TO {article} {receipt.standing.upper()} TAPE"
+    if receipt.faithful_but_for:
+        needed = plain(", ".join(receipt.faithful_but_for))
+        drift = not receipt.injected and not receipt.refused_by_contract
+        verdict += f" BUT FOR MODEL DRIFT, allowed as {needed}" if drift else f" BUT FOR {needed}"
+    return verdict
+
+
+def _standing(receipt: Receipt) -> str:
+    return f" ({receipt.standing})" if receipt.standing else ""
+
+
+def _commands(receipt: Receipt) -> list[str]:
+    """Say what was run and how it ended, then and now."""
+    now = _ended(receipt.command, receipt.child_exit)
+    then = _ended(receipt.recorded.command, receipt.recorded.child_exit)
+    return [f"command: {now}"] if now == then else [f"command: {now}", f"recorded: {then}"]
+
+
+def _ended(command: tuple[str, ...], code: int | None) -> str:
+    how = "" if code is None else f", ended with {code}"
+    return f"{plain(shlex.join(command), 100)}{how}" if command else "none"
 
 
 def _beside(receipt: Receipt) -> list[str]:
