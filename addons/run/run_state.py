@@ -28,6 +28,7 @@ from ...tape.canonical.canonical_request import (
 from ...tape.contracts.applicable_contracts import Contracts
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ...tape.headers.shipped_lists import DECISIVE_NAMES
 from ...tape.matching.agreement import Agreement, without_conditions
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
 from ...tape.matching.index import reclassify
@@ -320,9 +321,15 @@ class OpenRun:
         return effect_key(self._form(request, RequestClass.EFFECT))
 
     def head_and_body_key(self, request: Request, request_class: RequestClass) -> bytes:
-        """Give the fingerprint of a request but for its method, place, path and query. May run on any thread."""
+        """Give the fingerprint of a request but for its method, place, path and query. May run on any thread.
+
+        Of its header fields those count that are known to mean something: a new id in each request is no new request.
+        """
         form = self._form(request, request_class)
-        bare = form._replace(method="", scheme="", authority="", path="", query=(), names=())
+        headers = tuple(field for field in form.headers if field[0] in DECISIVE_NAMES)
+        bare = form._replace(
+            method="", scheme="", authority="", path="", query=(), headers=headers, names=()
+        )
         return fingerprint(bare)
 
     def _form(self, request: Request, request_class: RequestClass) -> Canonical:

@@ -205,7 +205,7 @@ DECISIVE: dict[str, tuple[bytes, ...]] = {
         b"x-http-method-override",
         b"x-dry-run",
         b"forwarded",
-        b"x-forwarded-host",
+        b"upgrade",
         b"x-forwarded-user",
     ),
     "WebDAV, git": (b"depth", b"destination", b"overwrite", b"lock-token", b"if", b"git-protocol"),
@@ -279,3 +279,6 @@ DECISIVE: dict[str, tuple[bytes, ...]] = {
 }
 """Fields that are known to name tenants, resources, roles, versions and conditions. A field that is in no list counts as
 these do; they are listed so that none of them ever becomes noise."""
+
+DECISIVE_NAMES = frozenset(name for names in DECISIVE.values() for name in names)
+"""All of `DECISIVE`."""

@@ -1,0 +1,84 @@
+"""Which recorded exchange answers a request: found by what counts, chosen by what does not, without a proxy."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mitmproxy import connection
+from mitmproxy.test import tflow
+
+from playhead.addons.run.pending_exchange import PendingExchange
+from playhead.addons.run.run_state import OpenRun
+from playhead.config import Config, Mode
+from playhead.store import Store
+from playhead.tape.exchange import Headers, RequestClass, Seq
+from playhead.tape.matching.cursor import Hit, Unknown
+from playhead.tape.policy.decide import Facts
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_request, make_response
+from playhead.tests.support.recordings import Asked, record_run
+
+KEY_A, KEY_B = (b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")
+
+
+@pytest.fixture
+def store(store_dir: Path) -> Iterator[Store]:
+    with Store.open(store_dir) as opened:
+        yield opened
+
+
+def _recorded(*headers: tuple[bytes, bytes], status: int = 200) -> Asked:
+    return replace(make_request(), headers=headers), make_response(b"x", status)
+
+
+def _play(store: Store, *recorded: Asked) -> OpenRun:
+    tape = record_run(store, "tape", recorded, kind=RequestClass.READ)
+    return OpenRun(Mode.PLAYBACK, Config(), Redactor(b"key"), store, None, tape)
+
+
+def _find(open_run: OpenRun, headers: Headers) -> Hit | object:
+    flow = tflow.tflow()
+    flow.client_conn = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
+    facts = Facts("GET", "https", "api.test", 443, "/v1/things", RequestClass.READ)
+    pending = PendingExchange(open_run, flow, Seq(1), facts)
+    pending.request = replace(make_request(), headers=headers)
+    own = open_run.fingerprint(pending.request, RequestClass.READ)
+    found, hit = open_run.find_recorded(pending, own, repeat=False)
+    if isinstance(hit, Hit) and open_run.cursor is not None:
+        open_run.cursor.take(found, hit)
+    return hit
+
+
+@pytest.mark.parametrize(
+    ("headers", "seq"),
+    [
+        (((b"x-own", b"1"),), 1),
+        (((b"x-own", b"1"), (b"if-none-match", b'"a"')), 1),
+        (((b"x-own", b"2"), (b"if-modified-since", b"then")), None),  # was answered 404
+        (((b"x-own", b"3"),), None),
+    ],
+)
+async def test_a_condition_that_is_new_is_answered_in_full(
+    headers: Headers, seq: int | None, store: Store
+) -> None:
+    """Where the recorded answer was 200: any client understands it."""
+    open_run = _play(store, _recorded((b"x-own", b"1")), _recorded((b"x-own", b"2"), status=404))
+    assert _find(open_run, headers) == (Unknown() if seq is None else Hit(Seq(seq)))
+
+
+async def test_among_equal_requests_the_one_with_the_same_credential_is_chosen(
+    store: Store,
+) -> None:
+    """Whichever is asked for first; then what is left."""
+    open_run = _play(store, _recorded(KEY_A), _recorded(KEY_B))
+    assert _find(open_run, (KEY_B,)) == Hit(Seq(2))
+    assert _find(open_run, (KEY_A,)) == Hit(Seq(1))
+
+
+async def test_what_is_the_same_in_all_comes_in_its_order(store: Store) -> None:
+    """Also after one that was recorded later was served first."""
+    keys = (KEY_A, KEY_A, KEY_B, KEY_A)
+    open_run = _play(store, *map(_recorded, keys))
+    found = [_find(open_run, (key,)) for key in (KEY_B, KEY_A, KEY_A, KEY_A)]
+    assert found == [Hit(Seq(n)) for n in (3, 1, 2, 4)]
