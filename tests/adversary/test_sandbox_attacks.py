@@ -137,14 +137,15 @@ def test_a_socket_that_is_used_is_told_and_fails_the_replay(
 
 
 def test_an_agent_can_still_install_into_its_environment(told: dict[str, Any]) -> None:
-    """And use what it installed; its replay is green, and Playhead's own files are the same afterwards."""
+    """And use what it installed; its replay is green (of an imported tape), and Playhead's own files are the same afterwards."""
     if told["place"] == "files":
         pytest.skip("environments are read only there: docs/sandbox.md, files")
     if "install" not in told:
         pytest.skip(f"tried as {told['user']} only with PLAYHEAD_FULL")
     done = told["install"]
     assert (done["code"], done["out"].strip()) == (0, "42"), done["err"][-1000:]
-    assert done["receipt"]["faithful"] is True
+    assert done["receipt"]["exit_code"] == 0, done["err"]
+    assert done["receipt"]["tape"]["standing"] == "imported"
     assert done["changed"] == []
 
 

@@ -405,7 +405,9 @@ def _commands(receipt: Receipt) -> list[str]:
     """Say what was run and how it ended, then and now."""
     now = _ended(receipt.command, receipt.child_exit)
     then = _ended(receipt.recorded.command, receipt.recorded.child_exit)
-    return [f"command: {now}"] if now == then else [f"command: {now}", f"recorded: {then}"]
+    if now == then or not receipt.recorded.command:
+        return [f"command: {now}"]
+    return [f"command: {now}", f"recorded: {then}"]
 
 
 def _ended(command: tuple[str, ...], code: int | None) -> str:
@@ -480,10 +482,11 @@ def _sandbox(receipt: Receipt) -> list[str]:
         "named pipes within reach: too many to be closed (remove them, or work in another folder)",
         list(_told(receipt, "pipes_open")),
     )
-    lines += _rows(
-        "folders not searched for named pipes (sandbox.pipe_search gives the search more time)",
-        list(_told(receipt, "pipes_unsearched")),
-    )
+    if unsearched := list(_told(receipt, "pipes_unsearched")):
+        some = ", ".join([*unsearched[:2], *["..."][: len(unsearched) - 2]])
+        lines.append(
+            f"not searched for named pipes: {plain(some)} (sandbox.pipe_search gives the search more time)"
+        )
     lines += _rows(
         "named pipes that were made or written to while the command ran",
         list(_told(receipt, "pipes_used")),

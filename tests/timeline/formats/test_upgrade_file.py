@@ -6,7 +6,6 @@ import pytest
 
 from playhead.proxy.cli import main
 from playhead.store import StoreError, StoreTooNew, StoreUnwritable, archive
-from playhead.store.archive import reading
 from playhead.tape.records import tape_file
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.golden.make import golden, unpack
@@ -122,10 +121,10 @@ def test_a_newer_archive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (file,) = (unpack(ARCHIVE.name, tmp_path) / "steps").iterdir()
     version = archive.VERSION
     with monkeypatch.context() as behind:
-        behind.setattr(reading, "VERSION", version - 1)
+        behind.setattr("playhead.store.archive.reading.VERSION", version - 1)
         with pytest.raises(StoreTooNew, match=f"{version}; this version reads up to {version - 1}"):
             upgrade_file(file)
-    monkeypatch.setattr(reading, "VERSION", version + 1)
+    monkeypatch.setattr("playhead.store.archive.reading.VERSION", version + 1)
     with pytest.raises(StoreError, match=f"has version {version} of its format"):
         upgrade_file(file)
 
