@@ -50,7 +50,7 @@ from ..headers.counted_fields import (
     Linked,
     Space,
     count_fields,
-    is_noise,
+    places_without_noise,
 )
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
@@ -528,13 +528,8 @@ def _quote(text: bytes) -> bytes:
 
 def _raw_head(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Give the header fields that are not noise, as they were sent, with lower-case names in their order."""
-    found = [(lower, value) for name, value in headers if not is_noise(lower := name.lower())]
-    found.sort(key=_field_name)  # stable: the values of one name keep theirs
-    return found
-
-
-def _field_name(field: tuple[bytes, bytes]) -> bytes:
-    return field[0]
+    places = places_without_noise(tuple([name for name, _ in headers]))
+    return [(name, headers[at][1]) for name, at in places]
 
 
 def _head(headers: Headers) -> Headers:

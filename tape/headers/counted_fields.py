@@ -45,7 +45,7 @@ NAMED = b"\x00named"
 _FAMILIES = tuple(NOISE_FAMILIES)
 _IS_DIGEST = re.compile(rb"[A-Za-z0-9+/=:,_ -]{4,}")
 _MEANINGFUL = re.compile(rb"STREAMING-.*|UNSIGNED-PAYLOAD", re.ASCII)
-_MOST_NAMES = 4096
+_MOST_HEADS = 1024
 
 
 class Space(Enum):
@@ -91,6 +91,8 @@ class _Kind(Enum):
     NAMED = auto()
 
 
+_Plan = tuple[tuple[int, bytes, _Kind], ...]
+"""Place, lower-case name and kind of each field that is not noise, by name."""
 KindOf = Callable[[str], str | None]
 
 
@@ -114,11 +116,18 @@ class FieldRules:
     """Gives what kind of secret a field holds for its lower-case name, as in `Redaction.kind`."""
     named: Callable[[bytes], bool] = _is_not_named
     """Says whether a field names a host, method, path or scheme, so that its value counts in normal form elsewhere."""
-    kind: Callable[[bytes], _Kind] = field(init=False, compare=False, repr=False)
+    plan: Callable[[tuple[bytes, ...]], _Plan] = field(init=False, compare=False, repr=False)
+    """Gives the fields of a head that are not noise, by the names of all."""
 
     def __post_init__(self) -> None:
-        """Remember what each name is: those of one agent repeat from request to request."""
-        object.__setattr__(self, "kind", lru_cache(maxsize=_MOST_NAMES)(self._find))
+        """Remember heads by their names: an agent sends the same ones again and again."""
+        object.__setattr__(self, "plan", lru_cache(maxsize=_MOST_HEADS)(self._make_plan))
+
+    def _make_plan(self, names: tuple[bytes, ...]) -> _Plan:
+        lowered = [(name.lower(), at) for at, name in enumerate(names)]
+        lowered.sort()  # so the values of a field that stands twice keep their order
+        found = [(at, name, self._find(name)) for name, at in lowered]
+        return tuple(row for row in found if row[2] is not _Kind.NOISE)
 
     def _find(self, name: bytes) -> _Kind:
         fixed = _FIXED.get(name)
@@ -172,15 +181,11 @@ def count_fields(
     linked: list[Linked] = []
     reported: list[tuple[bytes, bytes]] = []
     cookies: list[bytes] = []
-    for name, value in headers:
-        name = name.lower()
-        if name in masked:
+    for at, name, kind in rules.plan(tuple([name for name, _ in headers])):
+        value = headers[at][1]
+        if masked and name in masked:
             counted.append((name, MASKED))
-            continue
-        kind = rules.kind(name)
-        if kind is _Kind.NOISE:
-            continue
-        if kind is _Kind.DECISIVE:
+        elif kind is _Kind.DECISIVE:
             counted.append((name, value.strip()))
         elif kind is _Kind.NAMED:
             counted.append((name, NAMED))
@@ -224,8 +229,15 @@ def count_fields(
             _read_turn(name, value, counted, linked)
     if cookies:
         _read_cookies(cookies, counted, linked)
-    counted.sort(key=_name)  # stable: the values of a field that stands twice keep their order
+        counted.sort(key=_name)  # stable
     return CountedFields(tuple(counted), tuple(linked), tuple(reported))
+
+
+@lru_cache(maxsize=_MOST_HEADS)
+def places_without_noise(names: tuple[bytes, ...]) -> tuple[tuple[bytes, int], ...]:
+    """Give the lower-case name and the place of each field of a head that is not noise, by name."""
+    found = ((name.lower(), at) for at, name in enumerate(names))
+    return tuple(sorted(one for one in found if not is_noise(one[0])))
 
 
 def is_noise(name: bytes) -> bool:
