@@ -155,8 +155,8 @@ def head_of(asked: Asked, run: str = "", *more: tuple[str, str]) -> bytes:
     if asked.trailers is not None:
         fields.append(("transfer-encoding", "chunked"))
     elif asked.body is not None or asked.method.upper() in ("POST", "PUT", "PATCH"):
-        if not asked.has("content-length"):
-            fields.append(("content-length", str(len(asked.body or b""))))
+        own = [("content-length", str(len(asked.body or b"")))]
+        fields += own if not asked.has("content-length") else []
     fields += more
     if run:
         fields.append(("Proxy-Authorization", basic(run)))
@@ -272,7 +272,7 @@ class Http2:
                         event.flow_controlled_length, event.stream_id
                     )
             case TrailersReceived():
-                self.got.trailers = tuple((name, value) for name, value in event.headers)
+                self.got.trailers = tuple((str(name), str(value)) for name, value in event.headers)
             case StreamEnded():
                 self.got.ended = True
             case StreamReset():

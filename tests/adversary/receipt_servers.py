@@ -208,7 +208,11 @@ class _Http1:
                 write(frame(10, came.payload, masked=False))
             elif came.opcode in (TEXT, BINARY):
                 if expected.serve == "each":
-                    write(frame(TEXT, b"echo: " + came.payload.decode("latin-1").encode(), masked=False))
+                    write(
+                        frame(
+                            TEXT, b"echo: " + came.payload.decode("latin-1").encode(), masked=False
+                        )
+                    )
                 elif expected.serve.startswith("many") and not pushed:
                     pushed = True
                     for number in range(1, int(expected.serve.split()[1]) + 1):

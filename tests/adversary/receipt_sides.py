@@ -133,7 +133,7 @@ class Side:
 
     async def _step(self, step: str) -> None:
         word, _, rest = step.partition(" ")
-        if word in _TUNNELLED:
+        if word in _TUNNELLED and not (word == "reset" and rest):
             await self._tunnel_step(word, rest)
             return
         name, _, more = rest.partition(" ")
@@ -256,7 +256,9 @@ class Side:
         for step in one["steps"]:
             if not opened or not await self._try(step, sockets[0].do(step)):
                 break
-        self.heard.append([(kind, text.hex()) for kind, text in sockets[0].heard] if sockets else [])
+        self.heard.append(
+            [(kind, text.hex()) for kind, text in sockets[0].heard] if sockets else []
+        )
         for wire in self._wires:
             wire.close()
 

@@ -12,11 +12,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, ConfigError, Mode, loads
 from playhead.tape.exchange import RunId
 from playhead.tests.support import machine
@@ -24,45 +26,44 @@ from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.timeline import Receipt, build
-from playhead.timeline.receipts.receipt import exit_code
 from playhead.timeline.receipts.render_text import render_receipt
 
 from .place import RESOLVER, in_memory
+from .receipt_clients import Got
 from .receipt_requests import Asked, hosts_of
 from .receipt_servers import Servers, Stage
 from .receipt_sides import Case, Side
-from .receipt_clients import Got
 from .receipt_wire import Contexts
 
 FOLDER = Path(__file__).parent
 KINDS = ("http", "credentials", "grpc", "websocket", "tunnel", "order", "delivery", "agent")
 _SETTLE_S = 3.0
-_EVERY = 8
+_EVERY = 12
 """Every so many cases of a kind are tried each day."""
 _FIELDS = ("model", "temperature", "top_p", "seed", "tools", "system")
 _WHOLE = ("exit code", "stdout", "files")
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date"}
+FILES = ("changed", "unchanged")
 OPEN: dict[str, Any] = yaml.safe_load((FOLDER / "receipts_open.yaml").read_text("utf-8"))
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def read_cases(file: str) -> list[dict[str, Any]]:
+    """Read the cases of `changed`, `unchanged` or `held_out`, each with all requests that it may name."""
+    read = yaml.load((FOLDER / f"receipts_{file}.yaml").read_text("utf-8"), _LOADER)
+    both = read["changed"] + read["unchanged"] if file == "held_out" else read["cases"]
+    named = read.get("requests", {})
+    return [{**case, "requests": {**named, **case.get("requests", {})}} for case in both]
 
 
 def cases_of(file: str) -> list[dict[str, Any]]:
-    """Read the cases of `changed`, `unchanged` or `held_out`, each with all requests that it may name."""
-    read = yaml.safe_load((FOLDER / f"receipts_{file}.yaml").read_text("utf-8"))
-    if file == "held_out":
-        both = read["changed"] + read["unchanged"]
-    else:
-        both = read["cases"]
-    named = read.get("requests", {})
-    removed = OPEN.get("removed") or {}
-    return [
-        {**case, "requests": {**named, **case.get("requests", {})}}
-        for case in both
-        if case["name"] not in removed
-    ]
+    """Read the cases of a file that were not taken out."""
+    return [case for case in read_cases(file) if case["name"] not in OPEN["removed"]]
 
 
 def is_tried(case: Case, cases: list[dict[str, Any]]) -> bool:
-    """Say whether a case is tried today: always, or each eighth of its kind."""
+    """Say whether a case is tried today: always, or each twelfth of its kind."""
     alike = [one["name"] for one in cases if one["kind"] == case["kind"]]
     return FULL or alike.index(case["name"]) % _EVERY == 0
 
@@ -84,6 +85,8 @@ class Theatre:
         """Record and replay a case; give its row."""
         row: dict[str, Any] = {"name": case["name"], "kind": case["kind"]}
         recorded = await self._side(case, "recorded")
+        if recorded is not None:
+            self._put_placeholders(case, recorded)
         if recorded is None:
             return row | {"outcome": "broken", "problem": "the recording made no run"}
         if recorded.problems and case["kind"] != "tunnel":
@@ -103,6 +106,18 @@ class Theatre:
         if problem:
             row["problem"] = f"{problem}; {row['problem']}"
         return row
+
+    def _put_placeholders(self, case: Case, recorded: Side) -> None:
+        """Put what redaction has put into answers into those of the recording, too: the receipt declares it."""
+        store = self._running.store
+        tape = store.get_run(RunId(str(case["name"])))
+        for exchange in store.exchanges(tape):
+            if exchange.response is None or not exchange.redactions:
+                continue
+            if exchange.seq <= len(recorded.answers):
+                got = recorded.answers[exchange.seq - 1][1]
+                if len(got.body) == len(exchange.response.body):
+                    got.body[:] = exchange.response.body
 
     async def _side(self, case: Case, key: str, config: Config | None = None) -> Side | None:
         """Play one side in a run of its own, and end the run."""
@@ -129,7 +144,7 @@ class Theatre:
         await self._running.end(name)
         return side
 
-    def _find(self, name: str) -> Any:
+    def _find(self, name: str) -> OpenRun | None:
         found = (one for one in self._running.registry.open if one.info and one.info.id == name)
         return next(found, None)
 
@@ -137,9 +152,8 @@ class Theatre:
         """Wait until the proxy has decided on so many requests."""
         for _ in range(1000):
             run = self._find(name)
-            if run is not None and run.requests >= count:
-                if all(one.decision is not None for one in run.pending_exchanges):
-                    return
+            if run is not None and run.requests >= count and _is_decided(run):
+                return
             await asyncio.sleep(0.001)
 
     def _config(self, case: Case) -> tuple[Config, str]:
@@ -153,6 +167,10 @@ class Theatre:
             dataclasses.replace(config, upstream_ca=self._base.upstream_ca, **played),
             problem,
         )
+
+
+def _is_decided(run: OpenRun) -> bool:
+    return all(one.decision is not None for one in run.pending_exchanges)
 
 
 def _verdict(case: Case, receipt: Receipt, recorded: Side, present: Side) -> dict[str, Any]:
@@ -195,7 +213,9 @@ def names_cause(
     places = [row["place"] for row in root["differences"]]
     if kind == "drifted" and place in _FIELDS:
         return any(place in one for one in places)
-    return any(one == place or one.startswith(tuple(place + sign for sign in ".[ ")) for one in places)
+    return any(
+        one == place or one.startswith(tuple(place + sign for sign in ".[ ")) for one in places
+    )
 
 
 def _shown(told: Mapping[str, Any]) -> str:
@@ -218,7 +238,9 @@ def _judge_unchanged(
         or reported in told["credentials_merged"]
         or (" " in reported and reported.split(" ")[1] in text)
     ):
-        problem = f"{reported} is not reported: {told['headers_differ']}, {told['credentials_merged']}"
+        problem = (
+            f"{reported} is not reported: {told['headers_differ']}, {told['credentials_merged']}"
+        )
     matched = case.get("matched")
     if matched and set(told["matched"]) != {matched}:
         problem = f"matched {told['matched']}, not {matched}"
@@ -244,7 +266,7 @@ def _compare_answers(case: Case, recorded: Side, present: Side) -> str:
             if (gets[place] or place + 1) <= len(recorded.answers)
         ]
     else:
-        pairs = _by_request(recorded, present)
+        pairs = list(_by_request(recorded, present))
     for (asked, now), (asked_then, then) in pairs:
         if _comparable(asked_then, then, asked) != _comparable(asked, now, asked):
             return f"{asked.url}: answered {_comparable(asked, now, asked)!r:.200}, not {_comparable(asked_then, then, asked)!r:.200}"
@@ -254,6 +276,8 @@ def _compare_answers(case: Case, recorded: Side, present: Side) -> str:
 def _by_request(recorded: Side, present: Side) -> Iterator[Any]:
     waiting: dict[Any, list[Any]] = {}
     for pair in recorded.answers:
+        if not pair[1].ended:
+            continue
         waiting.setdefault((pair[0].method, pair[0].url, pair[0].body), []).append(pair)
     for asked, got in present.answers:
         found = waiting.get((asked.method, asked.url, asked.body))
@@ -272,11 +296,13 @@ def _comparable(asked: Asked, got: Got, now: Asked) -> tuple[Any, ...]:
         then, new = (json.dumps({"id": one.rpc_id})[1:-1].encode() for one in (asked, now))
         body = body.replace(then, new)
     kept = [pair for pair in headers if pair[0] not in _HOP]
-    interim = [(status, sorted(fields)) for status, fields in got.interim]
+    interim = [(status, sorted(fields)) for status, fields in got.interim if status != 100]
     return got.status, kept, body, got.trailers, interim
 
 
-async def _play(cases: list[dict[str, Any]], folder: Path, names: list[str]) -> list[dict[str, Any]]:
+async def _play(
+    cases: list[dict[str, Any]], folder: Path, names: list[str]
+) -> list[dict[str, Any]]:
     trust = make_certificates(folder / "certificates", tuple(names))
     stage = Stage()
     config = Config(mode=Mode.RECORD, store=folder / "store", upstream_ca=trust.root)
@@ -290,7 +316,7 @@ async def _play(cases: list[dict[str, Any]], folder: Path, names: list[str]) -> 
 
 def _main() -> None:
     words = argparse.ArgumentParser()
-    words.add_argument("files", nargs="*", default=["changed", "unchanged"])
+    words.add_argument("files", nargs="*", default=FILES)
     words.add_argument("-k", default="")
     words.add_argument("--kind", default="")
     words.add_argument("--text", action="store_true")
@@ -306,7 +332,9 @@ def _main() -> None:
     ]
     names = sorted({name for case in chosen for name in hosts_of(case)} | {"api.example.test"})
     hosts = f"127.0.0.1 localhost\n127.0.0.1 {' '.join(names)}\n"
-    machine.enter_or_exit(0, {**RESOLVER, "/etc/hosts": hosts, "/etc/nsswitch.conf": "hosts: files\n"})
+    machine.enter_or_exit(
+        0, {**RESOLVER, "/etc/hosts": hosts, "/etc/nsswitch.conf": "hosts: files\n"}
+    )
     with in_memory() as folder, contextlib.redirect_stdout(sys.stderr):
         rows = asyncio.run(_play(chosen, folder, names))
     if not given.text:
