@@ -106,7 +106,7 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     open_run, flow = pending.open_run, pending.flow
     spelling = None
     if exchange.response is not None and exchange.response.secrets:
-        open_run.redactor.learn(exchange.response)
+        open_run.agreement.give(open_run.redactor.learn(exchange.response))
     if pending.request is not None:
         exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)

@@ -1,8 +1,8 @@
 """Link the values of two runs: one recorded value stands for one present value, for the whole run and back.
 
 Credentials and ids of runs differ from run to run and mean the same. What is compared is which requests share one: two
-accounts that were kept apart while recording are kept apart now, and none is taken for two. A value that is the recorded
-one itself stands for itself.
+accounts that were kept apart while recording are kept apart now, and none is taken for two. A value that both runs have
+stands for itself: where it is in the place of another one, two accounts were taken for one another.
 """
 
 from collections import OrderedDict
@@ -28,7 +28,8 @@ class Comparison:
     merged: tuple[Pair, ...] = ()
     """With a present value that stands for several recorded ones."""
     split: tuple[Pair, ...] = ()
-    """With a recorded value that several stand for now, or a present one that had to be known."""
+    """With a recorded value that several stand for now, with a value that stands for itself or was given by an answer in the
+    place of another, or with a present one that had to be known."""
 
     @property
     def rank(self) -> int:
@@ -43,30 +44,40 @@ class LinkedValues:
     _present: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Recorded by present value."""
     _recorded: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    _given: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """Recorded by present value, of what an answer of the tape gave: it stands for nothing else."""
 
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
         unseen, merged, split = 0, list[Pair](), list[Pair]()
         for old, new in _pairs(recorded, present):
             then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
+            given = self._given.get(_key(new))
+            if given is not None:
+                split += [(old, new)] if given != old.value else ()
+                continue
             known = then in (None, old.value) and (now in (None, new.value) or new.follows)
             if known and (old.value == new.value or then == old.value):
                 continue
             if then is None and now is None:
-                if new.follows:
+                if new.follows or _key(new) in self._recorded or _key(old) in self._present:
                     split.append((old, new))
                 else:
                     unseen += 1
-            elif then is not None and then != old.value:
+            elif then is not None and then != old.value and now in (None, new.value):
                 merged.append((old, new))
             else:
                 split.append((old, new))
         return Comparison(unseen, tuple(merged), tuple(split))
 
+    def give(self, recorded: Linked, present: bytes) -> None:
+        """Remember what a value of a recorded answer is when it comes back."""
+        _note(self._given, _key(recorded._replace(value=present)), recorded.value)
+
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""
         for old, new in _pairs(recorded, present):
-            if not new.follows:
+            if not new.follows and _key(new) not in self._given:
                 _note(self._present, _key(new), old.value)
                 _note(self._recorded, _key(old), new.value)
 

@@ -87,6 +87,14 @@ class Agreement:
 
         return rank
 
+    def give(self, values: Iterable[tuple[bytes, bytes]]) -> None:
+        """Note which credentials an answer of the tape gives to the agent.
+
+        values: as recorded, and as they are when they come back.
+        """
+        for recorded, present in values:
+            self._links.give(Linked(Space.CREDENTIAL, "", recorded), present)
+
     def note(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
     ) -> "Noted":

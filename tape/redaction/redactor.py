@@ -180,10 +180,17 @@ class Redactor:
             return None
         return Stream(self._search, _kind(headers)._replace(answer=answer))
 
-    def learn(self, response: Response) -> None:
-        """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back."""
+    def learn(self, response: Response) -> list[tuple[bytes, bytes]]:
+        """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back.
+
+        Gives each with the placeholder that stands for it then.
+        """
+        found = []
         for secret in response.secrets if response.body else ():
-            self._learned.add(response.body[secret.at : secret.at + secret.size])
+            value = response.body[secret.at : secret.at + secret.size]
+            self._learned.add(value)
+            found.append((value, self._placeholders.in_text(value)))
+        return found
 
     # ---- the rest ------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def play(*pairs: tuple[str, str]) -> list[str]:
     return found
 
 
-@given(st.lists(st.sampled_from("abcd")), st.permutations("abcd"))
+@given(st.lists(st.sampled_from("abcd")), st.permutations("wxyz"))
 def test_other_names_for_the_same_values_agree(said: list[str], others: list[str]) -> None:
     """Any renaming that keeps them apart."""
     names = dict(zip("abcd", others, strict=True))
@@ -39,6 +39,19 @@ def test_all_else_is_found(pairs: list[tuple[str, str]]) -> None:
             assert told
             return
         assert not told
+
+
+@given(st.permutations("abc"), st.lists(st.sampled_from("abc")))
+def test_values_of_both_runs_stand_for_themselves(names: list[str], more: list[str]) -> None:
+    """Values that changed places are found, whichever was met first, even where each stands for one other."""
+    renamed = dict(zip("abc", names, strict=True))
+    told = play(*((one, renamed[one]) for one in ("a", "b", "c", *more)))
+    assert any(told) is (names != ["a", "b", "c"])
+
+
+def test_a_value_in_the_place_of_one_that_is_known_is_no_merged_one() -> None:
+    """Both stood for themselves before."""
+    assert play(("a", "a"), ("b", "b"), ("a", "b")) == ["", "", "split"]
 
 
 def test_a_value_stands_for_one_wherever_it_is() -> None:
@@ -65,3 +78,15 @@ def test_what_follows_has_to_be_known() -> None:
     assert not links.compare((lease,), (lease,)).rank
     assert not links.compare((lease,), (lease._replace(value=b"present"),)).rank
     assert links.compare((lease,), (lease._replace(value=b"another"),)).split
+
+
+def test_what_an_answer_gave_stands_for_nothing_else() -> None:
+    """A token that was issued to one is not another's, even where neither was used before."""
+    links = LinkedValues()
+    for old, new in (("a", "x"), ("b", "y")):
+        links.give(*key(old), new.encode())
+    assert not links.compare(key("a"), key("x")).rank
+    assert links.compare(key("a"), key("y")).split
+    assert not links.compare(key("a"), key("own")).split
+    links.note(key("a"), key("own"))
+    assert not links.compare(key("a"), key("x")).rank
