@@ -6,6 +6,7 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mitmproxy import flow as mflow
@@ -24,6 +25,7 @@ from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
 from ..tape.diff.divergence_types import Dependence
 from ..tape.exchange import NO_TUNNEL, Fingerprint, Request, RequestClass, Seq
+from ..tape.matching.agreement import Drift
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
     UNCONSTRAINED,
@@ -299,6 +301,13 @@ class Decide:
             pending.unreadable = True
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
+            return
+        pending.disagrees = _find_disagreements(pending, open_run, fingerprint)
+        if pending.disagrees:
+            text = "; ".join(one.what for one in pending.disagrees)
+            pending.decision = Decision(
+                Action.REFUSE, f"on the tape as seq {seq}, but {text}", "tape"
+            )
         else:
             open_run.cursor.take(fingerprint, Hit(seq))
 
@@ -334,6 +343,19 @@ class Decide:
         request = pending.request
         assert request is not None
         return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
+
+
+def _find_disagreements(
+    pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint
+) -> tuple[Drift, ...]:
+    """Find where a request has another credential or run id than what would answer it stands for."""
+    request, recorded, cursor = pending.request, pending.recorded, open_run.cursor
+    if request is None or recorded is None or cursor is None:
+        return ()
+    if pending.request_class is RequestClass.TELEMETRY:
+        return ()
+    alike = partial(cursor.uses, fingerprint)
+    return tuple(open_run.agreement.find_disagreements(request, recorded, alike))
 
 
 def _find_facts(

@@ -42,6 +42,11 @@ def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Di
     if needs is not None and isinstance(found, Hit | Drifted):
         text = _too_early(needs)
         return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
+    if pending.disagrees and isinstance(found, Hit | Drifted):
+        text = "; ".join(one.what for one in pending.disagrees)
+        places = tuple(one.difference for one in pending.disagrees)
+        changed = DivergenceKind.CHANGED
+        return made(changed, nearest_seq=found.seq, differences=places, text=text)
     if pending.unreadable and isinstance(found, Hit | Drifted) and pending.decision is not None:
         reason = pending.decision.reason
         return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=reason)

@@ -35,6 +35,7 @@ from ...tape.exchange import (
     Tunnel,
     VerdictKind,
 )
+from ...tape.matching.agreement import Drift
 from ...tape.playback.script import Steps
 from ...tape.policy.approval_decision import ApprovalDecision, Ruling
 from ...tape.policy.decide import Decision, Facts, Found
@@ -123,6 +124,8 @@ class PendingExchange:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.disagrees: tuple[Drift, ...] = ()
+        """Where it has another credential or run id than what would answer it stands for."""
         self.recorded: Exchange | None = None
         """What is to be served, read before the cursor moved past it."""
         self.unreadable = False

@@ -30,7 +30,7 @@ class _Beside(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A place in which a request that is served is another than the recorded one."""
+    """A place in which a request is another than the recorded one that would answer it."""
 
     what: str
     """In words."""
@@ -105,8 +105,25 @@ class Agreement:
         old, new = fields_of(recorded.request, self._rules), fields_of(request, self._rules)
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
-        agrees = self._links.compare(old.linked, new.linked)
+        merged, wrong = self._disagreements(old, new, alike)
         self._links.note(old.linked, new.linked)
+        return Noted(tuple(names), tuple(merged), tuple(wrong))
+
+    def find_disagreements(
+        self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
+    ) -> list[Drift]:
+        """Find the places in which a request has another credential or run id than the recorded one stands for.
+
+        alike: as for `note`.
+        """
+        old, new = fields_of(recorded.request, self._rules), fields_of(request, self._rules)
+        return self._disagreements(old, new, alike)[1]
+
+    def _disagreements(
+        self, old: CountedFields, new: CountedFields, alike: Callable[[], Iterable[Seq]]
+    ) -> tuple[list[str], list[Drift]]:
+        """Give places that are merged and harmless, and those that are wrong."""
+        agrees = self._links.compare(old.linked, new.linked)
         wrong = [_drift(pair, _SPLIT) for pair in agrees.split]
         merged = []
         for pair in agrees.merged:
@@ -116,7 +133,7 @@ class Agreement:
                 wrong.append(_drift(pair, f"{_MERGED}, and the answer depends on which"))
             else:
                 merged.append(pair[1].place)
-        return Noted(tuple(names), tuple(merged), tuple(wrong))
+        return merged, wrong
 
     def _depends(self, linked: Iterable[Linked], place: str, alike: Iterable[Seq]) -> bool:
         """Say whether recorded requests that are alike have several values in a place."""

@@ -104,7 +104,7 @@ class Theatre:
         if self._stage.unexpected:
             row |= {"outcome": "leak", "problem": f"left: {self._stage.unexpected}"}
         if problem:
-            row["problem"] = f"{problem}; {row['problem']}"
+            row |= {"outcome": "no such key", "problem": f"{problem}; {row['outcome']}"}
         return row
 
     def _put_placeholders(self, case: Case, recorded: Side) -> None:

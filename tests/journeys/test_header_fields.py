@@ -152,7 +152,7 @@ async def test_one_dummy_key_for_two_tenants_is_red_where_the_answer_depends_on_
         receipt = await story.end()
     assert receipt.faithful is False
     (row,) = receipt.divergences
-    assert (row["kind"], row["differences"][0]["place"]) == ("drifted", "header authorization")
+    assert (row["kind"], row["differences"][0]["place"]) == ("changed", "header authorization")
 
 
 async def test_one_dummy_key_for_two_services_is_reported(store_dir: Path) -> None:
@@ -182,7 +182,7 @@ async def test_two_keys_for_one_recorded_are_red(store_dir: Path) -> None:
             [Call("POST /v1/refunds", {"amount": 5}, headers={"Authorization": OTHER_KEY})]
         )
         receipt = await story.end()
-    assert [row["kind"] for row in receipt.divergences] == ["drifted"]
+    assert [row["kind"] for row in receipt.divergences] == ["changed"]
     assert receipt.faithful is False
 
 
