@@ -82,6 +82,7 @@ class _Kind(Enum):
     CONTENT = auto()
     UPGRADE = auto()
     REPORTED = auto()
+    KEY = auto()
     AUTHORIZATION = auto()
     COOKIE = auto()
     CREDENTIAL = auto()
@@ -150,7 +151,7 @@ class FieldRules:
 _SECRETS = {"authorization": _Kind.AUTHORIZATION, "cookie": _Kind.COOKIE}
 _FIXED: dict[bytes, _Kind] = {
     **dict.fromkeys(NOISE, _Kind.NOISE),
-    **dict.fromkeys(KEYS_OF_EFFECTS, _Kind.NOISE),  # compared by `idempotency_keys.py`
+    **dict.fromkeys(KEYS_OF_EFFECTS, _Kind.KEY),
     **dict.fromkeys(DIGESTS, _Kind.DIGEST),
     b"content-type": _Kind.CONTENT,
     b"content-encoding": _Kind.CONTENT,
@@ -196,6 +197,8 @@ def count_fields(
             value = value.strip().lower()
             if value == b"websocket":
                 counted.append((name, value))
+        elif kind is _Kind.KEY:
+            reported.append((name, value))  # whether there is one is for `idempotency_keys.py`
         elif kind is _Kind.REPORTED:
             found = _find_condition(name, headers, method, path)
             if found is None:
@@ -226,6 +229,7 @@ def count_fields(
             if own:
                 counted.append((name, b",".join(own)))
         else:
+            reported.append((name, value))
             _read_turn(name, value, counted, linked)
     if cookies:
         _read_cookies(cookies, counted, linked)

@@ -59,6 +59,20 @@ SERVED: list[tuple[str, dict[str, str], dict[str, str], dict[str, int], str]] = 
         {"session-id": 1},
         "canonical",
     ),
+    (
+        "idempotency key",
+        {"Idempotency-Key": "key-a"},
+        {"Idempotency-Key": "key-b"},
+        {"idempotency-key": 1},
+        "canonical",
+    ),
+    (
+        "ids in JSON",
+        {"x-codex-turn-metadata": '{"turn_id": "a", "model": "m"}'},
+        {"x-codex-turn-metadata": '{"turn_id": "b", "model": "m"}'},
+        {"x-codex-turn-metadata": 1},
+        "canonical",
+    ),
     ("a condition that is new", {}, {"If-None-Match": '"a"'}, {"if-none-match": 1}, "canonical"),
     ("case", {"X-Own": "1"}, {"x-own": "1"}, {}, "exact"),
     (
