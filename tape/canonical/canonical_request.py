@@ -5,7 +5,7 @@ Rules:
 1. Two requests with one canonical form are the same question. When in doubt, they are two: a refused
    request can be explained, a stale answer cannot be noticed.
 2. What counts: method, scheme, host with its port, what the head says of host, method, path and scheme beside
-   (`target_overrides.py`), path, query as pairs sorted by name, every header field that is not noise
+   (`target_overrides.py`), path, query as pairs sorted by name, every header field and trailer that is not noise
    (`headers/counted_fields.py`), and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
@@ -19,9 +19,9 @@ The form is versioned: any change to what a request becomes is a new `CANONICAL_
 ids of JSON-RPC that a client gives (`json_rpc.py`), the layout of GraphQL documents (`graphql.py`), and what patterns mask (`masks.py`); version 4 has kinds in the place of secrets in bodies and paths (`compare_placeholders.py`).
 Version 5 reads patterns as RE2 does, keeps the order of what has one name in a query, and leaves out boundaries inside
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
-has all that its head says of host, method, path and scheme beside; version 8 has every header field that is not noise, marks
-in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that a field names for a gateway,
-without the secrets of a query in a field.
+has all that its head says of host, method, path and scheme beside; version 8 has every header field and trailer that is not
+noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
+a field names for a gateway, without the secrets of a query in a field.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -79,6 +79,9 @@ MARKER = "\x00"
 
 BOUNDARY = b"\x00boundary"
 """Stands for the boundary of a multipart body."""
+
+TRAILER = b"trailer "
+"""Begins the name of a trailer among header fields, of which none has a space."""
 
 SPILLED = b"\x00spilled "
 """Stands with its hash for a body that is too large to be held."""
@@ -328,6 +331,8 @@ def canonical(
         for name, value in fields.counted
         if coded or name != b"content-encoding" or value == MASKED
     )
+    if request.trailers:
+        headers += _count_trailers(request, rules.fields, masks.header)
     return Canonical(request.method, scheme, authority, path, query, headers, kind, body, names)
 
 
@@ -385,7 +390,7 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
         *(name.encode("utf-8", "surrogatepass") for name in names_of(request)),
     ]
     fields = count_fields(request.headers, SHIPPED_FIELDS, method=request.method, path=request.path)
-    for name, value in fields.counted:
+    for name, value in (*fields.counted, *_count_trailers(request, SHIPPED_FIELDS)):
         told += (name, value)
     start = b"playhead raw %d\n%d\n" % (CANONICAL_VERSION, len(told))
     digest = blake3(start + b"".join([b"%d:%b" % (len(part), part) for part in told]))
@@ -405,6 +410,7 @@ def same_head(one: Request, other: Request) -> bool:
         (one.method, one.scheme, one.host, one.port, one.target)
         == (other.method, other.scheme, other.host, other.port, other.target)
         and _raw_head(one.headers) == _raw_head(other.headers)
+        and _raw_head(one.trailers) == _raw_head(other.trailers)
         and names_of(one) == names_of(other)
     )
 
@@ -524,6 +530,16 @@ def _quote(text: bytes) -> bytes:
     if b";" not in text and b'"' not in text:
         return text
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+def _count_trailers(
+    request: Request, rules: FieldRules, masked: frozenset[bytes] = frozenset()
+) -> Headers:
+    """Give the trailers that count, under names that no header field has."""
+    if not request.trailers:
+        return ()
+    counted = count_fields(request.trailers, rules, masked).counted
+    return tuple((TRAILER + name, value) for name, value in counted)
 
 
 def _raw_head(headers: Headers) -> list[tuple[bytes, bytes]]:

@@ -18,6 +18,7 @@ from blake3 import blake3
 from ..canonical.canonical_request import (
     BOUNDARY,
     MARKER,
+    TRAILER,
     BodyKind,
     Canonical,
     Rules,
@@ -98,9 +99,13 @@ def _differences(
             query_pairs(asked.target, rules.of(asked).masks, redacted_query),
         )
     if old.headers != new.headers:
-        # What asks for a WebSocket is the cause of the fields that go with it.
-        pairs = (sorted(_header_pairs(form), key=_is_no_upgrade) for form in (old, new))
-        yield from _named("header", *pairs)
+        (fields, trailers), (new_fields, new_trailers) = _header_pairs(old), _header_pairs(new)
+        if fields != new_fields:
+            # What asks for a WebSocket is the cause of the fields that go with it.
+            pairs = (sorted(found, key=_is_no_upgrade) for found in (fields, new_fields))
+            yield from _named("header", *pairs)
+        if trailers != new_trailers:
+            yield from _named("trailer", trailers, new_trailers)
     if old.body != new.body or old.kind != new.kind:
         yield from _body_differences(recorded, asked, old, new, rules)
 
@@ -144,8 +149,14 @@ _PLAIN_NAME = re.compile(r"[\w-]+")
 _Pairs = list[tuple[str, str | None]]
 
 
-def _header_pairs(form: Canonical) -> _Pairs:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in form.headers]
+def _header_pairs(form: Canonical) -> tuple[_Pairs, _Pairs]:
+    """Give header fields and trailers."""
+    fields: _Pairs = []
+    trailers: _Pairs = []
+    for name, value in form.headers:
+        found = trailers if name.startswith(TRAILER) else fields
+        found.append((name.removeprefix(TRAILER).decode("latin-1"), value.decode("latin-1")))
+    return fields, trailers
 
 
 def _is_no_upgrade(pair: tuple[str, str | None]) -> bool:

@@ -38,7 +38,7 @@ class Difference:
     """One place at which two requests differ."""
 
     place: str
-    """`method`, `scheme`, `host`, `path`, `query NAME`, `header NAME`, `form NAME`, `body JSONPATH`,
+    """`method`, `scheme`, `host`, `path`, `query NAME`, `header NAME`, `trailer NAME`, `form NAME`, `body JSONPATH`,
     `body part N` or `body byte N`; parts count from 1, bytes and list items from 0."""
     recorded: str
     """One line, `(absent)` where the tape has nothing there."""

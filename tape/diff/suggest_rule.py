@@ -68,7 +68,7 @@ def _maskable(place: str) -> tuple[str, str]:
     match what:
         case "body" if name.startswith("$"):
             return "json", check_json_path(name)
-        case "header":
+        case "header" | "trailer":
             return "header", parse_header_name(name)
         case "query" | "form":
             return what, parse_parameter(unquote_plus(name))

@@ -116,6 +116,8 @@ SAME = [
         ask(headers=((b"cookie", b"b=3"), (b"cookie", b"a=4"))),
     ),
     (ask(headers=((b"Traceparent", b"00-1-1-00"),)), ask()),
+    (ask(trailers=((b"Traceparent", b"00-1-1-00"),)), ask()),
+    (ask(trailers=((b"X-State", b"a"),)), ask(trailers=((b"x-state", b" a"),))),
     # The name of one that counts, in any case
     (ask(headers=((b"RANGE", b"bytes=0-1"),)), ask(headers=((b"range", b" bytes=0-1 "),))),
     # An upgrade to something else than a WebSocket, which may be ignored
@@ -202,6 +204,10 @@ DIFFERENT = [
     (ask(headers=((b"if-none-match", b'"a"'),)), ask()),
     (ask(headers=((b"stripe-account", b"a"),)), ask(headers=((b"stripe-account", b"b"),))),
     (ask(headers=((b"x-in-no-list", b"a"),)), ask()),
+    # Trailers
+    (ask(trailers=((b"x-state", b"complete"),)), ask(trailers=((b"x-state", b"aborted"),))),
+    (ask(trailers=((b"x-state", b"complete"),)), ask()),
+    (ask(trailers=((b"x-state", b"complete"),)), ask(headers=((b"x-state", b"complete"),))),
     (
         ask(headers=((b"x-twice", b"a"), (b"x-twice", b"b"))),
         ask(headers=((b"x-twice", b"b"), (b"x-twice", b"a"))),

@@ -70,6 +70,13 @@ PLACES = [
     (ask(target="/?a="), ask(target="/?a"), "query a", "", "(no value)"),
     (ask(target="/?token=a"), ask(target="/"), "query token", "(token)", ABSENT),
     (
+        replace(ask(), trailers=((b"X-State", b"complete"),)),
+        replace(ask(), trailers=((b"x-state", b"aborted"),)),
+        "trailer x-state",
+        "complete",
+        "aborted",
+    ),
+    (
         ask(headers=((b"Accept", b"a/b"),)),
         ask(headers=((b"accept", b"c/d"),)),
         "header accept",
