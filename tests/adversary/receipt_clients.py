@@ -44,8 +44,8 @@ class Got:
 class Http1:
     """One connection over HTTP/1.1, for one request at a time."""
 
-    def __init__(self, wire: Wire, *, run: str = "") -> None:
-        """Speak over a connection; without a tunnel requests name their run."""
+    def __init__(self, wire: Wire, *, run: str | None = None) -> None:
+        """Speak over a connection; without a tunnel requests have absolute targets and give credentials."""
         self.wire = wire
         self.got = Got()
         self._run = run
@@ -146,7 +146,7 @@ def _field(line: str) -> tuple[str, str]:
     return name, value.strip()
 
 
-def head_of(asked: Asked, run: str = "", *more: tuple[str, str]) -> bytes:
+def head_of(asked: Asked, run: str | None = None, *more: tuple[str, str]) -> bytes:
     """Give the head of a request over HTTP/1.1, with the framing of its body."""
     fields = list(asked.headers)
     if not asked.has("host"):
@@ -160,7 +160,7 @@ def head_of(asked: Asked, run: str = "", *more: tuple[str, str]) -> bytes:
     fields += more
     if run:
         fields.append(("Proxy-Authorization", basic(run)))
-    target = asked.url if run else asked.target
+    target = asked.target if run is None else asked.url
     lines = [f"{asked.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 

@@ -31,16 +31,21 @@ class Side:
         contexts: Contexts,
         stage: Stage | None,
         came: Callable[[int], Awaitable[None]],
+        run: str | None = None,
+        elsewhere: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> None:
         """Prepare.
 
         key: `recorded` or `present`.
         stage: of the servers; None in a replay.
         came: waits until the proxy has so many requests.
+        run: credentials for the proxy, NAME:PASSWORD; by default the name of the case.
+        elsewhere: does a step in the process of a lane.
         """
         self._case, self._does = case, case[key]
         self._proxy, self._contexts, self._stage, self._came = proxy, contexts, stage, came
-        self._run = str(case["name"])
+        self._run = f"{case['name']}:x" if run is None else run
+        self._elsewhere = elsewhere
         self.answers: list[tuple[Asked, Got]] = []
         """In the order of the requests."""
         self.heard: list[Any] = []
@@ -68,10 +73,18 @@ class Side:
                 await self._ask_all(does if isinstance(does, list) else [does])
             else:
                 for step in does["steps"] if isinstance(does, dict) else does:
-                    await self._try(step, self._step(step))
+                    await self.try_step(step)
         finally:
-            for wire in self._wires:
-                wire.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for wire in self._wires:
+            wire.close()
+
+    async def try_step(self, step: str) -> None:
+        """Do one step; one that fails is over."""
+        await self._try(step, self._step(step))
 
     async def _try(self, what: str, work: Awaitable[Any]) -> bool:
         try:
@@ -138,6 +151,9 @@ class Side:
             return
         name, _, more = rest.partition(" ")
         lane = more.removeprefix("in ") if more.startswith("in ") else ""
+        if lane and self._elsewhere is not None:
+            await self._elsewhere(lane, f"{word} {name}")
+            return
         match word:
             case "ask":
                 await self._ask(lane, self._named(name))
@@ -259,8 +275,7 @@ class Side:
         self.heard.append(
             [(kind, text.hex()) for kind, text in sockets[0].heard] if sockets else []
         )
-        for wire in self._wires:
-            wire.close()
+        self.close()
 
 
 _TUNNELLED = (

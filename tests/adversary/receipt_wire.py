@@ -58,10 +58,11 @@ class Wire:
     async def tunnel(self, target: str, run: str) -> None:
         """Ask for a tunnel.
 
+        run: name and password; none are given where it is empty.
         Raises: Gone, where it is refused.
         """
-        head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: {basic(run)}\r\n\r\n"
-        await self.send(head.encode())
+        given = f"Proxy-Authorization: {basic(run)}\r\n" if run else ""
+        await self.send(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{given}\r\n".encode())
         answer = b""
         while b"\r\n\r\n" not in answer:
             piece = await self.recv()
@@ -159,5 +160,5 @@ class Wire:
 
 
 def basic(run: str) -> str:
-    """Give proxy credentials of a run."""
-    return f"Basic {base64.b64encode(f'{run}:x'.encode()).decode()}"
+    """Give the proxy credentials NAME:PASSWORD."""
+    return f"Basic {base64.b64encode(run.encode()).decode()}"

@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ from playhead.tests.support import machine
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.process import playhead
 from playhead.timeline import Receipt, build
 from playhead.timeline.receipts.render_text import render_receipt
 
 from .place import RESOLVER, in_memory
 from .receipt_clients import Got
-from .receipt_requests import Asked, hosts_of
+from .receipt_requests import Asked, hosts_of, read_request
 from .receipt_servers import Servers, Stage
 from .receipt_sides import Case, Side
 from .receipt_wire import Contexts
@@ -63,9 +65,11 @@ def cases_of(file: str) -> list[dict[str, Any]]:
 
 
 def is_tried(case: Case, cases: list[dict[str, Any]]) -> bool:
-    """Say whether a case is tried today: always, or each twelfth of its kind."""
-    alike = [one["name"] for one in cases if one["kind"] == case["kind"]]
-    return FULL or alike.index(case["name"]) % _EVERY == 0
+    """Say whether a case is tried today: always, or each twelfth of its kind, but none that starts commands of ours."""
+    if FULL:
+        return True
+    alike = [one["name"] for one in cases if one["kind"] == case["kind"] and not needs_process(one)]
+    return case["name"] in alike and alike.index(case["name"]) % _EVERY == 0
 
 
 class Theatre:
@@ -84,6 +88,8 @@ class Theatre:
     async def play(self, case: Case) -> dict[str, Any]:
         """Record and replay a case; give its row."""
         row: dict[str, Any] = {"name": case["name"], "kind": case["kind"]}
+        if needs_process(case):
+            return row | await self._launch(case)
         recorded = await self._side(case, "recorded")
         if recorded is not None:
             self._put_placeholders(case, recorded)
@@ -144,6 +150,51 @@ class Theatre:
         await self._running.end(name)
         return side
 
+    async def _launch(self, case: Case) -> dict[str, Any]:
+        """Record and replay a case as a command of ours would."""
+        name, place = str(case["name"]), self._folder / str(case["name"])
+        place.mkdir()
+        (place / "case.json").write_text(json.dumps(case))
+        (place / "playhead.yaml").write_text(yaml.safe_dump(dict(case.get("config", {}))))
+        flags = ["--store", self._base.store, "--upstream-ca", str(self._base.upstream_ca), "-q"]
+        agent = [sys.executable, "-m", f"{__package__}.receipt_agent", str(place / "case.json")]
+
+        async def run(*words: str | Path, key: str) -> int:
+            there = place / key
+            there.mkdir()
+            work = partial(playhead, *words, "--", *agent, key, cwd=there)
+            done = await asyncio.to_thread(work)
+            said.append(done.stderr)
+            return done.returncode
+
+        said: list[str] = []
+        self._stage.begin()
+        for asked in _asked_in(case):
+            self._stage.expect(asked)
+        code = await run("record", "--run", name, *flags, key="recorded")
+        wants = _exit_of(case, "recorded")
+        missed = [one.asked.url for one in self._stage.expected if not one.met.is_set()]
+        if code != wants or missed or self._stage.unexpected:
+            told = f"recording: exit {code}, not {wants}; {missed}; {said[-1][-300:]}"
+            return {"outcome": "broken", "problem": told}
+        self._stage.begin()
+        more = ["-c", place / "playhead.yaml", *case.get("flags", ())]
+        code = await run("replay", name, "--no-sandbox", *more, *flags, key="present")
+        store = self._running.store
+        runs = [info for info in store.runs() if info.id == f"{name}@1"]
+        if not runs:
+            return {"outcome": "no such key", "problem": said[-1][-200:]}
+        receipt = build(store, runs[0])
+        if self._stage.unexpected:
+            return {"outcome": "leak", "problem": f"left: {self._stage.unexpected}"}
+        told = receipt.to_json() | {"problems": [], "exit_code": code}
+        text = render_receipt(receipt)
+        if "cause" in case:
+            return _judge_changed(case, told, text)
+        if code == _exit_of(case, "present"):
+            told["exit_code"] = 0
+        return _judge_unchanged(case, told, text, None, None)
+
     def _find(self, name: str) -> OpenRun | None:
         found = (one for one in self._running.registry.open if one.info and one.info.id == name)
         return next(found, None)
@@ -167,6 +218,34 @@ class Theatre:
             dataclasses.replace(config, upstream_ca=self._base.upstream_ca, **played),
             problem,
         )
+
+
+def needs_process(case: Case) -> bool:
+    """Say whether a case asks for a command of ours, and for processes of its own."""
+    keys = {"exit", "stdout", "files"}
+    sides = [case["recorded"], case["present"]]
+    if "flags" in case or any(isinstance(one, dict) and keys & one.keys() for one in sides):
+        return True
+    return any(" in " in step for one in sides for step in _steps(one) if isinstance(step, str))
+
+
+def _steps(side: Any) -> list[Any]:
+    found = side.get("steps", []) if isinstance(side, dict) else side
+    return list(found) if isinstance(found, list) else []
+
+
+def _asked_in(case: Case) -> Iterator[Asked]:
+    """Give the requests of a recording in their order."""
+    for step in _steps(case["recorded"]):
+        word, name, *_ = step.split(" ")
+        if word in ("ask", "begin", "request"):
+            yield read_request(case["requests"][name], str(case.get("transport", "h1")))
+
+
+def _exit_of(case: Case, key: str) -> int:
+    side = case[key]
+    code = side.get("exit", 0) if isinstance(side, dict) else 0
+    return 128 + signal.Signals[code] if isinstance(code, str) else int(code)
 
 
 def _is_decided(run: OpenRun) -> bool:
@@ -227,7 +306,7 @@ def _shown(told: Mapping[str, Any]) -> str:
 
 
 def _judge_unchanged(
-    case: Case, told: Mapping[str, Any], text: str, recorded: Side, present: Side
+    case: Case, told: Mapping[str, Any], text: str, recorded: Side | None, present: Side | None
 ) -> dict[str, Any]:
     if told["faithful"] is not True or told["exit_code"] != 0:
         return {"outcome": "refused", "problem": _shown(told)}
@@ -244,7 +323,7 @@ def _judge_unchanged(
     matched = case.get("matched")
     if matched and set(told["matched"]) != {matched}:
         problem = f"matched {told['matched']}, not {matched}"
-    wrong = _compare_answers(case, recorded, present)
+    wrong = _compare_answers(case, recorded, present) if recorded and present else ""
     if wrong:
         return {"outcome": "wrong", "problem": wrong}
     return {"outcome": "reported otherwise" if problem else "served", "problem": problem}
