@@ -9,11 +9,9 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +24,20 @@ from playhead.tests.support import machine
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
-from playhead.tests.support.process import playhead
-from playhead.timeline import Receipt, build
-from playhead.timeline.receipts.render_text import render_receipt
+from playhead.timeline import build
 
 from .place import RESOLVER, in_memory
-from .receipt_clients import Got
-from .receipt_requests import Asked, hosts_of, read_request
+from .receipt_commands import launch, needs_process
+from .receipt_requests import hosts_of
 from .receipt_servers import Servers, Stage
 from .receipt_sides import Case, Side
+from .receipt_verdicts import judge
 from .receipt_wire import Contexts
 
 FOLDER = Path(__file__).parent
-KINDS = ("http", "credentials", "grpc", "websocket", "tunnel", "order", "delivery", "agent")
 _SETTLE_S = 3.0
 _EVERY = 12
 """Every so many cases of a kind are tried each day."""
-_FIELDS = ("model", "temperature", "top_p", "seed", "tools", "system")
-_WHOLE = ("exit code", "stdout", "files")
-_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date"}
 FILES = ("changed", "unchanged")
 OPEN: dict[str, Any] = yaml.safe_load((FOLDER / "receipts_open.yaml").read_text("utf-8"))
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -89,7 +82,8 @@ class Theatre:
         """Record and replay a case; give its row."""
         row: dict[str, Any] = {"name": case["name"], "kind": case["kind"]}
         if needs_process(case):
-            return row | await self._launch(case)
+            told = (self._running.store, self._base, self._stage, self._folder)
+            return row | await launch(case, *told)
         recorded = await self._side(case, "recorded")
         if recorded is not None:
             self._put_placeholders(case, recorded)
@@ -106,7 +100,7 @@ class Theatre:
             return row | {"outcome": "green", "problem": "the replay made no run"}
         store = self._running.store
         receipt = build(store, store.get_run(RunId(f"{case['name']}@1")))
-        row |= _verdict(case, receipt, recorded, present)
+        row |= judge(case, receipt, recorded, present)
         if self._stage.unexpected:
             row |= {"outcome": "leak", "problem": f"left: {self._stage.unexpected}"}
         if problem:
@@ -146,54 +140,10 @@ class Theatre:
         open_run = self._find(name)
         if open_run is None:
             return None
+        await _left(open_run)
         await open_run.settled(_SETTLE_S)
         await self._running.end(name)
         return side
-
-    async def _launch(self, case: Case) -> dict[str, Any]:
-        """Record and replay a case as a command of ours would."""
-        name, place = str(case["name"]), self._folder / str(case["name"])
-        place.mkdir()
-        (place / "case.json").write_text(json.dumps(case))
-        (place / "playhead.yaml").write_text(yaml.safe_dump(dict(case.get("config", {}))))
-        flags = ["--store", self._base.store, "--upstream-ca", str(self._base.upstream_ca), "-q"]
-        agent = [sys.executable, "-m", f"{__package__}.receipt_agent", str(place / "case.json")]
-
-        async def run(*words: str | Path, key: str) -> int:
-            there = place / key
-            there.mkdir()
-            work = partial(playhead, *words, "--", *agent, key, cwd=there)
-            done = await asyncio.to_thread(work)
-            said.append(done.stderr)
-            return done.returncode
-
-        said: list[str] = []
-        self._stage.begin()
-        for asked in _asked_in(case):
-            self._stage.expect(asked)
-        code = await run("record", "--run", name, *flags, key="recorded")
-        wants = _exit_of(case, "recorded")
-        missed = [one.asked.url for one in self._stage.expected if not one.met.is_set()]
-        if code != wants or missed or self._stage.unexpected:
-            told = f"recording: exit {code}, not {wants}; {missed}; {said[-1][-300:]}"
-            return {"outcome": "broken", "problem": told}
-        self._stage.begin()
-        more = ["-c", place / "playhead.yaml", *case.get("flags", ())]
-        code = await run("replay", name, "--no-sandbox", *more, *flags, key="present")
-        store = self._running.store
-        runs = [info for info in store.runs() if info.id == f"{name}@1"]
-        if not runs:
-            return {"outcome": "no such key", "problem": said[-1][-200:]}
-        receipt = build(store, runs[0])
-        if self._stage.unexpected:
-            return {"outcome": "leak", "problem": f"left: {self._stage.unexpected}"}
-        told = receipt.to_json() | {"problems": [], "exit_code": code}
-        text = render_receipt(receipt)
-        if "cause" in case:
-            return _judge_changed(case, told, text)
-        if code == _exit_of(case, "present"):
-            told["exit_code"] = 0
-        return _judge_unchanged(case, told, text, None, None)
 
     def _find(self, name: str) -> OpenRun | None:
         found = (one for one in self._running.registry.open if one.info and one.info.id == name)
@@ -208,175 +158,28 @@ class Theatre:
             await asyncio.sleep(0.001)
 
     def _config(self, case: Case) -> tuple[Config, str]:
-        own: dict[str, Any] = dict(case.get("config", {}))
-        played, problem = {"mode": Mode.PLAYBACK, "store": self._base.store}, ""
+        own, problem = dict(case.get("config", {})), ""
         try:
             config = loads(yaml.safe_dump(own), base=self._folder)
         except ConfigError as error:
             config, problem = loads("", base=self._folder), f"configuration: {error}"[:150]
-        return (
-            dataclasses.replace(config, upstream_ca=self._base.upstream_ca, **played),
-            problem,
+        base = self._base
+        changed = dataclasses.replace(
+            config, mode=Mode.PLAYBACK, store=base.store, upstream_ca=base.upstream_ca
         )
+        return changed, problem
 
 
-def needs_process(case: Case) -> bool:
-    """Say whether a case asks for a command of ours, and for processes of its own."""
-    keys = {"exit", "stdout", "files"}
-    sides = [case["recorded"], case["present"]]
-    if "flags" in case or any(isinstance(one, dict) and keys & one.keys() for one in sides):
-        return True
-    return any(" in " in step for one in sides for step in _steps(one) if isinstance(step, str))
-
-
-def _steps(side: Any) -> list[Any]:
-    found = side.get("steps", []) if isinstance(side, dict) else side
-    return list(found) if isinstance(found, list) else []
-
-
-def _asked_in(case: Case) -> Iterator[Asked]:
-    """Give the requests of a recording in their order."""
-    for step in _steps(case["recorded"]):
-        word, name, *_ = step.split(" ")
-        if word in ("ask", "begin", "request"):
-            yield read_request(case["requests"][name], str(case.get("transport", "h1")))
-
-
-def _exit_of(case: Case, key: str) -> int:
-    side = case[key]
-    code = side.get("exit", 0) if isinstance(side, dict) else 0
-    return 128 + signal.Signals[code] if isinstance(code, str) else int(code)
+async def _left(run: OpenRun) -> None:
+    """Wait until the proxy has noticed that its clients are gone."""
+    for _ in range(1000):
+        if not run.clients:
+            return
+        await asyncio.sleep(0.001)
 
 
 def _is_decided(run: OpenRun) -> bool:
     return all(one.decision is not None for one in run.pending_exchanges)
-
-
-def _verdict(case: Case, receipt: Receipt, recorded: Side, present: Side) -> dict[str, Any]:
-    told = receipt.to_json()
-    text = render_receipt(receipt)
-    told["problems"] = present.problems
-    if "cause" in case:
-        return _judge_changed(case, told, text)
-    return _judge_unchanged(case, told, text, recorded, present)
-
-
-def _judge_changed(case: Case, told: Mapping[str, Any], text: str) -> dict[str, Any]:
-    root = told["root"]
-    said = _shown(told)
-    if told["faithful"] is not False or told["exit_code"] not in (121, 122, 123, 125):
-        return {"outcome": "green", "problem": f"served: {said}"}
-    causes = case["cause"] if isinstance(case["cause"], list) else [case["cause"]]
-    if any(names_cause(cause, root, told, text) for cause in causes):
-        return {"outcome": "right", "problem": ""}
-    return {"outcome": "other", "problem": f"{causes} expected: {said}"}
-
-
-def names_cause(
-    cause: str, root: Mapping[str, Any] | None, told: Mapping[str, Any], text: str
-) -> bool:
-    """Say whether a receipt names a cause of the cases."""
-    if cause in _WHOLE:
-        return any(cause in line and "then" in line and "now" in line for line in text.splitlines())
-    if cause == "late":
-        return any("--late served" in row["text"] for row in told["divergences"])
-    if root is None:
-        return False
-    kind, _, place = cause.partition(": ")
-    if root["kind"] != kind:
-        return False
-    if not place:
-        return True
-    if kind in ("unexpected", "unused"):
-        return place in root["text"]
-    places = [row["place"] for row in root["differences"]]
-    if kind == "drifted" and place in _FIELDS:
-        return any(place in one for one in places)
-    return any(
-        one == place or one.startswith(tuple(place + sign for sign in ".[ ")) for one in places
-    )
-
-
-def _shown(told: Mapping[str, Any]) -> str:
-    root = told["root"]
-    if root is None:
-        return f"no divergence, exit {told['exit_code']}, {told['matched']}, {told['problems']}"
-    places = [row["place"] for row in root["differences"]]
-    return f"{root['kind']} {places} ({root['text'][:160]})"
-
-
-def _judge_unchanged(
-    case: Case, told: Mapping[str, Any], text: str, recorded: Side | None, present: Side | None
-) -> dict[str, Any]:
-    if told["faithful"] is not True or told["exit_code"] != 0:
-        return {"outcome": "refused", "problem": _shown(told)}
-    problem = ""
-    _, _, reported = str(case["expect"]).partition("reported: ")
-    if reported and not (
-        reported in told["headers_differ"]
-        or reported in told["credentials_merged"]
-        or (" " in reported and reported.split(" ")[1] in text)
-    ):
-        problem = (
-            f"{reported} is not reported: {told['headers_differ']}, {told['credentials_merged']}"
-        )
-    matched = case.get("matched")
-    if matched and set(told["matched"]) != {matched}:
-        problem = f"matched {told['matched']}, not {matched}"
-    wrong = _compare_answers(case, recorded, present) if recorded and present else ""
-    if wrong:
-        return {"outcome": "wrong", "problem": wrong}
-    return {"outcome": "reported otherwise" if problem else "served", "problem": problem}
-
-
-def _compare_answers(case: Case, recorded: Side, present: Side) -> str:
-    if case["kind"] in ("grpc", "websocket"):
-        gets = [one.get("gets") for one in _listed(case["present"])]
-        for place, heard in enumerate(present.heard):
-            number = gets[place] or place + 1
-            if heard != recorded.heard[number - 1]:
-                return f"heard {heard}, not {recorded.heard[number - 1]}"
-        return ""
-    if case["kind"] in ("http", "credentials"):
-        gets = [one.get("gets") for one in _listed(case["present"])]
-        pairs = [
-            (one, recorded.answers[(gets[place] or place + 1) - 1])
-            for place, one in enumerate(present.answers)
-            if (gets[place] or place + 1) <= len(recorded.answers)
-        ]
-    else:
-        pairs = list(_by_request(recorded, present))
-    for (asked, now), (asked_then, then) in pairs:
-        if _comparable(asked_then, then, asked) != _comparable(asked, now, asked):
-            return f"{asked.url}: answered {_comparable(asked, now, asked)!r:.200}, not {_comparable(asked_then, then, asked)!r:.200}"
-    return ""
-
-
-def _by_request(recorded: Side, present: Side) -> Iterator[Any]:
-    waiting: dict[Any, list[Any]] = {}
-    for pair in recorded.answers:
-        if not pair[1].ended:
-            continue
-        waiting.setdefault((pair[0].method, pair[0].url, pair[0].body), []).append(pair)
-    for asked, got in present.answers:
-        found = waiting.get((asked.method, asked.url, asked.body))
-        if found and got.ended:
-            yield (asked, got), found.pop(0)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _comparable(asked: Asked, got: Got, now: Asked) -> tuple[Any, ...]:
-    headers = sorted((name.lower(), value) for name, value in got.headers)
-    body = bytes(got.body)
-    if asked.rpc_id is not None:
-        then, new = (json.dumps({"id": one.rpc_id})[1:-1].encode() for one in (asked, now))
-        body = body.replace(then, new)
-    kept = [pair for pair in headers if pair[0] not in _HOP]
-    interim = [(status, sorted(fields)) for status, fields in got.interim if status != 100]
-    return got.status, kept, body, got.trailers, interim
 
 
 async def _play(
