@@ -211,8 +211,12 @@ def _states(paths: Iterable[str]) -> Iterator[tuple[str, _Loaded]]:
 def _was_changed(was: _Loaded, now: _Loaded) -> bool:
     """Say whether a file has another content.
 
-    Installers link files of one environment into the next, which changes the count of links and the last time alone.
+    Installers link files of one environment into the next, which changes the count of links and the last time alone. The
+    first run in a sandbox gives such a file an inode of its own (`hard_links.py`), perhaps beside this one; what is in a
+    sandbox finds only files that have one.
     """
+    if was[3] > 1 and now[3] == 1 and (was[0], was[2], was[4]) == (now[0], now[2], now[4]):
+        return False
     if was[:3] != now[:3] or was[4] != now[4]:
         return True
     return was[5] != now[5] and was[3] == now[3]

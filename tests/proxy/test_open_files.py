@@ -11,7 +11,7 @@ from playhead.proxy.open_files import FileGauge
 _RAISES = """
 import resource, subprocess, sys
 from playhead.proxy.open_files import raise_limit, usual_limit
-print(raise_limit(), raise_limit())
+print(raise_limit(), raise_limit(), flush=True)
 with usual_limit():
     subprocess.run(["/bin/sh", "-c", "ulimit -Sn"])
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from ..kernel.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, mount
-from .mountinfo import read_mounts
+from .mountinfo import is_in_reach, read_mounts
 from .protective_mounts import restrict
 
 FOLDER = "/dev"
@@ -62,11 +62,8 @@ def close_others() -> None:
         point = mounted.point
         if mounted.kind in _WITHOUT or f"{point}/".startswith(f"{FOLDER}/") or mounted.no_devices:
             continue
-        try:
-            os.stat(point)
-        except OSError:  # it is hidden, or closed to this user
-            continue
-        restrict(point, MS_NODEV)
+        if is_in_reach(mounted):
+            restrict(point, MS_NODEV)
 
 
 def _wanted() -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
-"""Read the kernel's mount table. Source: proc_pid_mountinfo(5)."""
+"""Read the kernel's mount table. Source: proc_pid_mountinfo(5), proc_pid_fdinfo(5)."""
 
+import os
 import re
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ class Mount(NamedTuple):
     kind: str
     options: str = ""
     """Of the mount, as in `rw,nodev`."""
+    number: int = 0
+    """The kernel's own for it."""
 
     @property
     def no_devices(self) -> bool:
@@ -29,6 +32,23 @@ def read_mounts(table: str = _TABLE) -> list[Mount]:
     """List the mounts of this process, each after those that it stands on."""
     with open(table, errors="surrogateescape") as file:
         return [_parse(line) for line in file]
+
+
+def is_in_reach(mounted: Mount) -> bool:
+    """Say whether the path of a mount leads to it: not where something is mounted over it, or a folder is closed to us.
+
+    Nobody in this namespace can reach it otherwise.
+    """
+    try:
+        held = os.open(mounted.point, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        with open(f"/proc/self/fdinfo/{held}") as file:
+            numbers = [int(line.split()[1]) for line in file if line.startswith("mnt_id:")]
+    finally:
+        os.close(held)
+    return numbers == [mounted.number]
 
 
 def find_again(path: str, mounts: list[Mount]) -> list[str]:
@@ -54,7 +74,8 @@ def _parse(line: str) -> Mount:
     # 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw
     before, _, after = line.partition(" - ")
     fields = before.split()
-    return Mount(fields[2], _plain(fields[3]), _plain(fields[4]), after.split()[0], fields[5])
+    place = _plain(fields[3]), _plain(fields[4])
+    return Mount(fields[2], *place, after.split()[0], fields[5], int(fields[0]))
 
 
 def _plain(text: str) -> str:

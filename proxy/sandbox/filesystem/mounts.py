@@ -31,7 +31,7 @@ from ..kernel.syscalls import (
     unmount,
 )
 from .devices import CLOSED, close_others, make_devices
-from .mountinfo import Mount, read_mounts
+from .mountinfo import Mount, is_in_reach, read_mounts
 from .protective_mounts import cover, hold, lock, lock_all, pin
 
 SHARED_MEMORY = "/dev/shm"
@@ -155,9 +155,7 @@ def _defuse(mounted: Mount) -> None:
     below_sys = f"{point}/".startswith("/sys/")
     if kind not in ("mqueue", "proc", *_OF_THE_KERNEL) and not below_sys:
         return
-    try:
-        os.stat(point)
-    except OSError:  # it is hidden, or closed to this user: the command cannot see it either
+    if not is_in_reach(mounted):  # the command cannot reach it either
         return
     if kind == "mqueue":
         mount("mqueue", point, "mqueue", _PLAIN | MS_NOEXEC)

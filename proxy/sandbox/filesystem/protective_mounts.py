@@ -21,7 +21,7 @@ from ..kernel.syscalls import (
     mount,
     unmount,
 )
-from .mountinfo import read_mounts
+from .mountinfo import is_in_reach, read_mounts
 
 _STAGE = "/dev/.copies"
 """Where copies are laid out: in the sandbox's own folder of devices."""
@@ -99,19 +99,10 @@ def lock(target: str) -> None:
 def lock_all(folder: str) -> None:
     """Have nothing be written through what is mounted at a folder and in it. Raises: OSError."""
     for mounted in read_mounts():
-        if mounted.point == folder or mounted.point.startswith(f"{folder}/"):
-            if mounted.point != folder and not _is_open(mounted.point):
-                continue
+        inside = mounted.point == folder or mounted.point.startswith(f"{folder}/")
+        # What cannot be reached cannot be reached by the command either.
+        if inside and is_in_reach(mounted):
             lock(mounted.point)
-
-
-def _is_open(point: str) -> bool:
-    """Say whether a mount can be reached: in a folder that is closed to us it is closed to the command as well."""
-    try:
-        os.stat(point)
-    except OSError:
-        return False
-    return True
 
 
 def restrict(target: str, flags: int) -> None:

@@ -48,7 +48,7 @@ def test_the_table_is_read(tmp_path: Path) -> None:
         "37 35 0:5 / / rw - tmpfs tmpfs rw\n"
     )
     assert read_mounts(str(table)) == [
-        Mount("98:0", "/a b", "/mnt/c\\d", "ext3", "rw,noatime"),
-        Mount("0:5", "/", "/", "tmpfs", "rw"),
+        Mount("98:0", "/a b", "/mnt/c\\d", "ext3", "rw,noatime", 36),
+        Mount("0:5", "/", "/", "tmpfs", "rw", 37),
     ]
     assert any(mounted.point == "/" for mounted in read_mounts())

@@ -24,6 +24,12 @@ def furnish():
         folder.chmod(0o777)
         (folder / "file").write_text("theirs")
 
+    # Something that is mounted over a mount: its path leads elsewhere.
+    Path("/srv/over/hidden").mkdir(parents=True)
+    mount("tmpfs", "/srv/over/hidden", "tmpfs")
+    mount("tmpfs", "/srv/over", "tmpfs")
+    Path("/srv/over/hidden").mkdir()
+
 machine.enter_or_exit(int(sys.argv[1]), prepare=furnish)
 ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE: the maps are ours to write
 ours, group = os.geteuid(), os.getegid()

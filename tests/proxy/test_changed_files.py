@@ -1,0 +1,59 @@
+"""Which files count as changed while a command ran."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from playhead.proxy.run.tampering import _states, _was_changed
+
+
+def _copy(file: Path) -> None:
+    """Give a file an inode of its own, with its content and time."""
+    found, data = file.stat(), file.read_bytes()
+    file.with_suffix(".new").write_bytes(data)
+    file.with_suffix(".new").replace(file)
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _rewrite(file: Path) -> None:
+    _copy(file)
+    file.write_bytes(b"other")
+
+
+def _link(file: Path) -> None:
+    file.with_suffix(".link").hardlink_to(file)
+
+
+def _leave(_: Path) -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize(
+    ("do", "changed"), [(_leave, (False, False)), (_rewrite, (True, True)), (_link, (False, False))]
+)
+def test_another_content_is_a_change(
+    do: Callable[[Path], None], changed: tuple[bool, bool], linked: bool, tmp_path: Path
+) -> None:
+    """Another count of links alone is none."""
+    assert _is_changed(do, tmp_path, linked=linked) is changed[linked]
+
+
+@pytest.mark.parametrize(("linked", "changed"), [(True, False), (False, True)])
+def test_an_inode_of_its_own_is_no_change_of_a_file_that_had_several_names(
+    linked: bool, changed: bool, tmp_path: Path
+) -> None:
+    """Another run, the first in this environment, may do that while this one goes on."""
+    assert _is_changed(_copy, tmp_path, linked=linked) is changed
+
+
+def _is_changed(do: Callable[[Path], None], folder: Path, *, linked: bool) -> bool:
+    file = folder / "module.py"
+    file.write_bytes(b"before")
+    if linked:
+        (folder / "cache").hardlink_to(file)
+    before = dict(_states([str(file)]))
+    do(file)
+    return _was_changed(before[str(file)], dict(_states([str(file)]))[str(file)])
