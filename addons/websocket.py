@@ -26,6 +26,7 @@ from ..tape.playback.websocket import (
     Turn,
     Wait,
     explain_broken,
+    explain_close,
     explain_left,
     explain_stray,
 )
@@ -166,6 +167,7 @@ class WebSocketPlayer(WebSocket):
         self._tape = tape
         self._stray: Stray | None = None
         self._broken = ""
+        self._closed: tuple[int, str] | None = None
         self._ended = False
 
     # ---- what the layer asks -------------------------------------------------------------------
@@ -222,6 +224,10 @@ class WebSocketPlayer(WebSocket):
         close = self.close
         return close.answer if close.by_client and close.answer is not None else (code, reason)
 
+    def closed(self, code: int, reason: str) -> None:
+        """Note how the client ended it: as a closing frame says, or 1006 without one."""
+        self._closed = code, self._pending.open_run.redactor.redact_text(reason)
+
     def broke(self, text: str) -> None:
         """Note why it cannot go on."""
         self._broken = text
@@ -255,7 +261,13 @@ class WebSocketPlayer(WebSocket):
             left = self._cursor.find_left()
         except StoreError as error:
             return explain_broken(seq, tape_seq, request, f"{UNREADABLE}: {error}")
-        return explain_left(seq, tape_seq, request, *left) if left is not None else None
+        if left is not None:
+            return explain_left(seq, tape_seq, request, *left)
+        recorded, closed = self._exchange.websocket, self._closed
+        close = recorded.close if recorded is not None else None
+        if close is None or not close.by_client or closed in (None, (close.code, close.reason)):
+            return None
+        return explain_close(seq, tape_seq, request, close, closed)
 
     @property
     def _was_broken(self) -> bool:

@@ -292,6 +292,20 @@ def explain_left(
     return _diverged(DivergenceKind.UNUSED, seq, tape_seq, request, found, text)
 
 
+def explain_close(
+    seq: Seq, tape_seq: Seq, request: Request, recorded: Close, closed: tuple[int, str]
+) -> Divergence:
+    """Say that the client ended a WebSocket in another way than while recording; `closed` is code and reason."""
+    then, now = _show_close(recorded.code, recorded.reason), _show_close(*closed)
+    text = f"the client ended the WebSocket with {now}, and with {then} while recording"
+    found = (Difference("close", then, now),)
+    return _diverged(DivergenceKind.CHANGED, seq, tape_seq, request, found, text)
+
+
+def _show_close(code: int, reason: str) -> str:
+    return "no closing frame" if code == ABRUPT else one_line(f"{code} {reason}".rstrip())
+
+
 def explain_broken(seq: Seq, tape_seq: Seq, request: Request, error: str) -> Divergence:
     """Say that a WebSocket could not go on."""
     return _diverged(DivergenceKind.UNEXPECTED, seq, tape_seq, request, (), one_line(error))

@@ -53,8 +53,10 @@ def names_cause(
     cause: str, root: Mapping[str, Any] | None, told: Mapping[str, Any], text: str
 ) -> bool:
     """Say whether a receipt names a cause of the cases."""
-    if cause in _WHOLE:
-        return any(cause in line and "then" in line and "now" in line for line in text.splitlines())
+    if cause in _WHOLE:  # what became of the agent, whatever else differed
+        return any(
+            one["place"] == cause for row in told["divergences"] for one in row["differences"]
+        )
     if cause == "late":
         return any("--late served" in row["text"] for row in told["divergences"])
     if root is None:

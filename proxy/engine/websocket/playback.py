@@ -151,6 +151,7 @@ class Player(layer.Layer):
             except StoreError as error:
                 logger.error("a WebSocket is ended: %s", error)
                 self._player.broke(f"{UNREADABLE}: {error}")
+            self._player.closed(frame.code, frame.reason)
             code, reason = self._player.answer_to(frame.code, frame.reason)
             if code != ABRUPT:
                 data = self._client.writer.close(code, reason)
@@ -159,6 +160,8 @@ class Player(layer.Layer):
         yield from self._hang_up()
 
     def _left(self) -> Commands:
+        if not self._ending:
+            self._player.closed(ABRUPT, "")
         self._client.gone = True
         self._ending = True
         yield PlayheadWebsocketEndedHook(self._pending)

@@ -573,7 +573,9 @@ async def test_who_leaves_without_hearing_the_rest_does_not_diverge(store_dir: P
         await server.left()
 
     async def hear_all(peer: Peer) -> list[str]:
-        return [str(await peer.read()) for _ in range(5)]
+        heard = [str(await peer.read()) for _ in range(5)]
+        peer.send(closing())
+        return [*heard, (await peer.rest())[-1]]
 
     async def close_at_once(peer: Peer) -> list[str]:
         peer.send(closing())
@@ -584,6 +586,31 @@ async def test_who_leaves_without_hearing_the_rest_does_not_diverge(store_dir: P
             _, second, receipt = await twice(running, origin, hear_all, close_at_once)
     assert second == ["end"]
     assert receipt.faithful
+
+
+async def test_who_ends_it_otherwise_diverges(store_dir: Path) -> None:
+    """With another code, or with no closing frame where there was one."""
+
+    async def script(server: RawServer) -> None:
+        await server.accept(said("event"))
+        await server.left()
+
+    async def close_well(peer: Peer) -> list[str]:
+        heard = [str(await peer.read())]
+        peer.send(closing())
+        return [*heard, (await peer.rest())[-1]]
+
+    async def leave(peer: Peer) -> list[str]:
+        return [str(await peer.read())]
+
+    with origin_of(script) as origin:
+        async with recording(store_dir) as running:
+            _, _, receipt = await twice(running, origin, close_well, leave)
+    (row,) = receipt.divergences
+    assert row["kind"] == "changed"
+    assert list(row["differences"]) == [
+        {"place": "close", "recorded": "1000", "asked": "no closing frame"}
+    ]
 
 
 async def test_a_ping_is_answered_at_once(store_dir: Path) -> None:
