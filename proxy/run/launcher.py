@@ -148,7 +148,13 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
-        file = _open_file(output, stack)
+        kept = [
+            config.store,
+            config.public_ca_dir,
+            *named_files(config),
+            *filter(None, [config_file]),
+        ]
+        file = _open_file(output, stack, kept)
         search = _begin_search(config, wanted, stack)
         await stack.enter_async_context(runtime)
         seed = open_receipt_key(config.store)
@@ -216,11 +222,13 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     return exit_code(receipt) or min(code, _OWN)
 
 
-def _open_file(output: Output, stack: contextlib.AsyncExitStack) -> ReceiptFile | None:
-    """Hold the place of the receipt's file. Raises: EngineError."""
+def _open_file(
+    output: Output, stack: contextlib.AsyncExitStack, kept: Sequence[Path]
+) -> ReceiptFile | None:
+    """Hold the place of the receipt's file, which is none of `kept`. Raises: EngineError."""
     if output.file is None:
         return None
-    file = ReceiptFile(output.file)
+    file = ReceiptFile(output.file, kept)
     stack.callback(file.close)
     return file
 

@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import EngineError
@@ -16,14 +17,22 @@ from ..errors import EngineError
 class ReceiptFile:
     """A place for one receipt. Open it before the command runs, write it afterwards, close it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Iterable[Path] = ()) -> None:
         """Hold the folder.
 
-        Raises: EngineError, where it is not there, or something else than a file has the name.
+        kept: files and folders that a receipt never replaces, nor anything in them: the store, the configuration, keys.
+        Raises: EngineError, where it is not there, is one of `kept`, or something else than a file has the name.
         """
         self.path = path
-        if path.name in ("", "..") or path.is_dir():
-            raise _unusable(path, "it is a folder")
+        try:
+            if path.name in ("", "..") or path.is_dir():
+                raise _unusable(path, "it is a folder")
+            place = path.parent.resolve() / path.name
+            for one in kept:
+                if place.is_relative_to(one.resolve()):
+                    raise _unusable(path, f"{str(one)!r} is Playhead's own, and is not replaced")
+        except OSError as error:
+            raise _unusable(path, str(error.strerror)) from error
         try:
             self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
