@@ -19,6 +19,7 @@ from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import Action, Decision
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
+from .answer.cut_request import note_cut_request
 from .faults.inject import note_injected
 from .playback import notes, play
 from .run.pending_exchange import Early, PendingExchange, find_pending, note_verdict
@@ -50,7 +51,10 @@ class Bidirectional:
     def error(self, flow: http.HTTPFlow) -> None:
         """Account for a request of a playback that its client gave up before it had ended."""
         pending = find_pending(flow)
-        if pending is None or not pending.bidirectional or pending.decision is not None:
+        if pending is None or pending.decision is not None:
+            return
+        if not pending.bidirectional:
+            note_cut_request(pending)
             return
         open_run = pending.open_run
         if pending.finished or open_run.mode is not Mode.PLAYBACK or open_run.tape is None:

@@ -7,6 +7,7 @@ import asyncio
 import threading
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from time import thread_time
@@ -152,6 +153,8 @@ class OpenRun:
         """What is known of the tunnels that are open, by client id."""
         self.failing: set[tuple[str, int]] = set()
         """Origins of the tape with a failed tunnel that has not failed again yet."""
+        self.cuts: Counter[tuple[str, str]] | None = None
+        """Requests of the tape that were cut and have not come again; read when first needed."""
         self.tunnel_counts: dict[tuple[str, int], int] = {}
         """How many tunnels were asked for, by host and port."""
         self.permits: dict[PendingExchange, tuple[str, str, int]] = {}

@@ -4,7 +4,7 @@ import asyncio
 import http.client
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,6 +81,11 @@ class Story:
         """Ask for some, one after another, in the open playback."""
         return [await self.ask(call) for call in calls]
 
+    async def off_loop(self, do: Callable[..., None], *arguments: Any) -> None:
+        """Run something that blocks, with this story first."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self.clients, do, self, *arguments)
+
     async def end(self) -> Receipt:
         """End the playback; give its receipt."""
         self.played += 1
@@ -91,11 +96,16 @@ class Story:
 
 @asynccontextmanager
 async def recorded(
-    store: Path, calls: Sequence[Call], recording: Mapping[str, Any] | None = None, **config: Any
+    store: Path,
+    calls: Sequence[Call],
+    recording: Mapping[str, Any] | None = None,
+    begin: Callable[[Story], Awaitable[None]] | None = None,
+    **config: Any,
 ) -> AsyncIterator[Story]:
     """Record calls, stop the origin, and go on in playback.
 
     recording: what is changed for the recording.
+    begin: done first while recording.
     config: what is changed for the playback.
     """
     answers: dict[tuple[str, bytes], list[Call]] = defaultdict(list)
@@ -114,6 +124,8 @@ async def recorded(
             Config(mode=Mode.RECORD, store=store, **(recording or {}))
         ) as running:
             story = Story(running, origin.port)
+            if begin is not None:
+                await begin(story)
             for call in calls:
                 assert (await story.ask(call)).status == call.status
             open_run = running.open_run("tape")

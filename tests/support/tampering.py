@@ -155,6 +155,8 @@ def _times() -> list[int]:
 
 
 def _main(uid: int) -> None:
+    from playhead.proxy.sandbox.kernel.syscalls import mount
+
     from . import machine
     from .counts import FULL
 
@@ -163,10 +165,11 @@ def _main(uid: int) -> None:
     folder = Path("/srv/machine")
 
     def furnish() -> None:
-        subprocess.run(["mount", "-t", "tmpfs", "none", "/srv"], check=True)
+        mount("tmpfs", "/srv", "tmpfs")  # the program of that name is for root alone
+        owner = os.geteuid() or uid
         for place in ("", "work", "receipts", "home", "tmp"):
             (folder / place).mkdir()
-            os.chown(folder / place, uid, uid)
+            os.chown(folder / place, owner, os.getegid() or uid)
 
     machine.enter_or_exit(uid, prepare=furnish)
     os.chdir(folder / "work")

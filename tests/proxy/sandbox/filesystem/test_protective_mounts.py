@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from playhead.tests.support.machine import NONE, SOMEBODY
+from playhead.tests.support.needs import need
 
 LOCK = """
 import ctypes, os, sys
@@ -54,6 +55,8 @@ def test_a_mount_in_a_closed_folder_keeps_nobody_from_locking_the_others(
     uid: int, closed: str
 ) -> None:
     """A command that runs as the same user cannot reach it either."""
+    if uid:
+        need("root")  # to become somebody who has not made the folder
     done = subprocess.run(
         [sys.executable, "-c", LOCK, str(uid)],
         capture_output=True,

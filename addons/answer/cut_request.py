@@ -1,0 +1,56 @@
+"""Account for requests whose clients left before they had ended: nothing was sent on, and nothing answered.
+
+A recording notes them, and a replay is expected to have them again: one that its tape does not have is a divergence.
+"""
+
+from collections import Counter
+
+from ...config import Mode
+from ...store import LogCorrupt
+from ...tape.diff.divergence_types import Divergence, DivergenceKind
+from ...tape.exchange import RequestClass, VerdictKind
+from ...tape.records.events import EventKind
+from ..run.pending_exchange import PendingExchange, note_verdict
+from ..run.run_state import OpenRun
+from ..wire.http import read_request
+
+_TEXT = "cut request: its client left before it had ended"
+
+
+def note_cut_request(pending: PendingExchange) -> None:
+    """Note a request that has not ended, and will not."""
+    open_run = pending.open_run
+    if pending.finished or pending.has_verdict or open_run.info is None:
+        return
+    if pending.request_class is RequestClass.TELEMETRY:
+        return
+    asked = read_request(pending.flow, pending.fields, names=pending.names)
+    request, _ = open_run.redactor.head(asked)
+    method, url = request.method, request.url
+    if open_run.mode is Mode.RECORD:
+        open_run.note(EventKind.NOTED, cut=[method, url])
+    elif open_run.mode is Mode.PLAYBACK:
+        cuts = _cuts_of_tape(open_run)
+        if cuts[method, url] > 0:
+            cuts[method, url] -= 1
+            return
+        note_verdict(pending, request, VerdictKind.REFUSED, _TEXT)
+        diverged = Divergence(
+            DivergenceKind.UNEXPECTED, pending.seq, method, url, text=f"{_TEXT}; the tape has none"
+        )
+        open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=diverged.to_json())
+
+
+def _cuts_of_tape(open_run: OpenRun) -> "Counter[tuple[str, str]]":
+    """Give how many cut requests of the tape have not come again, by method and URL; reads its log once, when first asked."""
+    if open_run.cuts is None:
+        open_run.cuts = Counter()
+        if open_run.tape is not None:
+            try:
+                for event in open_run.store.log(open_run.tape):
+                    if event.kind is EventKind.NOTED and "cut" in event.data:
+                        method, url = event.data["cut"]
+                        open_run.cuts[method, url] += 1
+            except LogCorrupt:
+                return open_run.cuts
+    return open_run.cuts
