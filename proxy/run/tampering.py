@@ -5,6 +5,7 @@ what the run was answered with. Compared are device and inode of a path as it wa
 what is not written to meanwhile.
 """
 
+import contextlib
 import os
 import stat
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from ... import __path__ as package_path
 from ...config import Config
-from ..sandbox.filesystem.protection import loaded_files
+from ..sandbox.filesystem.protection import SYSTEM, loaded_files
 from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
 from ..trust.ca import KEY_FILE as CA_FILE
@@ -24,6 +25,9 @@ from ..trust.secret_files import KEY_FILE, RECEIPT_KEY_FILE
 _MOST_BYTES = 64 << 20
 _MOST_TOLD = 20
 _LEFT_OUT = ("__pycache__", "node_modules", "tests", "benchmarks", "docs", "examples", "build")
+
+_ROOT = "/"
+_OF_THE_SYSTEM = frozenset(path.removeprefix("/") for path in SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Baseline:
         self._loaded = dict(_states(set(loaded_files())))
         self._environ = dict(os.environ)
         self._searched = dict(_states(find_startup_places(self._environ)))
+        self._root = dict(_names_in_root())
 
     def compare(self) -> list[dict[str, str]]:
         """Give what is not as it was: `path`, and `what` in words. Blocks."""
@@ -86,7 +91,14 @@ class Baseline:
             was = self._loaded.get(name)
             if name not in package and was is not None and _was_changed(was, found):
                 yield {"path": name, "what": "a file that Playhead runs from was changed"}
+        yield from self._compare_root()
         yield from self._compare_searched(set(package) | set(self._loaded))
+
+    def _compare_root(self) -> Iterator[dict[str, str]]:
+        """Yield the names in the root folder that lead elsewhere than before."""
+        now = dict(_names_in_root())
+        for path in sorted({path for path, _ in self._root.items() ^ now.items()}):
+            yield {"path": path, "what": _say_root(self._root.get(path), now.get(path))}
 
     def _compare_searched(self, said: set[str]) -> Iterator[dict[str, str]]:
         """Yield what is new, other or gone where the next start looks for its files; but for what was compared."""
@@ -139,6 +151,36 @@ def _files_below(folder: str) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         yield from (os.path.join(place, name) for name in names)
+
+
+_Named = tuple[int, int, int, str]
+"""Kind, device and inode of a name in the root folder, and where it leads if it is a link."""
+
+
+def _names_in_root() -> Iterator[tuple[str, _Named]]:
+    """Yield the links in the root folder, and the names that programs and libraries are loaded by; no link is followed.
+
+    Where `/lib` and its like are links into `/usr`, whoever can write to the root folder can have them lead elsewhere.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(_ROOT):
+            path = os.path.join(_ROOT, name)
+            with contextlib.suppress(OSError):
+                found = os.lstat(path)
+                is_link = stat.S_ISLNK(found.st_mode)
+                if is_link or name in _OF_THE_SYSTEM or name.startswith("lib"):
+                    target = os.readlink(path) if is_link else ""
+                    yield path, (stat.S_IFMT(found.st_mode), found.st_dev, found.st_ino, target)
+
+
+def _say_root(was: _Named | None, now: _Named | None) -> str:
+    if was is None:
+        return "programs would be loaded by this name, which was not there before"
+    if now is None:
+        return "a name that programs are loaded by is gone"
+    if was[3] != now[3]:
+        return f"the link led to {was[3] or 'nothing'!r} before, and leads to {now[3] or 'nothing'!r} now"
+    return "a name that programs are loaded by is another file"
 
 
 def _look(path: Path | str, *, content: bool) -> _Place | None:

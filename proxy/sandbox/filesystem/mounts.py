@@ -102,6 +102,10 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
     close_others()
     for mounted in read_mounts():
         _defuse(mounted)
+    if protection["root_locked"]:
+        # In the root folder of a chroot nothing is mounted: what is changed there is compared afterwards.
+        with contextlib.suppress(OSError):
+            lock("/")
     return locked
 
 

@@ -10,6 +10,9 @@ and of anybody whose environment Playhead was installed into, the command may wr
    rename or remove; a file in it can be written as ever.
 
 Folders in which the command works stay real where they are inside of an overlaid one.
+
+Of root the root folder is locked, and each folder in it is a mount of its own: `/lib` and `/bin` are links there on most systems,
+over which nothing can be mounted, and by which every program is loaded.
 """
 
 import contextlib
@@ -45,6 +48,8 @@ class Protection:
     """Folders in those that stay real."""
     locked: tuple[str, ...] = ()
     """Files and folders that can be read only."""
+    root_locked: bool = False
+    """In the root folder nothing can be made, renamed or removed; what is in its folders is not affected."""
 
 
 def make_protection(
@@ -89,12 +94,18 @@ def make_protection(
         and _writable(above.parent)
         and not _is_covered(above, overlaid, kept)
     }
+    root_locked = _writable(Path("/")) and Path("/") not in _resolved(working)
+    if root_locked:
+        pinned |= {
+            one for one in _folders_in_root() if one not in anchors and str(one) not in points
+        }
     aliases = _aliases({*overlaid, *locked}, mounts)
     return Protection(
         pinned=tuple(map(str, sorted(pinned - {Path("/")}))),
         overlaid=tuple(map(str, overlaid)),
         kept=tuple(map(str, kept)),
         locked=tuple(map(str, sorted({*locked, *aliases}))),
+        root_locked=root_locked,
     )
 
 
@@ -199,6 +210,11 @@ def _mapped() -> Iterator[str]:
             fields = line.rstrip("\n").split(maxsplit=5)
             if len(fields) == 6 and "x" in fields[1] and fields[5].startswith("/"):
                 yield fields[5]
+
+
+def _folders_in_root() -> Iterator[Path]:
+    with os.scandir("/") as entries:
+        yield from (Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
 
 
 def _of_lists(environ: Mapping[str, str]) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from playhead.config import Config
+from playhead.proxy.run import tampering
 from playhead.store import Store
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.counts import FULL
@@ -173,6 +175,46 @@ def test_what_the_next_start_would_load_is_said(
     done = playhead(*words, f"{ASK}open('sitecustomize.py', 'w').write('')")
     assert done.returncode == 125
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
+
+
+def test_nothing_in_the_root_folder_is_replaced_by_a_contained_command(place: Path) -> None:
+    """By `/lib` and `/bin`, links there, the next start loads its libraries; the folders in it are written to as ever."""
+    need("root")
+    name = Path(f"/playhead-{os.getpid()}")
+    code = f"""
+try:
+    os.symlink("/nowhere", {str(name)!r})
+except OSError as error:
+    print(error.strerror)
+os.rmdir(__import__("tempfile").mkdtemp(dir="/var/tmp"))
+"""
+    try:
+        done = playhead("replay", "tape", "--", sys.executable, "-c", ASK + code)
+        assert not name.is_symlink()
+    finally:
+        name.unlink(missing_ok=True)
+    assert (done.returncode, done.stdout) == (0, "Read-only file system\n"), done.stderr
+
+
+def test_names_in_the_root_folder_are_compared(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that leads elsewhere, one that is gone, a new folder of libraries; no folder of another name."""
+    root = place / "root"
+    root.mkdir()
+    for name in ("bin", "lib", "home"):
+        (root / name).symlink_to(f"usr/{name}")
+    monkeypatch.setattr(tampering, "_ROOT", str(root))
+    before = tampering.Baseline(Config(store=place / "store"), config_file=None, folders=[])
+    assert before.compare() == []
+    for name in ("home", "lib"):
+        (root / name).unlink()
+    (root / "lib").symlink_to("/nowhere")
+    for name in ("lib32", "srv"):
+        (root / name).mkdir()
+    said = {row["path"].removeprefix(f"{root}/"): row["what"] for row in before.compare()}
+    assert said.keys() == {"home", "lib", "lib32"}
+    assert said["lib"] == "the link led to 'usr/lib' before, and leads to '/nowhere' now"
 
 
 def test_no_folder_of_the_environment_is_imported_from(
