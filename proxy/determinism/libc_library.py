@@ -4,6 +4,7 @@ Its name has the hash of what it was made from, so another version of ours makes
 be able to write it: it is loaded into every program of a command.
 """
 
+import contextlib
 import os
 import shutil
 import stat
@@ -22,6 +23,9 @@ _FLAGS = (
 _OLD_GLIBC = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 """Where it keeps `dlsym`; later ones and musl have an empty one, or take the name for themselves."""
 _COMPILERS = ("cc", "gcc", "clang")
+_OF_COMPILERS = ("as", "ld", "ld.bfd", "ld.gold", "ld.lld", "collect2")
+PROGRAMS = (*_COMPILERS, *_OF_COMPILERS)
+"""Those that are looked for on `PATH`: ours, and those of compilers."""
 _PATIENCE_S = 60
 
 
@@ -68,7 +72,11 @@ def place_library(folder: Path) -> Path:
     return placed
 
 
-def _cache() -> Path:
+def find_cache() -> Path:
+    """Give the folder that the library is kept in, there or not; links are not followed.
+
+    Raises: NoLibrary.
+    """
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         place = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
@@ -76,7 +84,17 @@ def _cache() -> Path:
         raise NoLibrary(
             "this user has no home; set XDG_CACHE_HOME to a folder of theirs"
         ) from error
-    folder = (place / "playhead").resolve()
+    return place / "playhead"
+
+
+def make_cache() -> None:
+    """Make that folder where it is missing and can be made, so that it is there to be protected."""
+    with contextlib.suppress(OSError, NoLibrary):
+        _cache()
+
+
+def _cache() -> Path:
+    folder = find_cache().resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check(folder)
     return folder

@@ -31,7 +31,7 @@ from ..processes.connections import SocketWatch
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
-from ..sandbox.filesystem.protection import find_unsearched, make_user_site, restrict_imports
+from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
@@ -138,7 +138,7 @@ def _launch(config: Config, wanted: _Wanted) -> int:
     if wanted.container_host is None and _kind_of_sandbox(config) != "none":
         with ProgressBar("copying linked files of Playhead's environment, once") as bar:
             use_own_inodes(bar)
-        make_user_site()
+        make_loaded_folders()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(config, wanted))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ... import __path__ as package_path
 from ...config import Config
-from ..sandbox.filesystem.protection import SYSTEM, loaded_files
+from ..sandbox.filesystem.protection import SYSTEM, find_rewritten, loaded_files
 from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
 from ..trust.ca import KEY_FILE as CA_FILE
@@ -70,6 +70,7 @@ class Baseline:
         self._environ = dict(os.environ)
         self._searched = dict(_states(find_startup_places(self._environ)))
         self._root = dict(_names_in_root())
+        self._rewritten = dict(_states(set(find_rewritten())))
 
     def compare(self) -> list[dict[str, str]]:
         """Give what is not as it was: `path`, and `what` in words. Blocks."""
@@ -91,6 +92,12 @@ class Baseline:
             was = self._loaded.get(name)
             if name not in package and was is not None and _was_changed(was, found):
                 yield {"path": name, "what": "a file that Playhead runs from was changed"}
+        for name, found in _states(sorted(self._rewritten)):
+            if _was_changed(self._rewritten[name], found):
+                yield {
+                    "path": name,
+                    "what": "a file that the next start of Playhead would load was changed",
+                }
         yield from self._compare_root()
         yield from self._compare_searched(set(package) | set(self._loaded))
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .... import __path__ as package_path
+from ...determinism.libc_library import NoLibrary, find_cache, make_cache
 from .mountinfo import Mount, find_again, read_mounts
 
 SYSTEM = (
@@ -133,15 +134,43 @@ def find_unsearched(store: Path) -> tuple[str, ...]:
     return (*find_copied(), str(store), "/proc", "/sys", "/dev", "/run", "/var/run")
 
 
-def make_user_site() -> None:
-    """Make the user's folder of packages, where this interpreter imports from it and it is missing.
+def make_loaded_folders() -> None:
+    """Make the folders of this user that the next start of Playhead loads from, and that are missing.
 
-    So it is there to be copied: a `pip install --user` in the sandbox writes to the copy. Made in there, it would be what the
-    next start of Playhead loads. Where it cannot be made, the command cannot make it either.
+    So they are there to be copied: a `pip install --user` in the sandbox writes to the copy. Made in there, they would be what the
+    next start loads. Where one cannot be made, the command cannot make it either.
     """
-    if site.ENABLE_USER_SITE:
+    make_cache()
+    folders = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    for folder in (*folders, *_bytecode_folder()):
         with contextlib.suppress(OSError):
-            os.makedirs(site.getusersitepackages(), exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
+
+
+def find_rewritten() -> Iterator[str]:
+    """Yield files that this or another start of Playhead writes and the next one loads: bytecode of modules, preload libraries.
+
+    Any of them may appear while a command runs; none changes once it is there.
+    """
+    for module in list(sys.modules.values()) if sys.pycache_prefix else ():
+        path = getattr(module, "__cached__", None)
+        if isinstance(path, str):
+            yield os.path.abspath(path)
+    for folder in _library_folder():
+        with contextlib.suppress(OSError):
+            yield folder
+            yield from (entry.path for entry in os.scandir(folder) if entry.name.endswith(".so"))
+
+
+def _bytecode_folder() -> Iterator[str]:
+    """Yield the folder of `PYTHONPYCACHEPREFIX`, from which bytecode is loaded in the place of sources."""
+    if sys.pycache_prefix:
+        yield os.path.abspath(sys.pycache_prefix)
+
+
+def _library_folder() -> Iterator[str]:
+    with contextlib.suppress(NoLibrary):
+        yield str(find_cache())
 
 
 def restrict_imports() -> None:
@@ -174,6 +203,7 @@ def _loaded_from() -> Iterator[Path]:
     """Yield folders that modules are loaded from, and files beside those that were."""
     folders = [*package_path, *sysconfig.get_paths().values()]
     folders += [path for path in sys.path if os.path.isabs(path)]
+    folders += [*_bytecode_folder(), *_library_folder()]
     if site.ENABLE_USER_SITE:
         folders.append(site.getusersitepackages())
     yield from map(Path, folders)
@@ -225,7 +255,11 @@ def _of_lists(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _caches() -> Iterator[str]:
-    """Yield where installers keep files that those of an environment are links to: writing to one changes both."""
+    """Yield where installers keep files that those of an environment are links to: writing to one changes both.
+
+    And where Playhead keeps what it made itself, and loads again.
+    """
+    yield from (*_bytecode_folder(), *_library_folder())
     given = os.environ.get("UV_CACHE_DIR", "")
     cache = os.environ.get("XDG_CACHE_HOME", "")
     home = os.environ.get("HOME", "")

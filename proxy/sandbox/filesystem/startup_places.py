@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 
 from OpenSSL import SSL
 
+from ...determinism.libc_library import PROGRAMS
 from ...search_path import SEARCHED, imported_early
 from .protection import loaded_files
 
@@ -45,7 +46,7 @@ _NAMED = (
     *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "LD_PRELOAD", "LD_AUDIT"),
     *("GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "PYTHONHOME", "PYTHONUSERBASE"),
 )
-_OURS = ("playhead", "bwrap", "docker", "podman")
+_OURS = ("playhead", "bwrap", "docker", "podman", *PROGRAMS)
 _SYSTEM = ("/etc/ld.so.preload", "/etc/ld.so.cache")
 _MOST_FILES = 2000
 """Of one folder of modules that is searched before ours."""

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def test_other_places_are_those_of_their_variables(
     names = {path.removeprefix(f"{tmp_path}/") for path in places if path.startswith(str(tmp_path))}
     assert {"encodings/utf_8.py", "sitecustomize.py", "__pycache__/os.x.pyc", "missing"} <= names
     assert {"libraries/glibc-hwcaps", "ssl.cnf", "bin/playhead", "bin/bwrap"} <= names
+    assert {"bin/cc", "bin/clang", "bin/as", "bin/ld"} <= names
     assert "agent.py" not in names
     assert f"{startup_places._ask_openssl(4)}/openssl.cnf" in places
 
@@ -112,3 +114,79 @@ def test_what_is_installed_for_the_user_is_written_to_a_copy(tmp_path: Path) -> 
     )
     assert (done.returncode, done.stdout) == (0, "['installed.py']\n"), done.stderr
     assert list((home / ".local/lib/packages").iterdir()) == []
+
+
+REWRITE = """
+import glob, importlib.util, json, os, urllib.request
+asked = urllib.request.Request("https://api.test/v1/runs", b"", {"content-type": "application/json"})
+urllib.request.urlopen(asked).read()
+(library,) = glob.glob(os.environ["HOME"] + "/.cache/playhead/clock-kept.so")
+bytecode = importlib.util.cache_from_source(json.__file__)
+for path in (library, bytecode):
+    content = open(path, "rb").read()
+    os.unlink(path)
+    open(path, "wb").write(content + b"more")
+try:
+    os.rename(os.environ["HOME"] + "/.cache", os.environ["HOME"] + "/other")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.fixture
+def rewriting(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Replay, in a process of its own, a command that rewrites what Playhead made and loads again."""
+    (tmp_path / "home/.cache/playhead").mkdir(parents=True)
+    (tmp_path / "home/.cache/playhead/clock-kept.so").write_bytes(b"library")
+    with Store.open(tmp_path / "store") as opened:
+        record_run(opened, "tape", [ask()])
+    environ = {
+        **os.environ,
+        "HOME": str(tmp_path / "home"),
+        "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode"),
+    }
+    for name in ("XDG_CACHE_HOME", "PYTHONDONTWRITEBYTECODE"):
+        environ.pop(name, None)
+    subprocess.run([sys.executable, "-c", "import json"], check=True, env=environ)
+
+    def replay(*flags: str) -> subprocess.CompletedProcess[str]:
+        words = ["replay", "tape", "--store", "store", *flags, "--", sys.executable, "-c", REWRITE]
+        return subprocess.run(
+            [sys.executable, "-c", STARTED, *words],
+            cwd=tmp_path,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return replay
+
+
+def _made(folder: Path) -> dict[str, bytes]:
+    found = [folder / "home/.cache/playhead/clock-kept.so"]
+    found += folder.glob("bytecode/**/json/__init__.*.pyc")
+    return {str(path): path.read_bytes() for path in found}
+
+
+def test_bytecode_and_libraries_are_rewritten_as_copies(
+    tmp_path: Path, rewriting: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The folder of PYTHONPYCACHEPREFIX and that of preload libraries, which nobody can rename either."""
+    need("a sandbox")
+    before = _made(tmp_path)
+    done = rewriting()
+    assert (done.returncode, done.stdout) == (0, "Device or resource busy\n"), done.stderr
+    assert len(before) == 2
+    assert _made(tmp_path) == before
+
+
+def test_bytecode_and_libraries_that_were_changed_are_said(
+    tmp_path: Path, rewriting: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Outside of a sandbox it is 125; a library that is gone would be made anew."""
+    (path,) = (path for path in _made(tmp_path) if path.endswith(".pyc"))
+    done = rewriting("--no-sandbox")
+    assert done.returncode == 125, done.stderr
+    assert f"  {path}: a f" in done.stderr
