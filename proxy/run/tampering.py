@@ -123,7 +123,7 @@ def _folders(config: Config, config_file: Path | None) -> Iterator[tuple[str, Pa
     yield "the store's folder", store
     yield "the store's folder of keys", store / "private"
     yield "the store's log", store / "log.lmdb"
-    if config_file is not None and config_file.exists():
+    if config_file is not None and os.path.exists(config_file):
         yield "the configuration's folder", config_file.absolute().parent
 
 

@@ -99,7 +99,7 @@ def make_files(
     places = [home, *map(Path, (*_HOMES, *_TEMPORARY, environ.get("TMPDIR") or "/tmp"))]
     if os.path.isabs(runtime):
         places.append(Path(runtime))
-    there = {place.resolve() for place in places if place.is_dir()}
+    there = {place.resolve() for place in places if os.path.isdir(place)}
     empty = sorted(str(place) for place in there if place != Path("/"))  # some containers' home
     hidden = {Path(place) for place in empty}
     writable = [str(place.resolve()) for place in (working, *shared)]
@@ -111,7 +111,7 @@ def make_files(
         if any(one in place.parents for one in hidden)
         and place not in hidden
         and not any(place in one.parents for one in hidden)
-        and place.exists()
+        and os.path.exists(place)
         and not any(_is_in(str(place), one) for one in writable)
     }
     visible = [one for one in seen if not any(one != it and _is_in(one, it) for it in seen)]
@@ -146,7 +146,7 @@ def _installation(folder: Path) -> Iterator[Path]:
     yield folder
     above = folder.parent
     parts = ("lib", "pyvenv.cfg", "versions")
-    if above.name != ".local" and any((above / part).exists() for part in parts):
+    if above.name != ".local" and any(os.path.exists(above / part) for part in parts):
         yield above
 
 
@@ -157,12 +157,12 @@ def _of_command(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[
         while True:
             yield path
             yield from _installation(path.parent)
-            if not path.is_symlink():
+            if not os.path.islink(path):
                 break
             path = path.parent / path.readlink()
     for word in command[1:]:
         path = Path(word).absolute()
-        if os.sep in word and path.is_file():
+        if os.sep in word and os.path.isfile(path):
             # Beside a script stand its modules.
             yield path
             yield path.parent

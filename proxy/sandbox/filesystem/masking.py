@@ -126,12 +126,12 @@ def make_plan(
     protection = make_protection(working, files=files, folders=[store, public], fixed=fixed)
     return Plan(
         hidden=tuple(map(str, hidden)),
-        shown=(str(public.resolve()),) if public.is_dir() else (),
+        shown=(str(public.resolve()),) if os.path.isdir(public) else (),
         made=tuple(str(path) for path in runtime if _below(path, hidden)),
         masked=tuple(
             str(path)
             for path in dict.fromkeys(masked)
-            if path.exists() and not _below(path, hidden) and str(path) not in let_in
+            if os.path.exists(path) and not _below(path, hidden) and str(path) not in let_in
         ),
         bound=tuple((str(bundle.resolve()), target) for target in _system_roots(hidden)),
         files=dict(_files(hidden)),
@@ -163,14 +163,14 @@ def _everywhere(paths: Iterable[Path]) -> list[Path]:
     """Give what there is of these, and wherever it is mounted again; what holds others first."""
     mounts = read_mounts()
     found: set[str] = set()
-    for path in {path.resolve() for path in paths if path.exists()}:
+    for path in {path.resolve() for path in paths if os.path.exists(path)}:
         places = [str(path)]
         # File systems in memory that stand in it, which are mounted again on their own.
         places += [m.point for m in mounts if m.kind == "tmpfs" and path in Path(m.point).parents]
         found.add(str(path))
         for place in places:
             found.update(find_again(place, mounts))
-    return sorted(path for path in map(Path, found) if path.exists())
+    return sorted(path for path in map(Path, found) if os.path.exists(path))
 
 
 def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
@@ -251,7 +251,7 @@ def _sockets_in(folder: Path, *, deep: bool = True) -> list[Path]:
 
 
 def _system_roots(hidden: list[Path]) -> list[str]:
-    real = (Path(path).resolve() for path in ROOTS if Path(path).is_file())
+    real = (Path(path).resolve() for path in ROOTS if os.path.isfile(path))
     return list(dict.fromkeys(str(path) for path in real if not _below(path, hidden)))
 
 
@@ -260,5 +260,5 @@ def _files(hidden: list[Path]) -> Iterator[tuple[str, str]]:
     for path, text in (("/etc/resolv.conf", _RESOLV_CONF), ("/etc/hosts", hosts)):
         target = Path(path).resolve()
         # A file that is missing is not made on the machine; in a hidden folder it is.
-        if target.exists() or _below(target, hidden):
+        if os.path.exists(target) or _below(target, hidden):
             yield str(target), text

@@ -275,7 +275,7 @@ def _split_files(
 
     loaded: folders, and files of which none is in those.
     """
-    folders = {one for one in loaded if one.is_dir()}
+    folders = {one for one in loaded if os.path.isdir(one)}
     single: set[Path] = set()
     for file in loaded - folders:
         folder = file.parent
@@ -328,4 +328,4 @@ def _writable(path: Path) -> bool:
 
 def _aliases(paths: Iterable[Path], mounts: list[Mount]) -> set[Path]:
     found = {Path(again) for path in paths for again in find_again(str(path), mounts)}
-    return {one for one in found if one.exists()}
+    return {one for one in found if os.path.exists(one)}

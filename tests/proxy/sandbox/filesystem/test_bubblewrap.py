@@ -11,6 +11,7 @@ import pytest
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files, make_files
 from playhead.store import Store
+from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
@@ -120,6 +121,22 @@ def test_the_root_is_no_home(home: Path) -> None:
     assert made.sees("/usr/bin/env")
 
 
+def test_what_the_user_cannot_look_into_is_not_shown(home: Path) -> None:
+    """An empty HOME means that of root; a program or a script in a closed folder is no traceback either."""
+    need("root")
+    closed = home / "closed"
+    closed.mkdir(0o700)
+    words = [f"{closed}/bin/run", f"{closed}/script.py"]
+    os.seteuid(SOMEBODY)
+    try:
+        made = make_files(
+            {"HOME": "", "PATH": f"{closed}/bin:/usr/bin"}, words, public=home / "ca", shared=[]
+        )
+    finally:
+        os.seteuid(0)
+    assert not any(place.startswith(str(closed)) for place in made.visible)
+
+
 def test_without_bubblewrap_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence says what is missing, and how it is installed."""
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
@@ -190,7 +207,7 @@ def test_a_replay_sees_its_folder_and_the_system(place: Path, more: tuple[str, .
         "devices": [],
     }
     assert os.listdir(place / "work") == ["here"]
-    assert os.listdir(home) == [".ssh"]
+    assert set(os.listdir(home)) - {".cache"} == {".ssh"}  # of these the first is ours
     told = json.loads((place / "receipt.json").read_text())["sandbox"]["files"]
     assert told["writable"] == [told["working"]] == [str(place / "work")]
     assert home in told["empty"]
