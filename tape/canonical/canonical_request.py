@@ -43,6 +43,7 @@ from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
 from ..exchange import Fingerprint, Headers, Request, RequestClass
+from ..headers.authorization import is_empty
 from ..headers.counted_fields import (
     MASKED,
     CountedFields,
@@ -687,7 +688,8 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
         if plain in masked:
             parts[index] = f"{name}{eq}{MARKER}*"
         elif plain.lower() in redacted:
-            parts[index] = f"{name}{eq}{MARKER}{query_kind(plain)}"
+            told = "empty" if is_empty(value.encode("utf-8", "replace")) else query_kind(plain)
+            parts[index] = f"{name}{eq}{MARKER}{told}"
         elif masks.regex and value:
             told = unquote_plus(value, errors="surrogateescape")
             left = patterns.what_is_left(told, masks.regex, deadline)

@@ -23,6 +23,11 @@ _COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
 _PAIR = re.compile(rb'\s*([A-Za-z0-9_.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]*)')
 MARK = b"\x00"
 """Stands for a credential."""
+EMPTY = b"\x00empty"
+"""Stands for a credential without a value, which every server takes for none."""
+_NOTHING = re.compile(rb"""(?:[\s"']|%2[27]|%20)*""")
+_COLON = re.compile(rb"(?:[A-Za-z0-9+/_-]{2})?=*")
+"""One byte in base64. `Basic` needs a colon, so this is the colon alone, without user and password."""
 
 
 class Authorization(NamedTuple):
@@ -34,10 +39,28 @@ class Authorization(NamedTuple):
     """In their order."""
 
 
+def is_empty(value: bytes) -> bool:
+    """Say whether a value has nothing but spaces and quotes; a placeholder keeps them."""
+    return _NOTHING.fullmatch(value) is not None
+
+
 @lru_cache(maxsize=256)
 def read_authorization(value: bytes) -> Authorization:
     """Take an `authorization` value apart. Remembered: an agent sends the same one with each request."""
-    value = value.strip()
+    found = _read(value.strip())
+    empty = [is_empty(one) for one in found.credentials]
+    if not any(empty):
+        return found
+    pieces = found.form.split(MARK)
+    marks = [EMPTY if one else MARK for one in empty]
+    if len(pieces) != len(marks) + 1:  # of Cosmos DB, whose form has no mark
+        return Authorization(found.form + EMPTY, ())
+    form = pieces[0] + b"".join(mark + piece for mark, piece in zip(marks, pieces[1:], strict=True))
+    left = (one for one, none in zip(found.credentials, empty, strict=True) if not none)
+    return Authorization(form, tuple(left))
+
+
+def _read(value: bytes) -> Authorization:
     if _COSMOS.match(value):
         return _read_cosmos(value)
     scheme, space, rest = value.partition(b" ")
@@ -49,7 +72,9 @@ def read_authorization(value: bytes) -> Authorization:
     if word == b"oauth":
         return _read_oauth(word, rest)
     if word in (b"sharedkey", b"sharedkeylite") and b":" in rest:
-        return Authorization(word + b" " + rest.partition(b":")[0], ())
+        account, _, signature = rest.partition(b":")
+        signed = EMPTY if is_empty(signature) else b""
+        return Authorization(word + b" " + account + signed, ())
     if word == b"aws" and b":" in rest:  # version 2
         return Authorization(word + b" " + MARK, (rest.partition(b":")[0],))
     if word == b"sharedaccesssignature":
@@ -57,6 +82,8 @@ def read_authorization(value: bytes) -> Authorization:
         return Authorization(word + b" " + b"&".join(sorted(kept)), ())
     if word == b"digest":
         return Authorization(word, ())
+    if word == b"basic" and _COLON.fullmatch(rest):
+        rest = b""
     return Authorization(word + b" " + MARK, (rest,))
 
 
@@ -67,7 +94,7 @@ def _read_sigv4(word: bytes, rest: bytes) -> Authorization:
         return Authorization(word + b" " + MARK, (rest,))
     key, _, *place = scope
     form = b"/".join((word, *place)) + b" " + pairs.get(b"signedheaders", b"").lower()
-    return Authorization(form, (key,))
+    return Authorization(form + (EMPTY if is_empty(key) else b""), () if is_empty(key) else (key,))
 
 
 def _read_oauth(word: bytes, rest: bytes) -> Authorization:

@@ -5,7 +5,7 @@ Rules:
 1. Every field counts that is not noise (`shipped_lists.py`), by its lower-case name and its value. The order of fields with
    different names does not; that of the values of one name does.
 2. A credential in its own place counts by being there, with its scheme and the parts of a signature (`authorization.py`), a
-   cookie by its name. Which value it has is for `linked_values.py`.
+   cookie by its name. Which value it has is for `linked_values.py`; one without a value counts as such.
 3. What is reported counts by being there where it is linked, and else not at all.
 4. What a rule of `ignore` names counts by being there.
 
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..exchange import Headers
-from .authorization import read_authorization
+from .authorization import EMPTY, is_empty, read_authorization
 from .shipped_lists import (
     BAGGAGE,
     BAGGAGE_NOISE,
@@ -217,6 +217,9 @@ def count_fields(
             place = name.decode("latin-1")
             linked += (Linked(Space.CREDENTIAL, place, one) for one in credentials)
         elif kind is _Kind.CREDENTIAL:
+            if is_empty(value):
+                counted.append((name, EMPTY))
+                continue
             counted.append((name, LINKED))
             linked.append(Linked(Space.CREDENTIAL, name.decode("latin-1"), value.strip()))
         elif kind is _Kind.DIGEST:
@@ -276,6 +279,9 @@ def _read_cookies(
             continue
         if not eq:
             name, value = b"", name
+        if is_empty(value):
+            names.append(name + EMPTY)
+            continue
         names.append(name)
         linked.append(Linked(Space.CREDENTIAL, f"cookie {name.decode('latin-1')}", value))
     counted.append((b"cookie", b";".join(sorted(names))))

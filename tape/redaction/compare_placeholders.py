@@ -57,7 +57,8 @@ def mark_fields(headers: Headers) -> Headers:
 
 
 def _mark_pair(pair: re.Match[bytes]) -> bytes:
-    kind = QUERY.get(pair[2].decode("latin-1").lower())
+    # One without a value is none.
+    kind = QUERY.get(pair[2].decode("latin-1").lower()) if pair[3] else None
     return b"%b%b=%%00(%b)" % (pair[1], pair[2], kind.encode()) if kind else pair[0]
 
 

@@ -77,3 +77,30 @@ def test_a_signature_has_a_key_that_can_be_linked() -> None:
 def test_anything_can_be_read(value: bytes) -> None:
     """What is no authorization is a credential as a whole."""
     assert isinstance(read_authorization(value).form, bytes)
+
+
+@pytest.mark.parametrize("redacted", [False, True], ids=["sent", "redacted"])
+@pytest.mark.parametrize(
+    ("value", "empty"),
+    [
+        (b"Bearer abcdefgh12345678", b'Bearer ""'),
+        (b"Basic YWxpY2U6c2VjcmV0MTIz", b"Basic Og=="),
+        (b"abcdefgh12345678", b""),
+        (b"abcdefgh12345678", b"''"),
+        (AWS, AWS.replace(b"AKIDEXAMPLE000000000", b"")),
+        (OAUTH, OAUTH.replace(b"tok1tok1tok1", b"")),
+        (b"SharedKey acc:c2lnbmF0dXJl", b"SharedKey acc:"),
+        (b"AWS key1:c2lnbmF0dXJl", b"AWS :c2lnbmF0dXJl"),
+    ],
+)
+def test_an_empty_credential_is_none(value: bytes, empty: bytes, redacted: bool) -> None:
+    """An unset variable of the environment leaves the scheme with nothing behind it."""
+    found = []
+    for text in (value, empty, empty):
+        if redacted:
+            request = replace(make_request(), headers=((b"authorization", text),))
+            text = Redactor(b"key").request(request)[0].headers[0][1]
+        found.append(read_authorization(text))
+    assert found[0].form != found[1].form
+    assert found[1] == found[2]
+    assert b"" not in found[1].credentials
