@@ -2,15 +2,19 @@
 
 Credentials and ids of runs differ from run to run and mean the same. What is compared is which requests share one: two
 accounts that were kept apart while recording are kept apart now, and none is taken for two. A value that both runs have
-stands for itself: where it is in the place of another one, two accounts were taken for one another.
+stands for itself: where it is in the place of another one, two accounts were taken for one another. A word that was recorded
+for one and is there for all now, as `dummy` is, is no account.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .counted_fields import Linked, Space
 
+_ACCOUNT = re.compile(rb"(?=.*[0-9])(?=.*[A-Za-z])\S{16,}", re.DOTALL)
+"""Reads like a credential of somebody's, and not like a word for all."""
 _MOST = 50_000
 """Values remembered of each run; those seen longest ago go first."""
 
@@ -65,7 +69,8 @@ class LinkedValues:
                 else:
                     unseen += 1
             elif then is not None and then != old.value and now in (None, new.value):
-                merged.append((old, new))
+                own = new.value in (old.value, then) and _ACCOUNT.fullmatch(new.value) is not None
+                (split if own else merged).append((old, new))
             else:
                 split.append((old, new))
         return Comparison(unseen, tuple(merged), tuple(split))

@@ -1,5 +1,6 @@
 """One recorded value stands for one present value, for the whole run and back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,26 @@ def test_values_of_both_runs_stand_for_themselves(names: list[str], more: list[s
 def test_a_value_in_the_place_of_one_that_is_known_is_no_merged_one() -> None:
     """Both stood for themselves before."""
     assert play(("a", "a"), ("b", "b"), ("a", "b")) == ["", "", "split"]
+
+
+@pytest.mark.parametrize("key", ["", "sk1live2key3of4a5tape6"], ids=["short", "long"])
+def test_one_recorded_value_for_two_present_ones_is_split(key: str) -> None:
+    """The first stands for one already, whatever else the second stands for."""
+    renamed = (("a", f"x{key}"), ("b", f"y{key}"), ("a", f"y{key}"))
+    assert play(*renamed) == ["", "", "split"]
+
+
+SECRET = "sk1live2key3of4a5tape6"
+
+
+@pytest.mark.parametrize(
+    "pairs", [[("a", SECRET), (SECRET, SECRET)], [(SECRET, SECRET), ("a", SECRET)]]
+)
+def test_a_credential_of_the_tape_is_no_dummy(pairs: list[tuple[str, str]]) -> None:
+    """Another account's own key in the place of a key was taken for it; a word for all keys was not."""
+    assert play(*pairs) == ["", "split"]
+    word = {SECRET: "dummy"}
+    assert play(*((word.get(old, old), word.get(new, new)) for old, new in pairs)) == ["", "merged"]
 
 
 def test_a_value_stands_for_one_wherever_it_is() -> None:
