@@ -12,6 +12,9 @@ _LONG_PATH = 1000
 ANY_METHOD = "*"
 """Among the methods of a request that may claim any: what it claims could not be read."""
 
+ANY_PATH = "\x00any"
+"""Among the paths that a head claims: what it claims could not be read."""
+
 
 class More(NamedTuple):
     """What a request's head claims beside its own method, place and path."""
@@ -78,6 +81,9 @@ def _find(method: str, scheme: str, host: str, port: int, path: str, more: More)
     (sent, *others), whole, clear = path_readings(path)
     paths, queries = others or [sent], []
     for claimed in more.paths:
+        if claimed == ANY_PATH:
+            whole = clear = False
+            continue
         target, mark, query = claimed.partition("?")
         queries += [query] if mark else []
         found = path_readings(target)

@@ -33,7 +33,7 @@ from ...config.targets.host_interpretations import (
     places,
 )
 from ...config.targets.path_interpretations import decode, split_pairs, upper_triplets
-from ...config.targets.request_interpretations import ANY_METHOD, NO_MORE, More
+from ...config.targets.request_interpretations import ANY_METHOD, ANY_PATH, NO_MORE, More
 from ..exchange import Headers, Request
 from ..records.content_coding import undo_coding
 
@@ -93,10 +93,34 @@ _METHOD_NAME = re.compile(r"method|verb(?!os)")
 _PREFLIGHT = "accesscontrolrequestmethod"
 _PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
 _PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy")
+_PATH_WORDS = re.compile(
+    r"overrid.*(?:path|url|uri|route)$|(?:path|url|uri|route)overrid|^x?(?:path|url|uri|route)$"
+    r"|(?:proxy|dest|remote|encoded).*path$|encodedur[li]$"
+)
+"""Names that say nothing else than that they are the path, in any order of their words."""
 _GATEWAY = re.compile(
     r"target|upstream|backend|gateway|destination|provider|endpoint|proxyto|proxypass|resource"
     r"|(?:custom|base|api|dest|proxy|remote|server|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
 )
+_ADDRESS = re.compile(
+    r"(?:host|url|uri|path|(?<!data)base|addr|address|authority|endpoint|target|upstream|backend|destination)$"
+)
+"""How a name of such a field ends if its value is an address, in whatever form the gateway wants it."""
+_LABELS = re.compile(r"(?:url|uri|path|base)$")
+"""How it ends if a word alone is no address: it is one in a form that nobody here can read."""
+_REST = r"""[^\s"'<>\\{}|^`]*"""
+_CLEAN_URL = re.compile(
+    rf"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~:%@\[\]-]+(?:[/?#]{_REST})?", re.ASCII
+)
+_CLEAN_PATH = re.compile(rf"/(?!/){_REST}")
+_CLEAN_HOST = re.compile(
+    r"(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+\.?|localhost|\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?=:\d))"
+    rf"(?::\d{{1,5}})?(?:[/?#]{_REST})?",
+    re.ASCII,
+)
+_WORD = re.compile(r"[a-z0-9_-]{1,63}|[A-Z0-9_-]{1,63}", re.ASCII)
+_ANY_HOST = "*"
+"""A name that may be any: no host has this character."""
 _NO_GATEWAY = frozenset({"xamztarget", "proxyauthorization"})
 """`X-Amz-Target` names an operation, in the form of a host name."""
 _HARMLESS = frozenset(
@@ -236,6 +260,8 @@ def _kind_of(name: bytes, squashed: str) -> ClaimKind | None:
         return ClaimKind.PATH
     if squashed.endswith(("url", "uri", "path")) and _PLACED.search(squashed):
         return ClaimKind.PATH
+    if _PATH_WORDS.search(squashed):
+        return ClaimKind.PATH
     if _GATEWAY.search(squashed) and squashed not in _HARMLESS:
         return ClaimKind.GATEWAY
     return None
@@ -255,9 +281,12 @@ def _in_fields(
                 yield _WEBSOCKET
         elif kind is ClaimKind.GATEWAY:
             yield from _urls_in(kind, value, scheme, host, port)
-            bare = _BARE_HOST.fullmatch(value) if "//" not in value else None
-            if bare is not None and not agrees(bare[1], scheme, host, port):
-                yield Claim(kind, bare[1])
+            if not _ADDRESS.search(name):
+                bare = _BARE_HOST.fullmatch(value) if "//" not in value else None
+                if bare is not None and not agrees(bare[1], scheme, host, port):
+                    yield Claim(kind, bare[1])
+            else:
+                yield from _address_said(name, value, scheme, host, port, target)
         else:
             yield from _said(kind, name, value, scheme, host, port, target)
 
@@ -558,6 +587,28 @@ def _said(
                 one = f"[{host}]:{one}" if ":" in host else f"{host}:{one}"
             if one and not agrees(one, scheme, host, port):
                 yield Claim(kind, one)
+                if "\t" in one or " " in one:
+                    yield Claim(kind, _ANY_HOST)
+
+
+def _address_said(
+    name: str, text: str, scheme: str, host: str, port: int, target: str
+) -> Iterator[Claim]:
+    """Give what an address in a field of a gateway claims beside its URLs: further hosts, a path, or anything."""
+    for part in text.split(","):
+        one = part.strip(" ")
+        if not one or _CLEAN_URL.fullmatch(one):
+            continue
+        if _CLEAN_PATH.fullmatch(one):
+            if name.endswith(("url", "uri", "path")):
+                yield from _path_said(name, one, scheme, host, port, target)
+        elif _CLEAN_HOST.fullmatch(one) or (_WORD.fullmatch(one) and name.endswith("host")):
+            found = re.split(r"[/?#]", one, maxsplit=1)[0]
+            if not agrees(found, scheme, host, port):
+                yield Claim(ClaimKind.GATEWAY, found)
+        elif not _WORD.fullmatch(one) or _LABELS.search(name):
+            yield Claim(ClaimKind.GATEWAY, _ANY_HOST)
+            yield Claim(ClaimKind.PATH, ANY_PATH)
 
 
 def _path_said(
@@ -567,6 +618,9 @@ def _path_said(
     if name == "scriptname" or name.endswith("prefix"):
         text = f"{text.rstrip('/')}{target}"
     yield Claim(ClaimKind.PATH, text)
+    if "," in text or not (_CLEAN_PATH.fullmatch(text) or _CLEAN_URL.fullmatch(text)):
+        yield Claim(ClaimKind.PATH, ANY_PATH)
+        yield Claim(ClaimKind.FORWARDED, _ANY_HOST)
     yield from _in_pairs(text.partition("?")[2])
     absolute = _ABSOLUTE.match(text)
     if absolute is not None and absolute[1] and not agrees(absolute[1], scheme, host, port):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.config import Classes
+from playhead.config import Classes, parse_match
 from playhead.config.targets.host_interpretations import Place
 from playhead.config.targets.request_interpretations import More
 from playhead.tape.canonical.canonical_request import (
@@ -208,6 +208,107 @@ def test_a_field_is_known_by_the_words_in_its_name(
     late = replace(request, headers=request.headers[:1], trailers=request.headers[1:])
     assert claims_of(late) == claims_of(request)
     assert names_of(late) == names_of(request)
+
+
+UNREAD = [
+    b"http:evil.test",
+    b"https:\\\\evil.test",
+    b"https:/evil.test/v1",
+    b"ht\ttps://evil.test/v1",
+    b"https://ev\til.test/v1",
+    b"https%3A%2F%2Fevil.test%2Fv1",
+    b"https://evil%252etest",
+    b'"evil.test"',
+    b"u:p@evil.test",
+    b"to=evil.test",
+    b"evil.test;q=1",
+    b"a.example,http:evil.test",
+    b'{"url":"https:evil.test"}',
+    b"dns:///evil.test:443",
+    b"unix:/run/x",
+    b"aHR0cHM6Ly9ldmlsLnRlc3QvdjE=",
+]
+
+
+@pytest.mark.parametrize("name", [b"Helicone-Target-URL", b"X-Upstream-Host", b"X-Original-URL"])
+@pytest.mark.parametrize("value", UNREAD)
+def test_an_address_that_cannot_be_read_is_any(name: bytes, value: bytes) -> None:
+    """A gate on any host holds it, and no live rule lets it out."""
+    request = _ask(((b"host", b"a.example"), (name, value)))
+    ways = Facts.of_request(request, Classes())[0].ways
+    assert ways.anywhere
+    assert parse_match("POST https://evil.test/*").maybe(ways)
+    assert not parse_match("POST https://a.example/*").clearly(ways)
+    assert not parse_match("POST https://a.example/*").surely(ways)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"X-HTTP-Path-Override",
+        b"X-URL-Override",
+        b"X-Override-Path",
+        b"X-Target-Path",
+        b"X-Upstream-Path",
+        b"X-Proxy-Path",
+        b"X-Path",
+        b"X-Url",
+        b"X-Uri",
+        b"X-Route",
+        b"X-Upstream-Url",
+        b"X-Target-Url",
+        b"X-Proxy-Url",
+        b"X-Waws-Unencoded-Url",
+    ],
+)
+@pytest.mark.parametrize(
+    "value", [b"/v2/refunds", b"/v1/x, /v2/refunds", b"path=/v2/refunds", b"%2Fv2%2Frefunds"]
+)
+def test_a_path_in_a_field_is_a_path(name: bytes, value: bytes) -> None:
+    """Whatever order the words of the name are in, and however the value is spelled."""
+    ways = Facts.of_request(_ask(((b"host", b"a.example"), (name, value))), Classes())[0].ways
+    assert parse_match("POST https://a.example/v2/refunds").maybe(ways)
+    assert not parse_match("POST https://a.example/v1/*").clearly(ways)
+    assert not parse_match("POST https://a.example/v1/*").surely(ways)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"X-Ms-Copy-Source", b"/account/container/blob"),
+        (b"X-Amz-Copy-Source", b"bucket/a%20b"),
+        (b"X-Ms-Rename-Source", b"/a/b"),
+        (b"Dropbox-Api-Path-Root", b'{".tag": "root", "root": "1"}'),
+        (b"Dropbox-Api-Arg", b'{"path": "/a"}'),
+        (b"X-Goog-Request-Params", b"database=projects%2Fp%2Fdatabases%2F(default)"),
+        (b"Google-Cloud-Resource-Prefix", b"projects/p/databases/(default)"),
+        (b"HTTP-Referer", b"https://b.example/"),
+        (b"Mcp-Method", b"tools/call"),
+        (b"X-Clickhouse-Database", b"default"),
+        (b"X-Api-Database", b"a b"),
+        (b"X-Ms-Documentdb-Partitionkey", b'["a"]'),
+        (b"X-Weaviate-Cluster-Url", b"a.example"),
+        (b"X-Portkey-Config", b'{"provider": "openai"}'),
+        (b"X-Portkey-Provider", b"@openai-prod"),
+        (b"X-Envoy-Upstream-Rq-Timeout-Ms", b"1500"),
+        (b"X-Security-Override", b"a b"),
+        (b"X-Backend", b"blue"),
+        (b"Destination", b"/dav/a%20b"),
+        (b"Destination", b"https://a.example/dav/b"),
+        (b"Helicone-Target-URL", b"https://a.example/v1"),
+    ],
+)
+def test_fields_of_ordinary_clients_claim_nothing(name: bytes, value: bytes) -> None:
+    """They are compared by their values, and name no other host or path."""
+    assert claims_of(_ask(((b"host", b"a.example"), (name, value)))) == ()
+
+
+def test_a_list_of_hosts_names_each() -> None:
+    """A gateway may take any of them."""
+    assert _claims((b"X-Upstream-Host", b"a.example, b.example,c.example")) == [
+        "gateway b.example",
+        "gateway c.example",
+    ]
 
 
 def test_claims_are_read_as_rules_look_at_them() -> None:
