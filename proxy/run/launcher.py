@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 UNTESTABLE = 125
+_INTERRUPTED = 130
 _OWN = 120
 """Highest code of a replayed command's own."""
 _NOT_WHOLE = 2
@@ -218,8 +219,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     if config.mode is Mode.RECORD:
         passes = config.on_full is OnFull.PASS
         return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
-    # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all.
-    return exit_code(receipt) or min(code, _OWN)
+    # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
+    return exit_code(receipt) or (code if code == _INTERRUPTED else min(code, _OWN))
 
 
 def _open_file(
