@@ -215,12 +215,16 @@ def test_what_others_can_reach_needs_tls_or_a_word(tmp_path: Path) -> None:
     assert "control.listen: 0.0.0.0:0 can be reached from other machines" in done.stderr
 
 
+def _over_tls(store_dir: Path, certificates: Certificates) -> Config:
+    tls = Tls(certificates.chain, certificates.chain)
+    return Config(store=store_dir, control=Control(tls=tls))
+
+
 async def test_over_tls_it_is_known_by_its_certificate(
     store_dir: Path, certificates: Certificates
 ) -> None:
     """Our own commands trust just that; who speaks plain is not answered."""
-    tls = Tls(certificates.chain, certificates.chain)
-    config = Config(store=store_dir, control=Control(tls=tls))
+    config = _over_tls(store_dir, certificates)
     async with controlled(config) as api:
         assert api.server.url.startswith("https://")
         (address,) = find_addresses(store_dir)
@@ -239,8 +243,7 @@ async def test_half_open_handshakes_give_way(
 ) -> None:
     """Those that say nothing are closed, the oldest first, and whoever speaks is answered beside them."""
     monkeypatch.setattr(serving, "CONNECTIONS", 3)
-    tls = Tls(certificates.chain, certificates.chain)
-    config = Config(store=store_dir, control=Control(tls=tls))
+    config = _over_tls(store_dir, certificates)
     async with controlled(config) as api, asyncio.timeout(20):
         host, _, port = api.address.rpartition(":")
         silent = [await asyncio.open_connection(host, int(port)) for _ in range(8)]
@@ -259,8 +262,7 @@ async def test_a_handshake_that_does_not_end_is_given_up(
 ) -> None:
     """As long as a head may take."""
     monkeypatch.setattr(serving, "HEAD_S", 0.2)
-    tls = Tls(certificates.chain, certificates.chain)
-    config = Config(store=store_dir, control=Control(tls=tls))
+    config = _over_tls(store_dir, certificates)
     async with controlled(config) as api, asyncio.timeout(20):
         host, _, port = api.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
