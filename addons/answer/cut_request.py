@@ -3,6 +3,7 @@
 A recording notes them, and a replay is expected to have them again: one that its tape does not have is a divergence.
 """
 
+import contextlib
 from collections import Counter
 
 from ...config import Mode
@@ -45,12 +46,9 @@ def _cuts_of_tape(open_run: OpenRun) -> "Counter[tuple[str, str]]":
     """Give how many cut requests of the tape have not come again, by method and URL; reads its log once, when first asked."""
     if open_run.cuts is None:
         open_run.cuts = Counter()
-        if open_run.tape is not None:
-            try:
-                for event in open_run.store.log(open_run.tape):
-                    if event.kind is EventKind.NOTED and "cut" in event.data:
-                        method, url = event.data["cut"]
-                        open_run.cuts[method, url] += 1
-            except LogCorrupt:
-                return open_run.cuts
+        with contextlib.suppress(LogCorrupt):
+            for event in open_run.store.log(open_run.tape) if open_run.tape is not None else ():
+                if event.kind is EventKind.NOTED and "cut" in event.data:
+                    method, url = event.data["cut"]
+                    open_run.cuts[method, url] += 1
     return open_run.cuts

@@ -55,7 +55,7 @@ from ..headers.counted_fields import (
 )
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
-from ..redaction.places import kind_of_header
+from ..redaction.places import is_credential, kind_of_header
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
@@ -94,7 +94,7 @@ _LINKED_BYTES = 12
 _LINKED = b"linked\x7fvalue"
 """Stands in a body for such an id; no document holds DEL in a text of its own."""
 _NONE: frozenset[str] = frozenset()
-SHIPPED_FIELDS = FieldRules(credential=kind_of_header, named=is_override)
+SHIPPED_FIELDS = FieldRules(credential=kind_of_header, named=is_override, account=is_credential)
 """What each header field is without a configuration."""
 
 _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
@@ -276,11 +276,10 @@ def rules_of(config: Config, clock: patterns.Clock | None = None) -> Rules:
 
 def find_field_rules(config: Config) -> FieldRules:
     """Give what each header field is under what a configuration redacts."""
-    return FieldRules(
-        frozenset(rule.header.lower().encode() for rule in config.redact if rule.header),
-        frozenset(rule.header.lower().encode() for rule in config.redact_off if rule.header),
-        kind_of_header,
-        is_override,
+    return replace(
+        SHIPPED_FIELDS,
+        secret=frozenset(rule.header.lower().encode() for rule in config.redact if rule.header),
+        kept=frozenset(rule.header.lower().encode() for rule in config.redact_off if rule.header),
     )
 
 

@@ -101,6 +101,10 @@ def _is_not_named(_name: bytes) -> bool:
     return False
 
 
+def _is_no_account(_value: bytes) -> bool:
+    return False
+
+
 def _no_kind(_name: str) -> str | None:
     return None
 
@@ -117,6 +121,8 @@ class FieldRules:
     """Gives what kind of secret a field holds for its lower-case name, as in `Redaction.kind`."""
     named: Callable[[bytes], bool] = _is_not_named
     """Says whether a field names a host, method, path or scheme, so that its value counts in normal form elsewhere."""
+    account: Callable[[bytes], bool] = _is_no_account
+    """Says whether a value reads like a credential of somebody's."""
     plan: Callable[[tuple[bytes, ...]], _Plan] = field(init=False, compare=False, repr=False)
     """Gives the fields of a head that are not noise, by the names of all."""
 

@@ -6,15 +6,12 @@ stands for itself: where it is in the place of another one, two accounts were ta
 for one and is there for all now, as `dummy` is, is no account.
 """
 
-import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .counted_fields import Linked, Space
 
-_ACCOUNT = re.compile(rb"(?=.*[0-9])(?=.*[A-Za-z])\S{16,}", re.DOTALL)
-"""Reads like a credential of somebody's, and not like a word for all."""
 _MOST = 50_000
 """Values remembered of each run; those seen longest ago go first."""
 
@@ -45,6 +42,8 @@ class Comparison:
 class LinkedValues:
     """What stands for what in one playback."""
 
+    account: Callable[[bytes], bool]
+    """Says whether a value reads like a credential of somebody's, and not like a word for all."""
     _present: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Recorded by present value."""
     _recorded: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
@@ -69,7 +68,7 @@ class LinkedValues:
                 else:
                     unseen += 1
             elif then is not None and then != old.value and now in (None, new.value):
-                own = new.value in (old.value, then) and _ACCOUNT.fullmatch(new.value) is not None
+                own = new.value in (old.value, then) and self.account(new.value)
                 (split if own else merged).append((old, new))
             else:
                 split.append((old, new))

@@ -70,17 +70,16 @@ class Agreement:
         """Idempotency keys of effects that were served, with those on the tape."""
         self._rules = rules
         self._read = read
-        self._links = LinkedValues()
+        self._links = LinkedValues(rules.fields.account)
         self._beside: dict[Seq, _Beside] = {}
+        self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
+        """Of the request that was read last, which is ranked, compared and noted: its fields, method and URL."""
 
     def ranking(self, request: Request) -> Callable[[Seq], int]:
         """Give what ranks recorded requests by how well they agree with one of now; lower is better."""
-        present: CountedFields | None = None
 
         def rank(seq: Seq) -> int:
-            nonlocal present
-            present = present or fields_of(request, self._rules)
-            beside = self._find_beside(seq)
+            present, beside = self._read_present(request), self._find_beside(seq)
             if beside is None:
                 return _WORST
             agrees = self._links.compare(beside.linked, present.linked).rank
@@ -103,7 +102,7 @@ class Agreement:
 
         alike: gives the recorded requests that might have answered it as well.
         """
-        old, new = fields_of(recorded.request, self._rules), fields_of(request, self._rules)
+        old, new = self._read_beside(recorded), self._read_present(request)
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
         merged, wrong = self._disagreements(old, new, alike)
@@ -117,11 +116,11 @@ class Agreement:
 
         alike: as for `note`.
         """
-        old, new = fields_of(recorded.request, self._rules), fields_of(request, self._rules)
+        old, new = self._read_beside(recorded), self._read_present(request)
         return self._disagreements(old, new, alike)[1]
 
     def _disagreements(
-        self, old: CountedFields, new: CountedFields, alike: Callable[[], Iterable[Seq]]
+        self, old: _Beside, new: CountedFields, alike: Callable[[], Iterable[Seq]]
     ) -> tuple[list[str], list[Drift]]:
         """Give places that are merged and harmless, and those that are wrong."""
         agrees = self._links.compare(old.linked, new.linked)
@@ -149,13 +148,23 @@ class Agreement:
         known = self._beside.get(seq)
         if known is None:
             exchange = self._read(seq)
-            if exchange is None:
-                return None
-            fields = fields_of(exchange.request, self._rules)
+            known = self._read_beside(exchange) if exchange is not None else None
+        return known
+
+    def _read_beside(self, recorded: Exchange) -> _Beside:
+        known = self._beside.get(recorded.seq)
+        if known is None:
+            fields = fields_of(recorded.request, self._rules)
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
-            known = self._beside[seq] = _Beside(fields.linked, fields.reported)
+            known = self._beside[recorded.seq] = _Beside(fields.linked, fields.reported)
         return known
+
+    def _read_present(self, request: Request) -> CountedFields:
+        known, place = self._present, (request.method, request.url)
+        if known is None or known[0] is not request.headers or known[1] != place:
+            known = self._present = request.headers, place, fields_of(request, self._rules)
+        return known[2]
 
 
 _WORST = 9

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from playhead.tape.headers.counted_fields import Linked, Space
 from playhead.tape.headers.linked_values import LinkedValues
+from playhead.tape.redaction.places import is_credential
 
 
 def key(value: str, place: str = "authorization") -> tuple[Linked]:
@@ -14,7 +15,7 @@ def key(value: str, place: str = "authorization") -> tuple[Linked]:
 
 def play(*pairs: tuple[str, str]) -> list[str]:
     """Compare pairs of recorded and present values in their order; give what each came to."""
-    links, found = LinkedValues(), []
+    links, found = LinkedValues(is_credential), []
     for old, new in pairs:
         told = links.compare(key(old), key(new))
         links.note(key(old), key(new))
@@ -77,7 +78,7 @@ def test_a_credential_of_the_tape_is_no_dummy(pairs: list[tuple[str, str]]) -> N
 
 def test_a_value_stands_for_one_wherever_it_is() -> None:
     """The same key in another field is the same key."""
-    links = LinkedValues()
+    links = LinkedValues(is_credential)
     links.note(key("a"), key("x"))
     assert links.compare(key("a", "x-api-key"), key("y", "x-api-key")).split
     assert not links.compare(key("a", "x-api-key"), key("x", "x-api-key")).rank
@@ -85,14 +86,14 @@ def test_a_value_stands_for_one_wherever_it_is() -> None:
 
 def test_cookies_are_apart() -> None:
     """A `1` in one cookie is no `1` in another."""
-    links = LinkedValues()
+    links = LinkedValues(is_credential)
     links.note(key("1", "cookie a"), key("2", "cookie a"))
     assert not links.compare(key("3", "cookie b"), key("2", "cookie b")).merged
 
 
 def test_what_follows_has_to_be_known() -> None:
     """A lease is the recorded one, or the one that was proposed."""
-    links = LinkedValues()
+    links = LinkedValues(is_credential)
     proposed = Linked(Space.RUN, "x-ms-proposed-lease-id", b"recorded")
     links.note((proposed,), (proposed._replace(value=b"present"),))
     lease = Linked(Space.RUN, "x-ms-lease-id", b"recorded", follows=True)
@@ -103,7 +104,7 @@ def test_what_follows_has_to_be_known() -> None:
 
 def test_what_an_answer_gave_stands_for_nothing_else() -> None:
     """A token that was issued to one is not another's, even where neither was used before."""
-    links = LinkedValues()
+    links = LinkedValues(is_credential)
     for old, new in (("a", "x"), ("b", "y")):
         links.give(*key(old), new.encode())
     assert not links.compare(key("a"), key("x")).rank
