@@ -87,8 +87,9 @@ _METHODS = frozenset(
     | {"MOVE", "OPTIONS", "PATCH", "POST", "PROPFIND", "PROPPATCH", "PURGE", "PUT", "QUERY"}
     | {"REPORT", "SEARCH", "TRACE", "UNLINK", "UNLOCK"}
 )
-"""What is taken for a method where the name of a field or parameter says no more than that it is one."""
+"""Methods in their normal form; any other word in the place of one may be any of them, for some server."""
 _OVERRIDES = re.compile(r"override|httpmethod|^x?method$|realmethod")
+_AROUND_METHOD = re.compile(r"^[^A-Za-z]+|[^A-Za-z]+$", re.ASCII)
 _METHOD_NAME = re.compile(r"method|verb(?!os)")
 _PREFLIGHT = "accesscontrolrequestmethod"
 _PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
@@ -423,7 +424,7 @@ def _in_json(body: bytes) -> Iterator[Claim]:
     for value in found if type(found) is list else [found]:
         for name, word in value if isinstance(value, _Pairs) else ():
             if _PARAMETER.fullmatch(_squashed(name)):
-                yield Claim(ClaimKind.METHOD, str(word).strip().upper()[:40])
+                yield from _methods_said(str(word)[:40])
 
 
 class _Pairs(list[tuple[str, object]]):
@@ -453,14 +454,28 @@ def _in_parts(body: bytes) -> Iterator[Claim]:
             name = quoted.strip(b'"').replace(b"\\", b"").decode("latin-1")
             if more.strip() or "=?" in name:
                 yield from _UNREAD
-            elif _is_parameter(name, part[2].decode("latin-1")):
-                coded = b"content-transfer-encoding" in head
-                yield from _UNREAD if coded else (_method(part[2].decode("latin-1")),)
+            else:
+                said = tuple(_parameter_said(name, part[2].decode("latin-1")))
+                yield from _UNREAD if said and b"content-transfer-encoding" in head else said
     yield from _UNREAD
 
 
-def _method(text: str) -> Claim:
-    return Claim(ClaimKind.METHOD, text.strip().upper())
+def _methods_said(text: str, *, sure: bool = True) -> Iterator[Claim]:
+    """Give the methods in the value of a field or parameter.
+
+    A word that is no method as it is written may be one for a server that decodes, unquotes or cuts it: it may be any.
+
+    sure: whether servers take the value for a method by its name; else only what is one in normal form counts.
+    """
+    for word in text.split(","):
+        word = word.strip().upper()
+        if word in _METHODS:
+            yield Claim(ClaimKind.METHOD, word)
+        elif sure and word:
+            yield Claim(ClaimKind.METHOD, word)
+            yield from _UNREAD
+        elif word and (plain := _AROUND_METHOD.sub("", _decoded(word)).upper()) in _METHODS:
+            yield Claim(ClaimKind.METHOD, plain)
 
 
 def _squashed(name: str) -> str:
@@ -468,16 +483,19 @@ def _squashed(name: str) -> str:
     return _NOT_WORDS.sub("_", name.partition("\0")[0].strip().lower())
 
 
-def _is_parameter(name: str, value: str) -> bool:
-    """Say whether a parameter is taken for the method."""
+def _decoded(text: str) -> str:
     for _ in range(_MOST_DECODED):
-        if "%" not in name:
+        if "%" not in text:
             break
-        name = decode(name)
-    squashed = _squashed(name)
-    if _PARAMETER.fullmatch(squashed):
-        return True
-    return "method" in squashed and value.strip().upper() in _METHODS
+        text = decode(text)
+    return text
+
+
+def _parameter_said(name: str, value: str) -> Iterator[Claim]:
+    """Give the methods that a parameter claims."""
+    squashed = _squashed(_decoded(name))
+    if "method" in squashed:
+        yield from _methods_said(value, sure=_PARAMETER.fullmatch(squashed) is not None)
 
 
 @lru_cache(maxsize=4096)
@@ -566,11 +584,7 @@ def _said(
 ) -> Iterator[Claim]:
     """Give the claims of one field, `name` squashed."""
     if kind is ClaimKind.METHOD:
-        known = _OVERRIDES.search(name) is not None
-        for word in text.split(","):
-            word = word.strip().upper()
-            if word and (known or word in _METHODS):
-                yield Claim(kind, word)
+        yield from _methods_said(text, sure=_OVERRIDES.search(name) is not None)
     elif kind is ClaimKind.PATH:
         if text.strip():
             yield from _path_said(name, text.strip(), scheme, host, port, target)
@@ -645,6 +659,4 @@ def _in_pairs(text: str) -> Iterator[Claim]:
         name, _, value = pair.partition("=")
         if not value or ("%" not in name and "method" not in name.lower()):
             continue
-        value = decode(value.replace("+", " "))
-        if _is_parameter(name.replace("+", " "), value):
-            yield _method(value)
+        yield from _parameter_said(name.replace("+", " "), decode(value.replace("+", " ")))

@@ -1,7 +1,9 @@
 """What a request's head says of its host, method and path beside."""
 
 import gzip
+import json
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
@@ -107,6 +109,54 @@ def test_a_form_may_claim_a_method(kind: bytes, body: bytes) -> None:
     assert claims_of(_ask(headers, body=body)) == (Claim(ClaimKind.METHOD, "DELETE"),)
 
 
+UNREAD_METHODS = [
+    b"%44ELETE",
+    b"%2544ELETE",
+    b"\xef\xbb\xbfDELETE",
+    b'"DELETE"',
+    b"'DELETE'",
+    b"DELETE;q=1",
+    b"DELETE /v1",
+    b"DELETE\xc2\xa0",
+    b"POST DELETE",
+    b"POST\tDELETE",
+    b"=DELETE",
+    b"method=DELETE",
+    b"D\xc4\x93LETE",
+    b"BREW",
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("value", UNREAD_METHODS)
+def test_an_override_that_is_no_method_may_be_any(method: str, value: bytes) -> None:
+    """In a field, a query, a form, its parts and JSON alike: a gate takes it, no live rule does, and it is an effect."""
+    named, form = (b"host", b"a.example"), (b"content-type", b"application/x-www-form-urlencoded")
+    parts = (b"content-type", b"multipart/form-data; boundary=x")
+    part = b'--x\r\ncontent-disposition: form-data; name="_method"\r\n\r\n%b\r\n--x--\r\n' % value
+    told = json.dumps({"_method": value.decode("latin-1")}).encode()
+    for request in (
+        _ask((named, (b"X-HTTP-Method-Override", value))),
+        _ask((named, (b"X-Method", value))),
+        _ask((named, form), body=b"a=1&_method=" + value.replace(b";", b"%3B")),
+        _ask((named, parts), body=part),
+        _ask((named, (b"content-type", b"application/json")), body=told),
+        replace(_ask((named,)), target="/v1/x?_method=" + quote(value)),
+    ):
+        facts = Facts.of_request(replace(request, method=method), Classes())[0]
+        assert parse_match("DELETE https://a.example/*").maybe(facts.ways)
+        assert not parse_match(f"{method} https://a.example/*").clearly(facts.ways)
+        assert not parse_match(f"{method} https://a.example/*").surely(facts.ways)
+        assert facts.request_class is RequestClass.EFFECT
+
+
+@pytest.mark.parametrize("value", [b"%44ELETE", b'"delete"', b"\xef\xbb\xbfDELETE", b" DELETE;"])
+def test_a_field_that_may_hold_another_method_is_read_in_normal_form(value: bytes) -> None:
+    """Its name says that it is some method; ordinary words in it, as MCP's, are none."""
+    assert _claims((b"X-Original-Method", value)) == ["method DELETE"]
+    assert _claims((b"Mcp-Method", b"prompts/get"), (b"X-Payment-Method", b"delete_card")) == []
+
+
 @pytest.mark.parametrize(
     ("fields", "body", "claims"),
     [
@@ -120,7 +170,7 @@ def test_a_form_may_claim_a_method(kind: bytes, body: bytes) -> None:
         ([b"application/json"], None, ["*"]),
         ([b"application/x-www-form-urlencoded"], b"method=card&b=%5fx", []),
         ([b"application/x-www-form-urlencoded"], b"method=delete", ["DELETE"]),
-        ([b"application/x-www-form-urlencoded"], b"%255Fmethod=x", ["X"]),
+        ([b"application/x-www-form-urlencoded"], b"%255Fmethod=x", ["X", "*"]),
         ([b"application/x-www-form-urlencoded"], b"&".join([b"a=%"] * 20_002), ["*"]),
         ([b"application/x-www-form-urlencoded"], None, ["*"]),
         ([b"text/plain", b"application/x-www-form-urlencoded"], b"_method=PUT", ["PUT"]),
@@ -154,7 +204,7 @@ def test_a_coded_form_is_read_or_claims_anything(coding: bytes, claims: list[str
 @pytest.mark.parametrize(
     ("name", "value", "kind"),
     [
-        (b"X-HTTP-Method-Override", b"x", "method"),
+        (b"X-HTTP-Method-Override", b"PUT", "method"),
         (b"X_Http_Method", b"DELETE", "method"),
         (b"X-Original-Method", b"DELETE", "method"),
         (b"X-Stainless-Helper-Method", b"stream", None),
