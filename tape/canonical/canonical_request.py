@@ -21,7 +21,8 @@ Version 5 reads patterns as RE2 does, keeps the order of what has one name in a 
 others and the signatures of `aws-chunked` uploads. Version 6 has the names of a request's host that do not agree; version 7
 has all that its head says of host, method, path and scheme beside; version 8 has every header field and trailer that is not
 noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
-a field names for a gateway, without the secrets of a query in a field.
+a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
+readers may read in several ways.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -61,10 +62,11 @@ from . import graphql
 from . import masks as patterns
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
+from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 8
+CANONICAL_VERSION = 9
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -321,11 +323,13 @@ def canonical(
         head = _head(request.headers)
         content = find_content_type(head, request.body)
         kind, body, coded = _body(request.body, content, head, masks, fields.linked)
+    # Servers take the first of several types, or the last: they count as they are, with their boundaries.
+    alone = sum(name == b"content-type" for name, _ in fields.counted) == 1
     headers = tuple(
         (
             name,
             parse_content_type(value).form
-            if name == b"content-type" and value != MASKED
+            if alone and name == b"content-type" and value != MASKED
             else value.strip(),
         )
         for name, value in fields.counted
@@ -465,12 +469,7 @@ def without_boundary(body: bytes, boundary: bytes) -> bytes | None:
 
     Only delimiter lines change: what reads like the boundary inside a part is content.
     """
-    if not boundary or BOUNDARY in body:
-        return None
-    line = b"--" + boundary
-    if body.startswith(line):
-        body = b"--" + BOUNDARY + body[len(line) :]
-    return body.replace(b"\n" + line, b"\n--" + BOUNDARY)
+    return replace_delimiters(body, boundary, BOUNDARY) if boundary else None
 
 
 @lru_cache(maxsize=512)
@@ -479,10 +478,13 @@ def parse_content_type(value: bytes) -> ContentType:
     media, *rest = _split_parameters(value)
     media = media.strip().lower()
     kind, boundary, parameters = _kind(media), b"", []
+    written = _PARAMETER_BOUNDARY.findall(value)
     for part in rest:
         name, _, text = part.partition(b"=")
-        name, text = name.strip().lower(), _unquote(text.strip())
-        if name == b"boundary":
+        name, raw = name.strip().lower(), text.strip()
+        text = _unquote(raw)
+        # One that another reader may read in another way, or a second one, counts.
+        if name == b"boundary" and len(written) == 1 and is_plain_boundary(raw):
             boundary = text
         elif name == b"charset":
             text = _CHARSETS.get(text.lower(), text.lower())
@@ -512,6 +514,7 @@ def _split_parameters(value: bytes) -> list[bytes]:
     return _PARAMETERS.findall(value) if b'"' in value else value.split(b";")
 
 
+_PARAMETER_BOUNDARY = re.compile(rb"boundary", re.IGNORECASE)
 _PARAMETERS = re.compile(rb'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 
 

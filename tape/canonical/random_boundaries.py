@@ -9,6 +9,8 @@ Authorization header: transferring payload in multiple chunks" of Amazon S3 for 
 import re
 from collections.abc import Callable
 
+from .multipart_delimiters import replace_delimiters
+
 INNER = b"\x00inner"
 """Begins what stands for a boundary further in, with its depth."""
 _DEEPEST = 5
@@ -58,13 +60,13 @@ def _part(part: bytes, boundary: Boundary, depth: int) -> bytes:
     if media == b"message/rfc822":
         # A letter: its own head stands where a part's would.
         return head + _part(content, boundary, depth + 1)
-    line = b"--" + inner
     if not inner or not media.startswith(b"multipart/") or inner not in found[1]:
         return part
     mark = b"%b%d" % (INNER, depth)
-    if content.startswith(line):
-        content = b"--" + mark + content[len(line) :]
-    content = content.replace(b"\n" + line, b"\n--" + mark)
+    marked = replace_delimiters(content, inner, mark)
+    if marked is None:
+        return part
+    content = marked
     head = head[: found.start(1)] + found[1].replace(inner, mark, 1) + head[found.end(1) :]
     return head + _parts(content, mark, boundary, depth + 1)
 

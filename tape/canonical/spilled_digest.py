@@ -1,13 +1,17 @@
 """The digest of a body that is too large for memory, with and without its multipart boundary.
 
 Fed piece by piece. What is compared of a multipart body must not hold its boundary, which is random; only
-delimiter lines change, as in `form.without_boundary`. Pure: bytes in, digests out.
+delimiter lines change, as in `canonical_request.without_boundary`. Pure: bytes in, digests out.
 """
 
 from blake3 import blake3
 
 from ..exchange import Headers
 from .canonical_request import BOUNDARY, BodyKind, parse_content_type
+from .multipart_delimiters import Delimiters
+
+_COUNTED = BOUNDARY + b" counts\n"
+"""Begins what is compared of a body whose boundary counts: no other body that is compared begins so."""
 
 
 class Digest:
@@ -20,10 +24,12 @@ class Digest:
         """
         self._plain = blake3()
         self._match = blake3() if boundary or apart else None
-        self._boundary = boundary
-        self._line = b"\n--" + boundary
-        # A delimiter at the very start has no line end before it.
-        self._kept = b"\n"
+        self._delimiters = Delimiters(boundary, BOUNDARY) if boundary else None
+        self._counted = blake3(_COUNTED)
+        """Over what is compared where the boundary counts."""
+        if self._match is not None and boundary:
+            # A delimiter at the very start has no line end before it.
+            self._match.update(b"\n")
         self.size = 0
 
     def update(self, data: bytes, compared: bytes | None = None) -> None:
@@ -38,27 +44,25 @@ class Digest:
         plain = self._plain.digest()
         if self._match is None:
             return plain, plain
-        if self._boundary:
-            self._match.update(self._kept)
-        self._kept = b""
+        if self._delimiters is not None:
+            self._match.update(self._delimiters.feed(b"", last=True))
+            if not self._delimiters.regular:
+                return plain, self._counted.digest()
         return plain, self._match.digest()
 
     def _compare(self, data: bytes) -> None:
         assert self._match is not None
-        if not self._boundary:
+        if self._delimiters is None:
             self._match.update(data)
             return
-        text = (self._kept + data).replace(self._line, b"\n--" + BOUNDARY)
-        # What may be the beginning of a delimiter waits for the next piece.
-        keep = min(len(self._line) - 1, len(text))
-        self._match.update(text[: len(text) - keep])
-        self._kept = text[len(text) - keep :]
+        self._counted.update(data)
+        self._match.update(self._delimiters.feed(data))
 
 
 def find_boundary(headers: Headers) -> bytes:
     """Give the boundary that a multipart message announces, or b""."""
-    for name, value in headers:
-        if name.lower() == b"content-type":
-            found = parse_content_type(value)
-            return found.boundary if found.kind is BodyKind.MULTIPART else b""
-    return b""
+    types = [value for name, value in headers if name.lower() == b"content-type"]
+    if len(types) != 1:
+        return b""
+    found = parse_content_type(types[0])
+    return found.boundary if found.kind is BodyKind.MULTIPART else b""
