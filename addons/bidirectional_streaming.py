@@ -152,7 +152,9 @@ def _take(
     assert pending.request is not None
     more = notes(pending, pending.request, recorded)
     served = VerdictKind.SERVED
-    match = "exact" if same_head(recorded.request, pending.request) else "canonical"
+    same = same_head(recorded.request, pending.request)
+    same = same and open_run.agreement.has_same_secrets(pending.request, recorded)
+    match = "exact" if same else "canonical"
     note_verdict(
         pending, pending.request, served, reason, tape_seq=recorded.seq, match=match, **more
     )

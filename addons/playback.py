@@ -91,7 +91,10 @@ class Playback:
         if match == "canonical":
             recorded = exchange.request
             # A tunnel that failed fails in the place of this request, and has no bytes of its own.
-            if recorded.method == "CONNECT" or same_bytes(recorded, request):
+            if recorded.method == "CONNECT" or (
+                same_bytes(recorded, request)
+                and open_run.agreement.has_same_secrets(request, exchange)
+            ):
                 match = "exact"
         more: dict[str, Any] = {}
         if decision.allowed:

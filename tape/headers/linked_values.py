@@ -74,6 +74,28 @@ class LinkedValues:
                 split.append((old, new))
         return Comparison(unseen, tuple(merged), tuple(split))
 
+    def is_same(self, old: Linked, new: Linked) -> bool:
+        """Say whether a present value is the recorded one, or was given in its place by an answer of the tape."""
+        given = self._given.get(_key(new))
+        if given is not None:
+            return given == old.value
+        return old.value == new.value and self._present.get(_key(new), old.value) == old.value
+
+    def is_mistaken(self, olds: Iterable[Linked], new: Linked) -> bool:
+        """Say whether a present value is known to stand for none of several recorded ones.
+
+        It is the tape's own, was given by an answer of the tape, or stands for another one, while each of these has its own.
+        """
+        recorded = {old.value: self._recorded.get(_key(old)) for old in olds}
+        given, then = self._given.get(_key(new)), self._present.get(_key(new))
+        if given is not None:
+            return given not in recorded
+        if then in recorded or (then is None and new.value in recorded):
+            return False
+        if then == new.value or _key(new) in self._recorded:
+            return self.account(new.value)
+        return then is not None and all(now not in (None, new.value) for now in recorded.values())
+
     def give(self, recorded: Linked, present: bytes) -> None:
         """Remember what a value of a recorded answer is when it comes back."""
         _note(self._given, _key(recorded._replace(value=present)), recorded.value)

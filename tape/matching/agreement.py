@@ -4,7 +4,7 @@ A request is served because its counted fields are those of a recorded one. What
 reported fields, an idempotency key) chooses among recorded requests that are alike, and is compared once one is served.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ..canonical.canonical_request import Rules, fields_of
@@ -15,7 +15,9 @@ from ..headers.authorization import is_empty
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import LinkedValues, Pair
 from ..headers.shipped_lists import KEYS_OF_EFFECTS, NEW_CONDITIONS
+from ..redaction.compare_placeholders import BODY, TARGET
 from .idempotency_keys import KeyPairs
+from .inner_secrets import InnerSecrets, RedactedQuery, find_inner_secrets
 
 _MOST = 4096
 """Recorded requests whose fields are remembered."""
@@ -28,6 +30,8 @@ class _Beside(NamedTuple):
 
     linked: tuple[Linked, ...]
     reported: Headers
+    inner: tuple[Linked, ...]
+    """Secrets outside of header fields."""
 
 
 class Drift(NamedTuple):
@@ -48,6 +52,7 @@ class Noted(NamedTuple):
     drifts: tuple[Drift, ...] = ()
 
 
+_SHOWN = {BODY: "body", TARGET: "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
 _MERGED = "has one value where the tape has several"
 
@@ -61,16 +66,20 @@ def _drift(pair: Pair, what: str) -> Drift:
 class Agreement:
     """What one playback has seen of linked values so far."""
 
-    def __init__(self, rules: Rules, read: Read) -> None:
+    def __init__(
+        self, rules: Rules, read: Read, redacted_query: RedactedQuery = lambda _: frozenset()
+    ) -> None:
         """Begin with nothing.
 
         read: gives an exchange of the tape; None where it cannot be read.
         """
+        self._redacted_query = redacted_query
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self._rules = rules
         self._read = read
         self._links = LinkedValues(rules.fields.account)
+        self._inner = InnerSecrets(self._links)
         self._beside: dict[Seq, _Beside] = {}
         self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
         """Of the request that was read last, which is ranked, compared and noted: its fields, method and URL."""
@@ -83,6 +92,8 @@ class Agreement:
             if beside is None:
                 return _WORST
             agrees = self._links.compare(beside.linked, present.linked).rank
+            if beside.inner:
+                agrees = max(agrees, self._inner.rank(beside.inner, self._find_inner(request)))
             return 2 * agrees + (_lowered(beside.reported) != _lowered(present.reported))
 
         return rank
@@ -107,6 +118,8 @@ class Agreement:
         names += _new_conditions(recorded.request, request)
         merged, wrong = self._disagreements(old, new, alike)
         self._links.note(old.linked, new.linked)
+        if old.inner:
+            self._inner.note(old.inner, self._find_inner(request))
         return Noted(tuple(names), tuple(merged), tuple(wrong))
 
     def find_disagreements(
@@ -117,7 +130,30 @@ class Agreement:
         alike: as for `note`.
         """
         old, new = self._read_beside(recorded), self._read_present(request)
-        return self._disagreements(old, new, alike)[1]
+        wrong = self._disagreements(old, new, alike)[1]
+        if old.inner:
+            wrong += self._find_mistaken(old.inner, request)
+        return wrong
+
+    def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
+        """Say whether the secrets outside of header fields are those of a recorded request, value by value."""
+        inner = self._read_beside(recorded).inner
+        return not inner or self._inner.agree(inner, self._find_inner(request))
+
+    def _find_mistaken(self, recorded: tuple[Linked, ...], request: Request) -> Iterator[Drift]:
+        """Give the places outside of header fields with a key of the tape that is recorded elsewhere."""
+        masks = self._rules.of(request).masks
+        for place in self._inner.find_mistaken(recorded, self._find_inner(request)):
+            part, _, name = place.partition(" ")
+            masked = (
+                masks.json or masks.form or masks.regex if part == BODY else name in masks.query
+            )
+            if not masked:
+                told = f"its {_SHOWN[part]} has another secret than the one that is recorded there"
+                yield Drift(told, Difference(_SHOWN[part], "(recorded)", "(another)"))
+
+    def _find_inner(self, request: Request) -> tuple[Linked, ...]:
+        return find_inner_secrets(request, self._redacted_query)
 
     def _disagreements(
         self, old: _Beside, new: CountedFields, alike: Callable[[], Iterable[Seq]]
@@ -157,7 +193,9 @@ class Agreement:
             fields = fields_of(recorded.request, self._rules)
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
-            known = self._beside[recorded.seq] = _Beside(fields.linked, fields.reported)
+            known = self._beside[recorded.seq] = _Beside(
+                fields.linked, fields.reported, self._find_inner(recorded.request)
+            )
         return known
 
     def _read_present(self, request: Request) -> CountedFields:

@@ -1,0 +1,104 @@
+"""The secrets in the path, query and body of a request, which count by their kinds: whose they are.
+
+Two requests that differ in such a value alone have one canonical form. Which of them is meant decides all the same: which recorded
+request answers, whether the answer is `exact`, and whether a key of the tape is sent in the place of another key of the tape.
+
+Documents are compared as values, so the secrets of one kind in a body are in any order: a value is mistaken only if no secret of
+its kind in the recorded request is the one that it stands for.
+"""
+
+from collections.abc import Callable, Iterable
+from urllib.parse import unquote_to_bytes
+
+from ..exchange import Request
+from ..headers.authorization import is_empty
+from ..headers.counted_fields import Linked, Space
+from ..headers.linked_values import LinkedValues
+from ..redaction.compare_placeholders import BODY, TARGET
+from ..redaction.placeholder import unescape
+
+RedactedQuery = Callable[[Request], frozenset[str]]
+"""Gives the lower-case names of a request's query keys whose values count by their kind alone."""
+
+
+def find_inner_secrets(request: Request, redacted_query: RedactedQuery) -> tuple[Linked, ...]:
+    """Find the secrets of a request, as stored, outside of its header fields; of a body that is not held, none."""
+    found = []
+    for part, at, size, kind in request.secrets:
+        if part == BODY and request.body:
+            found.append(_linked(f"{part} {kind}", request.body[at : at + size]))
+        elif part == TARGET:
+            text = request.target[at : at + size]
+            found.append(_linked(f"{part} {kind}", text.encode("utf-8", "surrogatepass")))
+    if "?" in request.target:
+        found += _in_query(request, redacted_query)
+    return tuple(found)
+
+
+def _in_query(request: Request, redacted_query: RedactedQuery) -> Iterable[Linked]:
+    names = redacted_query(request)
+    for pair in request.target.partition("?")[2].split("&") if names else ():
+        name, _, value = pair.partition("=")
+        plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
+        text = value.encode("utf-8", "surrogatepass")
+        if plain.decode("utf-8", "replace") in names and not is_empty(text):
+            yield _linked(f"query {plain.decode('utf-8', 'replace')}", text)
+
+
+def _linked(place: str, value: bytes) -> Linked:
+    return Linked(Space.CREDENTIAL, place, unescape(value))
+
+
+class InnerSecrets:
+    """Which inner secrets of a playback stand for which of the tape."""
+
+    def __init__(self, links: LinkedValues) -> None:
+        """Take what the header fields of the playback link."""
+        self._links = links
+        self._own = LinkedValues(links.account)
+        """What inner secrets link among themselves; nothing in a header field is judged by it."""
+
+    def find_mistaken(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[str]:
+        """Find the places with a secret that is the tape's own, or stands for another one than is recorded there."""
+        olds: dict[str, list[Linked]] = {}
+        for old in recorded:
+            olds.setdefault(old.place, []).append(old)
+        tables = (self._links, self._own)
+        places = (
+            new.place
+            for new in present
+            if new.place in olds and any(one.is_mistaken(olds[new.place], new) for one in tables)
+        )
+        return list(dict.fromkeys(places))
+
+    def rank(self, recorded: tuple[Linked, ...], present: tuple[Linked, ...]) -> int:
+        """Say how well they agree: 0 in all, 1 as far as is known, 2 not."""
+        if self.agree(recorded, present):
+            return 0
+        return (
+            2
+            if self.find_mistaken(recorded, present)
+            else self._own.compare(recorded, present).rank
+        )
+
+    def agree(self, recorded: tuple[Linked, ...], present: tuple[Linked, ...]) -> bool:
+        """Say whether each is the recorded one, or is in its place by an answer of the tape."""
+        return len(recorded) == len(present) and all(
+            old.place == new.place and self._links.is_same(old, new)
+            for old, new in zip(recorded, present, strict=True)
+        )
+
+    def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
+        """Remember which stand for which, where a place has one secret."""
+        old, new = _alone(recorded), _alone(present)
+        both = [place for place in new if place in old]
+        self._own.note([old[place] for place in both], [new[place] for place in both])
+
+
+def _alone(linked: Iterable[Linked]) -> dict[str, Linked]:
+    found: dict[str, Linked] = {}
+    several = set[str]()
+    for one in linked:
+        if found.setdefault(one.place, one).value != one.value:
+            several.add(one.place)
+    return {place: one for place, one in found.items() if place not in several}

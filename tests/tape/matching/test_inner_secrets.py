@@ -1,0 +1,182 @@
+"""Secrets in paths, queries and bodies: whose they are chooses, and decides whether an answer is exact."""
+
+from dataclasses import replace
+
+import pytest
+
+from playhead.config import IgnoreRule, parse_match
+from playhead.tape.canonical.canonical_request import (
+    Rules,
+    canonical,
+    compile_rules,
+    fingerprint,
+    same_bytes,
+)
+from playhead.tape.exchange import Exchange, Request, RequestClass, Response, Seq
+from playhead.tape.matching.agreement import Agreement
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_exchange, make_request, make_response
+
+A, B, C = b"keyAAAA1111aaaa2222", b"keyBBBB3333bbbb4444", b"keyCCCC5555cccc6666"
+JSON = (b"Content-Type", b"application/json")
+FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
+RULES = compile_rules()
+
+
+def _headed(key: bytes) -> Request:
+    request = make_request("POST https://api.test/login")
+    return replace(request, headers=(*request.headers, (b"X-Api-Key", key)))
+
+
+def _in_json(key: bytes) -> Request:
+    request = make_request("POST https://api.test/v1", b'{"api_key": "' + key + b'"}')
+    return replace(request, headers=(JSON,))
+
+
+def _in_form(key: bytes) -> Request:
+    return replace(make_request("POST https://api.test/v1", b"api_key=" + key), headers=(FORM,))
+
+
+def _in_query(key: bytes) -> Request:
+    return make_request(f"GET https://api.test/v1?api_key={key.decode()}")
+
+
+def _in_path(key: bytes) -> Request:
+    return make_request(f"DELETE https://api.test/keys/{key.decode()}")
+
+
+class _Play:
+    """A tape, and a playback of it by one redactor."""
+
+    def __init__(
+        self, *recorded: Request, answers: tuple[Response, ...] = (), rules: Rules = RULES
+    ) -> None:
+        self.rules = rules
+        self.redactor = Redactor(b"key")
+        self.tape = {
+            Seq(at): replace(make_exchange(at), request=self.redactor.request(request)[0])
+            for at, request in enumerate(recorded, 1)
+        }
+        for at, answer in enumerate(answers, 1):
+            clean = self.redactor.response(answer)[0]
+            self.tape[Seq(at)] = replace(self.tape[Seq(at)], response=clean)
+        self.redactor = Redactor(b"key")
+        self.agreement = Agreement(rules, self.tape.get, self.redactor.redacted_query)
+
+    def find(self, seq: int) -> Exchange:
+        return self.tape[Seq(seq)]
+
+    def ask(self, request: Request, seq: int) -> tuple[bool, bool]:
+        """Ask; say whether it is refused, and whether it is exact."""
+        asked, recorded = self.redactor.request(request)[0], self.find(seq)
+        prints = {
+            fingerprint(
+                canonical(one, RequestClass.EFFECT, self.rules, self.redactor.redacted_query(one))
+            )
+            for one in (asked, recorded.request)
+        }
+        assert len(prints) == 1, "the tape does not have it"
+        exact = same_bytes(recorded.request, asked)
+        exact = exact and self.agreement.has_same_secrets(asked, recorded)
+        if self.agreement.find_disagreements(asked, recorded, tuple):
+            return True, exact
+        self.agreement.note(asked, recorded, tuple)
+        if recorded.response is not None and recorded.response.secrets:
+            self.agreement.give(self.redactor.learn(recorded.response))
+        return False, exact
+
+    def rank(self, request: Request) -> list[int]:
+        """Give how well each recorded request agrees."""
+        rank = self.agreement.ranking(self.redactor.request(request)[0])
+        return [rank(seq) for seq in self.tape]
+
+
+@pytest.mark.parametrize("make", [_in_json, _in_form, _in_query])
+def test_another_secret_is_not_exact(make: object) -> None:
+    """It counts by its kind, and its bytes are not those that were recorded."""
+    assert callable(make)
+    assert _Play(make(A)).ask(make(A), 1) == (False, True)
+    assert _Play(make(A)).ask(make(B), 1) == (False, False)
+
+
+@pytest.mark.parametrize("make", [_in_json, _in_form, _in_query])
+def test_of_two_tenants_each_gets_its_own_answer(make: object) -> None:
+    """In whatever order they ask, under the same keys and under others."""
+    assert callable(make)
+    play = _Play(make(A), make(B))
+    assert play.rank(make(B))[1] < play.rank(make(B))[0]
+    assert play.ask(make(B), 2) == (False, True)
+    others = _Play(make(A), make(B), make(A))
+    assert others.ask(make(C), 2) == (False, False)
+    ranked = others.rank(make(C))
+    assert ranked[1] < min(ranked[0], ranked[2])
+
+
+@pytest.mark.parametrize("make", [_in_json, _in_form, _in_query, _in_path])
+def test_a_key_of_the_tape_in_the_place_of_another_is_refused(make: object) -> None:
+    """Both are known by their header fields: another account is asked for."""
+    assert callable(make)
+    tape = (_headed(A), _headed(B), make(A))
+    play = _Play(*tape)
+    assert [play.ask(one, at) for at, one in enumerate(tape, 1)] == [(False, True)] * 3
+    play = _Play(*tape)
+    assert play.ask(_headed(A), 1) == play.ask(_headed(B), 2) == (False, True)
+    assert play.ask(make(B), 3)[0]
+
+
+def test_other_keys_that_are_swapped_are_refused() -> None:
+    """Each recorded key has its present one already."""
+    play = _Play(_headed(A), _headed(B), _in_json(A))
+    play.ask(_headed(C), 1)
+    play.ask(_headed(b"keyDDDD7777dddd8888"), 2)
+    assert play.ask(_in_json(C), 3) == (False, False)
+    play = _Play(_headed(A), _headed(B), _in_json(A))
+    play.ask(_headed(C), 1)
+    play.ask(_headed(b"keyDDDD7777dddd8888"), 2)
+    assert play.ask(_in_json(b"keyDDDD7777dddd8888"), 3)[0]
+
+
+def test_a_new_secret_or_a_dummy_is_served() -> None:
+    """Tokens are drawn at random, and a replay may have one word for all."""
+    play = _Play(_headed(A), _headed(B), _in_json(A), _in_json(B))
+    assert play.ask(_headed(b"dummy"), 1)[0] is play.ask(_headed(b"dummy"), 2)[0] is False
+    assert play.ask(_in_json(b"dummy"), 3) == play.ask(_in_json(b"dummy"), 4) == (False, False)
+    assert _Play(_headed(A), _in_json(A)).ask(_in_json(C), 2) == (False, False)
+
+
+def test_the_order_of_members_mistakes_no_secret() -> None:
+    """Documents are compared as values."""
+
+    def make(*members: tuple[str, bytes]) -> Request:
+        text = ", ".join(f'"{name}": "{value.decode()}"' for name, value in members)
+        request = make_request("POST https://api.test/v1", f"{{{text}}}".encode())
+        return replace(request, headers=(JSON,))
+
+    one, other = ("api_key", A), ("client_secret", B)
+    play = _Play(_headed(A), _headed(B), make(one, other))
+    assert play.ask(_headed(A), 1) == play.ask(_headed(B), 2) == (False, True)
+    assert play.ask(make(other, one), 3) == (False, False)
+
+
+def test_a_token_of_an_answer_that_comes_back_is_exact() -> None:
+    """The agent is given the tape's placeholder, and sends those very bytes."""
+    answer = make_response(b'{"access_token": "' + A + b'"}')
+    answer = replace(answer, headers=(JSON,))
+    play = _Play(make_request("POST https://api.test/token"), _in_json(A), answers=(answer,))
+    given = play.find(1).response
+    assert given is not None
+    assert A not in given.body
+    assert play.ask(make_request("POST https://api.test/token"), 1) == (False, True)
+    token = given.body.partition(b': "')[2].rstrip(b'"}')
+    assert play.ask(_in_json(token), 2) == (False, True)
+
+
+def test_a_masked_place_is_not_judged() -> None:
+    """A rule of `ignore` says that its value means nothing."""
+    rules = compile_rules(
+        (IgnoreRule(parse_match("*://*"), json=("$.api_key",), query=("api_key",)),)
+    )
+    for make in (_in_json, _in_query):
+        play = _Play(_headed(A), _headed(B), make(A), rules=rules)
+        assert play.ask(_headed(A), 1) == play.ask(_headed(B), 2) == (False, True)
+        assert play.ask(make(B), 3) == (False, False)
