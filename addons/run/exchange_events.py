@@ -4,14 +4,16 @@ from hashlib import blake2b
 from typing import Any
 
 from ...tape.exchange import Exchange, Repeat, Request, RequestClass
-from ...tape.matching.agreement import find_key
+from ...tape.matching.idempotency_keys import find_key
 from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import Event, EventKind
 
 
-def idempotency_key(request: Request) -> bytes | None:
-    """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key."""
-    value = find_key(request)
+def idempotency_key(
+    request: Request, request_class: RequestClass = RequestClass.EFFECT
+) -> bytes | None:
+    """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key; of effects alone."""
+    value = find_key(request) if request_class is RequestClass.EFFECT else None
     return blake2b(value, digest_size=8).digest() if value is not None else None
 
 
@@ -35,7 +37,7 @@ def intent_row(
         "url": request.url,
         "request_class": request_class.value,
         "fingerprint": fingerprint,
-        "key": idempotency_key(request),
+        "key": idempotency_key(request, request_class),
     }
     if repeat is not None:
         data["repeat"] = repeat_row(repeat)

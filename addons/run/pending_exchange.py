@@ -488,7 +488,7 @@ def note_verdict(
 
     A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
-    key = idempotency_key(request)
+    key = idempotency_key(request, pending.request_class)
     if pending.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:

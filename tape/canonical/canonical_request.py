@@ -54,6 +54,7 @@ from ..headers.counted_fields import (
     count_fields,
     places_without_noise,
 )
+from ..headers.shipped_lists import HOSTS_OF_MEMBERS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.places import is_credential, kind_of_header
@@ -109,6 +110,13 @@ DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
     # What a realtime client calls its event: random, or a count that depends on which came first.
     IgnoreRule(parse_match("*://*/*v1/realtime"), json=("$.event_id",)),
     IgnoreRule(parse_match("*://*/openai/realtime"), json=("$.event_id",)),
+    # Idempotency keys, of which `matching/idempotency_keys.py` compares which effects share one.
+    *(
+        IgnoreRule(
+            parse_match(host), json=tuple(f"$['{name}']" for name in names), query=names, form=names
+        )
+        for host, names in HOSTS_OF_MEMBERS
+    ),
     # Signatures in a URL, and the dates they are made with.
     IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
     IgnoreRule(
@@ -514,7 +522,7 @@ def _split_parameters(value: bytes) -> list[bytes]:
     return _PARAMETERS.findall(value) if b'"' in value else value.split(b";")
 
 
-_PARAMETER_BOUNDARY = re.compile(rb"boundary", re.IGNORECASE)
+_PARAMETER_BOUNDARY = re.compile(rb"boundary[ \t]*=", re.IGNORECASE)
 _PARAMETERS = re.compile(rb'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 
 

@@ -153,9 +153,40 @@ KEYS_OF_EFFECTS = frozenset(
         b"x-idempotency-key",
         b"paypal-request-id",
         b"x-goog-gcs-idempotency-token",
+        b"x-amz-client-token",
+        b"x-amzn-client-token",
+        b"x-amz-pay-idempotency-key",
     )
 )
-"""Idempotency keys: that there is one is compared, and which effects of a run share one (`idempotency_keys.py`)."""
+"""Idempotency keys: that there is one is compared, and which effects of a run share one (`idempotency_keys.py`).
+
+Source: the members with `idempotencyToken` in botocore's service models for `x-amz*-client-token`, and Amazon Pay's API reference.
+"""
+
+MEMBERS_OF_EFFECTS = frozenset(
+    (
+        *("ClientToken", "clientToken", "ClientRequestToken", "clientRequestToken"),
+        *("IdempotencyToken", "idempotencyToken", "CreatorRequestId", "creatorRequestId"),
+        *("CreationToken", "client-token"),
+        "idempotency_key",
+    )
+)
+"""The same in a JSON body's first level, a form or a query.
+
+Source: the members with `idempotencyToken` in botocore's service models, but for names such as `requestId` that others use for other
+things; `idempotency_key` of the API references of Square and Plaid.
+"""
+HOSTS_OF_MEMBERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *(
+        (f"*://*.{host}", tuple(sorted(MEMBERS_OF_EFFECTS - {"idempotency_key"})))
+        for host in ("amazonaws.com", "amazonaws.com.cn", "api.aws")
+    ),
+    *(
+        (f"*://*{host}", ("idempotency_key",))
+        for host in (".squareup.com", ".squareupsandbox.com", ".plaid.com")
+    ),
+)
+"""Where the value of such a member does not count, as that of an idempotency key in a header field: pattern and names."""
 
 NEW_CONDITIONS = (b"if-none-match", b"if-modified-since")
 """Of a GET that was recorded without and answered 200 in full, which is an answer to a request with them, too: Claude Code

@@ -11,10 +11,9 @@ from ..canonical.canonical_request import Rules, fields_of
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
 from ..exchange import Exchange, Headers, Request, Seq
-from ..headers.authorization import is_empty
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import LinkedValues, Pair
-from ..headers.shipped_lists import KEYS_OF_EFFECTS, NEW_CONDITIONS
+from ..headers.shipped_lists import NEW_CONDITIONS
 from ..redaction.compare_placeholders import BODY, TARGET
 from .idempotency_keys import KeyPairs
 from .inner_secrets import InnerSecrets, RedactedQuery, find_inner_secrets
@@ -238,15 +237,3 @@ def without_conditions(request: Request) -> Headers | None:
         return None
     kept = tuple(field for field in request.headers if field[0].lower() not in NEW_CONDITIONS)
     return kept if len(kept) < len(request.headers) else None
-
-
-def find_key(request: Request) -> bytes | None:
-    """Find the idempotency key of a request: all its fields that are one, by names and values; an empty one is none."""
-    found = [
-        (name.lower(), value.strip())
-        for name, value in request.headers
-        if name.lower() in KEYS_OF_EFFECTS and not is_empty(value)
-    ]
-    # Servers read one of them each, and nobody knows which: two values of one field count in their order.
-    found.sort(key=lambda field: field[0])
-    return b"\n".join(name + b": " + value for name, value in found) if found else None

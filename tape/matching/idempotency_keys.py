@@ -4,11 +4,28 @@ The values of keys are random and never compared. Two runs agree where each key 
 of the other. What differs is told, and refused by nobody: the effect is the same.
 """
 
+import json
+import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import unquote_plus
 
-from ..exchange import Seq
+from ..exchange import Request, Seq
+from ..headers.authorization import is_empty
+from ..headers.shipped_lists import KEYS_OF_EFFECTS, MEMBERS_OF_EFFECTS
 
+_MAY_HAVE_MEMBER = (b"Token", b"equestId", b"idempotency_key", b"client-token")
+"""Of which one is in each name, and none in most bodies."""
+_MEMBER = re.compile(
+    rb'"(?:%b)"\s*:' % b"|".join(re.escape(name.encode()) for name in sorted(MEMBERS_OF_EFFECTS))
+)
+_PAIR = re.compile(
+    rf"(?:^|&)({'|'.join(re.escape(name) for name in sorted(MEMBERS_OF_EFFECTS))})=([^&]*)"
+)
+_LARGEST = 8 * 1024 * 1024
+"""Bytes of a body that is read; the length of a body that is held."""
+_FORM, _TYPE = b"x-www-form-urlencoded", b"content-type"
 _MOST = 50_000
 """Keys remembered for a run; those seen longest ago go first."""
 
@@ -54,3 +71,41 @@ def _note(seen: OrderedDict[bytes, _Seen], key: bytes, value: _Seen) -> None:
     seen.move_to_end(key)
     if len(seen) > _MOST:
         seen.popitem(last=False)
+
+
+def find_key(request: Request) -> bytes | None:
+    """Find the idempotency key of a request: all its fields and members that are one, by names and values; an empty one is none."""
+    found = [
+        (name.lower(), value.strip())
+        for name, value in request.headers
+        if name.lower() in KEYS_OF_EFFECTS and not is_empty(value)
+    ]
+    if "?" in request.target:
+        found += _in_pairs(request.target.partition("?")[2])
+    body = request.body
+    if body and len(body) <= _LARGEST and any(word in body for word in _MAY_HAVE_MEMBER):
+        found += _in_body(request)
+    # Servers read one of them each, and nobody knows which: two values of one field count in their order.
+    found.sort(key=lambda field: field[0])
+    return b"\n".join(name + b": " + value for name, value in found) if found else None
+
+
+def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in _PAIR.findall(text):
+        told = unquote_plus(value, "latin-1").strip().encode("utf-8", "surrogatepass")
+        if not is_empty(told):
+            yield name.encode(), told
+
+
+def _in_body(request: Request) -> Iterator[tuple[bytes, bytes]]:
+    if any(name.lower() == _TYPE and _FORM in value.lower() for name, value in request.headers):
+        yield from _in_pairs(request.body.decode("latin-1"))
+    elif _MEMBER.search(request.body) is not None:
+        try:
+            tree = json.loads(request.body)
+        except (ValueError, RecursionError):
+            return
+        for name in sorted(MEMBERS_OF_EFFECTS & tree.keys()) if isinstance(tree, dict) else ():
+            value = tree[name]
+            if isinstance(value, str) and value.strip():
+                yield name.encode(), value.strip().encode("utf-8", "surrogatepass")

@@ -148,6 +148,8 @@ SAME = [
     # Multipart, by any boundary
     (multipart(b"abc"), multipart(b"WebKit-7f")),
     (multipart(b"q"), multipart(b"r" * 60)),
+    (multipart(b"----WebKitFormBoundaryAbCdEf01"), multipart(b"one-boundary")),
+    (multipart(b"===============77=="), multipart(b"q")),
     # Signatures and their dates in a URL
     (
         ask(target="/k?X-Amz-Date=1&X-Amz-Signature=a&x=1"),
