@@ -55,6 +55,8 @@ logger = logging.getLogger(__name__)
 SEAL = "seal"
 """What another process leaves in the store to have a run ended."""
 
+_LATE = "playhead_run"
+"""Attribute of a client connection that had left before it was bound: its run."""
 _SEALING_S = 30.0
 """Longest wait of a new playback for recordings that are just being sealed."""
 
@@ -162,8 +164,9 @@ class RunRegistry:
     # ---- who is asking -------------------------------------------------------------------------
 
     def of(self, client: connection.Client) -> OpenRun | None:
-        """Find the run of a client connection."""
-        return self._by_client.get(client.id)
+        """Find the run of a client connection, also of one that had left before it was bound."""
+        bound = self._by_client.get(client.id)
+        return bound if bound is not None else getattr(client, _LATE, None)
 
     async def assign(
         self, client: connection.Client, credentials: tuple[str, str] | None
@@ -186,6 +189,9 @@ class RunRegistry:
             self._by_client[client.id] = open_run
             open_run.clients[client.id] = client
             client.redact_text = open_run.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
+        else:
+            # What it sent before is still to come. It is a client of the run no more, so nothing waits for it.
+            setattr(client, _LATE, open_run)
         return open_run
 
     def leave(self, client: connection.Client) -> None:
