@@ -20,12 +20,14 @@ import os
 import site
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .... import __path__ as package_path
 from ...determinism.libc_library import NoLibrary, find_cache, make_cache
+from .loading_variables import find_folders, is_apart
 from .mountinfo import Mount, find_again, read_mounts
 
 SYSTEM = (
@@ -254,11 +256,22 @@ def _of_lists(environ: Mapping[str, str]) -> Iterator[str]:
                 yield path
 
 
+def _of_variables() -> Iterator[str]:
+    """Yield the folders that programs load code from for a variable, but for those that the user keeps other things in."""
+    own = _resolved(map(Path, (os.getcwd(), tempfile.gettempdir(), os.path.expanduser("~"))))
+    working = Path.cwd()
+    for folder in find_folders(os.environ):
+        path = Path(folder).resolve()
+        if is_apart(path, working) and not any(path == one or path in one.parents for one in own):
+            yield folder
+
+
 def _caches() -> Iterator[str]:
     """Yield where installers keep files that those of an environment are links to: writing to one changes both.
 
-    And where Playhead keeps what it made itself, and loads again.
+    And where Playhead keeps what it made itself, and loads again, and folders that variables have other programs load code from.
     """
+    yield from _of_variables()
     yield from (*_bytecode_folder(), *_library_folder())
     given = os.environ.get("UV_CACHE_DIR", "")
     cache = os.environ.get("XDG_CACHE_HOME", "")

@@ -6,7 +6,7 @@ Missing places count as much as files that are there. They follow from how each 
 2. imports before our first line runs: modules by name in the folders of `PYTHONPATH`, and the user's own folder of packages;
 3. the loader of libraries: the folders of `LD_LIBRARY_PATH`, and those that libraries and programs name themselves;
 4. OpenSSL, both that of the interpreter and that of `cryptography`: configuration, modules, roots;
-5. files that variables name;
+5. files that variables name, and what is in the folders that C compilers and docker load code from (`loading_variables.py`);
 6. programs on `PATH` that we run, and `playhead` itself.
 
 A list by tracing a start would miss the second: imports read folders, and look for no single file. It agrees with such a trace in
@@ -27,6 +27,7 @@ from OpenSSL import SSL
 
 from ...determinism.libc_library import PROGRAMS
 from ...search_path import SEARCHED, imported_early
+from .loading_variables import FILES, find_folders, find_missing
 from .protection import loaded_files
 
 _VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -59,6 +60,10 @@ def find_startup_places(environ: Mapping[str, str]) -> set[str]:
     places.update(_of_the_loader(environ))
     for name in _NAMED:
         places.update(_absolute(one) for one in re.split("[: ]", environ.get(name, "")) if one)
+    places.update(_absolute(environ[name]) for name in FILES if environ.get(name))
+    places.update(find_missing(environ))
+    for folder in find_folders(environ, compared=True):
+        places.update(_and_below(folder))
     for folder in (environ.get("PATH") or os.defpath).split(os.pathsep):
         places.update(_absolute(os.path.join(folder, name)) for name in _OURS)
     return places
