@@ -71,7 +71,8 @@ def explain(step: str, number: int, text: str) -> EngineError:
     if switch is None:
         return EngineError(
             f"no sandbox can be made: user namespaces are refused here ({text})",
-            f"where a container's seccomp or AppArmor profile forbids them, allow them there, {_WAYS}",
+            "in a chroot the kernel refuses them: start outside of it, or change the root with pivot_root; where a "
+            f"container's seccomp or AppArmor profile forbids them, allow them there, {_WAYS}",
         )
     file, command = switch
     return EngineError(

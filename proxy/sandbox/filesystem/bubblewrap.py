@@ -90,6 +90,12 @@ def make_files(
             "--sandbox-files shows the working folder, which was removed",
             "change to another folder",
         ) from error
+    if working == Path("/"):
+        raise EngineError(
+            "--sandbox-files expects a working folder that contains the agent's files alone, and found '/': "
+            "the command would see, and write to, every file that the flag hides",
+            "change to the agent's own folder (in a container, set its WORKDIR), or leave the flag out",
+        )
     if working == home or working in home.parents:
         raise EngineError(
             f"--sandbox-files hides the home folder, and the command would run in {str(working)!r}",
