@@ -22,7 +22,7 @@ def test_files_are_not_isolated_in_the_root_folder(
     """It contains every file that the flag hides, whatever the home is."""
     monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
     monkeypatch.chdir("/")
-    with pytest.raises(EngineError, match="expects a working folder .* and found '/'") as caught:
+    with pytest.raises(EngineError, match=r"expects a working folder .* and found '/'") as caught:
         make_files({"HOME": home}, ["true"], public=tmp_path, shared=[])
     assert caught.value.hint.startswith("change to the agent's own folder")
 
