@@ -68,6 +68,10 @@ class Place(Protocol):
     def reachable_sockets(self) -> Iterable[str]:
         """List the path sockets of programs outside that can be connected to now."""
 
+    def _sees(self, path: str) -> bool:
+        """Say whether the command sees a path at all."""
+        return self._files is None or self._files.sees(path)
+
     def used_pipes(self) -> Iterable[str]:
         """List named pipes that were made, or written to, while the command ran. Blocks."""
 
@@ -120,7 +124,7 @@ class OwnNamespaces:
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
             "copied": self._plan.protection.overlaid,
-            "pipes_unsearched": pipes.left,
+            "pipes_unsearched": [path for path in pipes.left if self._sees(path)],
             "pipes_open": pipes.too_many,
         }
         self._since_ns = time.time_ns() - _COARSE_NS
@@ -144,7 +148,11 @@ class OwnNamespaces:
             return ()
         plan = self._plan
         reachable_sockets = find_reachable(plan.hidden, (*plan.masked, *plan.let_in))
-        return [path for path in reachable_sockets if self._files is None or self._files.sees(path)]
+        return [path for path in reachable_sockets if self._sees(path)]
+
+    def _sees(self, path: str) -> bool:
+        """Say whether the command sees a path at all."""
+        return self._files is None or self._files.sees(path)
 
     def used_pipes(self) -> Iterable[str]:
         """List named pipes that the command made, or that were written to meanwhile, and that were not closed to it."""

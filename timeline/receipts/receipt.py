@@ -40,6 +40,14 @@ _SEQS = 100
 """Most seqs that are listed for one opt-in."""
 
 
+_LEFT_OPEN = {
+    "pipes_open": "named pipes that could not be closed",
+    "pipes_unsearched": "folders that were not searched for named pipes",
+    "sockets": "path sockets within reach",
+}
+"""Keys of `sandbox` under which ways out are listed, and their names."""
+
+
 @dataclass(slots=True)
 class OptIn:
     """Model drift that a person has allowed, as RECORDED=NEW, and what it let through."""
@@ -231,8 +239,14 @@ class Receipt:
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
         if (self.sandbox or {}).get("pipes_open"):
-            allowed.append("named pipes that could not be closed")
+            allowed.append(_LEFT_OPEN["pipes_open"])
         return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
+
+    @property
+    def contained_but_for(self) -> list[str]:
+        """The ways out of the sandbox that nobody could close or look for; empty where it is plainly contained, or there was none."""
+        told = self.sandbox if self.contained else None
+        return [said for key, said in _LEFT_OPEN.items() if (told or {}).get(key)]
 
     @property
     def root_after(self) -> InjectedRow | None:
@@ -294,6 +308,7 @@ class Receipt:
             if self.standing
             else None,
             "contained": self.contained,
+            "contained_but_for": self.contained_but_for,
             "changed": self.changed,
             "sandbox": self.sandbox,
             "determinism": self.determinism,

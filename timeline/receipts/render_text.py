@@ -529,6 +529,8 @@ def _containment(receipt: Receipt) -> str:
     kind += ", files too" if told.get("files") else ""
     count = _times(told["counters"]["packets_out"], "packet")
     unread = "" if told.get("tapped", True) else f", {_UNREAD}"
+    if receipt.contained_but_for:
+        unread += f"; not plainly contained: {', '.join(receipt.contained_but_for)}"
     live = receipt.counts["live"]
     if live:
         sent = _times(live, "request")
