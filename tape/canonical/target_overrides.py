@@ -119,6 +119,8 @@ _CLEAN_HOST = re.compile(
     rf"(?::\d{{1,5}})?(?:[/?#]{_REST})?",
     re.ASCII,
 )
+_NAME = re.compile(r"(?:[^\s/?#@:,;=\"'<>\\%{}|^`()*&$!+]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
+"""A name of a host as servers write it, in whatever script; any other text in its place may be any."""
 _WORD = re.compile(r"[a-z0-9_-]{1,63}|[A-Z0-9_-]{1,63}", re.ASCII)
 _ANY_HOST = "*"
 """A name that may be any: no host has this character."""
@@ -566,7 +568,7 @@ def name_row(claims: Iterable[tuple[str, str]], scheme: str) -> tuple[str, ...]:
             rows.append((kind, host_readings(text)[0]))
         elif kind == ClaimKind.PATH:
             rows.append((kind, upper_triplets(text)))
-        elif kind in (ClaimKind.METHOD, ClaimKind.SCHEME):
+        elif kind in (ClaimKind.METHOD, ClaimKind.SCHEME) or _NAME.fullmatch(text) is None:
             rows.append((kind, text))
         else:
             place = places(text, scheme)[0]
@@ -594,14 +596,16 @@ def _said(
         if name == "forwarded":
             for said in _FORWARDED_SCHEME.findall(text):
                 yield from _scheme_said(said, scheme)
-        named = _FORWARDED_HOST.findall(text) if "=" in text else text.split(",")
+            named = _FORWARDED_HOST.findall(text)
+        else:
+            named = text.split(",")
         for one in named:
             one = one.strip().strip('"')
             if name.endswith("port"):
                 one = f"[{host}]:{one}" if ":" in host else f"{host}:{one}"
             if one and not agrees(one, scheme, host, port):
                 yield Claim(kind, one)
-                if "\t" in one or " " in one:
+                if _NAME.fullmatch(one) is None:
                     yield Claim(kind, _ANY_HOST)
 
 

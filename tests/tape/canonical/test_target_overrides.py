@@ -292,6 +292,38 @@ def test_an_address_that_cannot_be_read_is_any(name: bytes, value: bytes) -> Non
     assert not parse_match("POST https://a.example/*").surely(ways)
 
 
+@pytest.mark.parametrize("name", [b"X-Forwarded-Host", b"X-Host", b"X-Forwarded-Server"])
+@pytest.mark.parametrize("value", [one for one in UNREAD if one[:1] != b'"'])
+def test_a_forwarded_host_that_is_no_name_is_any(name: bytes, value: bytes) -> None:
+    """Two of them are two requests, whatever a server makes of them."""
+    request = _ask(((b"host", b"a.example"), (name, value)))
+    ways = Facts.of_request(request, Classes())[0].ways
+    assert ways.anywhere
+    assert parse_match("POST https://evil.test/*").maybe(ways)
+    assert not parse_match("POST https://a.example/*").clearly(ways)
+    assert not parse_match("POST https://a.example/*").surely(ways)
+    other = replace(request, headers=((b"host", b"a.example"), (name, value.swapcase())))
+    prints = [fingerprint(canonical(one, RequestClass.EFFECT, RULES)) for one in (request, other)]
+    assert prints[0] != prints[1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"b.example",
+        b"b.example:8443",
+        b"b\xc3\xbccher.example",
+        b"[::1]:80",
+        b"backend",
+        b'"b.example"',
+    ],
+)
+def test_a_forwarded_host_that_is_a_name_is_that_name(value: bytes) -> None:
+    """In whatever script, with a port, as an address, quoted."""
+    (found,) = _claims((b"X-Forwarded-Host", value))
+    assert found.startswith("forwarded ")
+
+
 @pytest.mark.parametrize(
     "name",
     [
