@@ -147,7 +147,7 @@ class OpenRun:
         """Effects asked for so far."""
         self.gated = AlikeEffects()
         """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
-        self.agreement = Agreement(self.rules, self._read, self.redactor.redacted_query)
+        self.agreement = Agreement(self.rules, self._read, self.redactor.inner_secrets)
         """How the header fields of what is asked agree with those of the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""

@@ -14,9 +14,8 @@ from ..exchange import Exchange, Headers, Request, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import LinkedValues, Pair
 from ..headers.shipped_lists import NEW_CONDITIONS
-from ..redaction.compare_placeholders import BODY, TARGET
 from .idempotency_keys import KeyPairs
-from .inner_secrets import InnerSecrets, RedactedQuery, find_inner_secrets
+from .inner_secrets import FindInner, InnerSecrets, read_inner
 
 _MOST = 4096
 """Recorded requests whose fields are remembered."""
@@ -51,7 +50,7 @@ class Noted(NamedTuple):
     drifts: tuple[Drift, ...] = ()
 
 
-_SHOWN = {BODY: "body", TARGET: "path", "query": "query"}
+_SHOWN = {"body": "body", "target": "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
 _MERGED = "has one value where the tape has several"
 
@@ -65,14 +64,13 @@ def _drift(pair: Pair, what: str) -> Drift:
 class Agreement:
     """What one playback has seen of linked values so far."""
 
-    def __init__(
-        self, rules: Rules, read: Read, redacted_query: RedactedQuery = lambda _: frozenset()
-    ) -> None:
+    def __init__(self, rules: Rules, read: Read, find_inner: FindInner) -> None:
         """Begin with nothing.
 
         read: gives an exchange of the tape; None where it cannot be read.
+        find_inner: gives the secrets of a request outside of its header fields.
         """
-        self._redacted_query = redacted_query
+        self._find = find_inner
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self._rules = rules
@@ -145,14 +143,14 @@ class Agreement:
         for place in self._inner.find_mistaken(recorded, self._find_inner(request)):
             part, _, name = place.partition(" ")
             masked = (
-                masks.json or masks.form or masks.regex if part == BODY else name in masks.query
+                masks.json or masks.form or masks.regex if part == "body" else name in masks.query
             )
             if not masked:
                 told = f"its {_SHOWN[part]} has another secret than the one that is recorded there"
                 yield Drift(told, Difference(_SHOWN[part], "(recorded)", "(another)"))
 
     def _find_inner(self, request: Request) -> tuple[Linked, ...]:
-        return find_inner_secrets(request, self._redacted_query)
+        return read_inner(request, self._find)
 
     def _disagreements(
         self, old: _Beside, new: CountedFields, alike: Callable[[], Iterable[Seq]]

@@ -8,45 +8,18 @@ its kind in the recorded request is the one that it stands for.
 """
 
 from collections.abc import Callable, Iterable
-from urllib.parse import unquote_to_bytes
 
 from ..exchange import Request
-from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space
 from ..headers.linked_values import LinkedValues
-from ..redaction.compare_placeholders import BODY, TARGET
-from ..redaction.placeholder import unescape
 
-RedactedQuery = Callable[[Request], frozenset[str]]
-"""Gives the lower-case names of a request's query keys whose values count by their kind alone."""
+FindInner = Callable[[Request], Iterable[tuple[str, bytes]]]
+"""Gives the secrets of a request, as stored, outside of its header fields: place and value."""
 
 
-def find_inner_secrets(request: Request, redacted_query: RedactedQuery) -> tuple[Linked, ...]:
-    """Find the secrets of a request, as stored, outside of its header fields; of a body that is not held, none."""
-    found = []
-    for part, at, size, kind in request.secrets:
-        if part == BODY and request.body:
-            found.append(_linked(f"{part} {kind}", request.body[at : at + size]))
-        elif part == TARGET:
-            text = request.target[at : at + size]
-            found.append(_linked(f"{part} {kind}", text.encode("utf-8", "surrogatepass")))
-    if "?" in request.target:
-        found += _in_query(request, redacted_query)
-    return tuple(found)
-
-
-def _in_query(request: Request, redacted_query: RedactedQuery) -> Iterable[Linked]:
-    names = redacted_query(request)
-    for pair in request.target.partition("?")[2].split("&") if names else ():
-        name, _, value = pair.partition("=")
-        plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
-        text = value.encode("utf-8", "surrogatepass")
-        if plain.decode("utf-8", "replace") in names and not is_empty(text):
-            yield _linked(f"query {plain.decode('utf-8', 'replace')}", text)
-
-
-def _linked(place: str, value: bytes) -> Linked:
-    return Linked(Space.CREDENTIAL, place, unescape(value))
+def read_inner(request: Request, find: FindInner) -> tuple[Linked, ...]:
+    """Read the secrets of a request outside of its header fields, as they are linked."""
+    return tuple([Linked(Space.CREDENTIAL, place, value) for place, value in find(request)])
 
 
 class InnerSecrets:

@@ -17,7 +17,7 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -36,6 +36,7 @@ from ..exchange import (
 )
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
+from .inner_secrets import find_inner_secrets
 from .learned import Learned
 from .placeholder import Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
@@ -244,6 +245,10 @@ class Redactor:
             ):
                 names.add(name)
         return frozenset(names)
+
+    def inner_secrets(self, request: Request) -> Iterator[tuple[str, bytes]]:
+        """Yield place and value of each secret of a request, as stored, outside of its header fields."""
+        return find_inner_secrets(request, self.redacted_query(request))
 
 
 def _codings(headers: Headers) -> list[bytes]:

@@ -299,12 +299,13 @@ async def test_a_connection_is_in_one_run_for_life(open_runs: OpenRuns) -> None:
 
 
 async def test_a_client_that_left_while_its_run_was_opened_is_not_kept(open_runs: OpenRuns) -> None:
-    """It leaves only once, and that was before it belonged to anything."""
+    """It leaves only once, and that was before it belonged to anything; what it sent before belongs to the run."""
     client = open_runs.client(ONE)
     client.timestamp_end = 2.0
     open_run = await open_runs.assign(client)
     assert not open_run.clients
-    assert open_runs.registry.of(client) is None
+    assert open_runs.registry.of(client) is open_run
+    assert not open_runs.registry._by_client
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,8 @@ PLACES = [
     (ask(b"{a"), ask(b"{b"), "body byte 1", "{a", "{b"),
     (ask(b'{"a"}'), ask(b'{"a":1}'), "body byte 4", '{"a"}', '{"a":1}'),
     (
-        ask(b"--b", headers=((b"content-type", b"multipart/mixed"),)),
-        ask(b"--b", headers=((b"content-type", b"multipart/mixed; boundary=b"),)),
+        ask(b"--b--", headers=((b"content-type", b"multipart/mixed"),)),
+        ask(b"--b--", headers=((b"content-type", b"multipart/mixed; boundary=b"),)),
         "body",
         "(as bytes)",
         "(as multipart)",

@@ -61,7 +61,7 @@ class _Play:
             clean = self.redactor.response(answer)[0]
             self.tape[Seq(at)] = replace(self.tape[Seq(at)], response=clean)
         self.redactor = Redactor(b"key")
-        self.agreement = Agreement(rules, self.tape.get, self.redactor.redacted_query)
+        self.agreement = Agreement(rules, self.tape.get, self.redactor.inner_secrets)
 
     def find(self, seq: int) -> Exchange:
         return self.tape[Seq(seq)]
