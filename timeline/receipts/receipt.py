@@ -40,11 +40,12 @@ _SEQS = 100
 """Most seqs that are listed for one opt-in."""
 
 
-_LEFT_OPEN = {
-    "pipes_open": "named pipes that could not be closed",
-    "pipes_unsearched": "folders that were not searched for named pipes",
-    "sockets": "path sockets within reach",
-}
+_OPEN_PIPES = "named pipes that could not be closed"
+_LEFT_OPEN = (
+    ("pipes_open", _OPEN_PIPES),
+    ("pipes_unsearched", "folders that were not searched for named pipes"),
+    ("sockets", "path sockets within reach"),
+)
 """Keys of `sandbox` under which ways out are listed, and their names."""
 
 
@@ -239,14 +240,14 @@ class Receipt:
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
         if (self.sandbox or {}).get("pipes_open"):
-            allowed.append(_LEFT_OPEN["pipes_open"])
+            allowed.append(_OPEN_PIPES)
         return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
 
     @property
     def contained_but_for(self) -> list[str]:
         """The ways out of the sandbox that nobody could close or look for; empty where it is plainly contained, or there was none."""
         told = self.sandbox if self.contained else None
-        return [said for key, said in _LEFT_OPEN.items() if (told or {}).get(key)]
+        return [said for key, said in _LEFT_OPEN if (told or {}).get(key)]
 
     @property
     def root_after(self) -> InjectedRow | None:
