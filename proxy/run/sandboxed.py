@@ -68,10 +68,6 @@ class Place(Protocol):
     def reachable_sockets(self) -> Iterable[str]:
         """List the path sockets of programs outside that can be connected to now."""
 
-    def _sees(self, path: str) -> bool:
-        """Say whether the command sees a path at all."""
-        return self._files is None or self._files.sees(path)
-
     def used_pipes(self) -> Iterable[str]:
         """List named pipes that were made, or written to, while the command ran. Blocks."""
 

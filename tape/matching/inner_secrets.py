@@ -10,6 +10,7 @@ its kind in the recorded request is the one that it stands for.
 from collections.abc import Callable, Iterable
 
 from ..exchange import Request
+from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space
 from ..headers.linked_values import LinkedValues
 
@@ -19,7 +20,10 @@ FindInner = Callable[[Request], Iterable[tuple[str, bytes]]]
 
 def read_inner(request: Request, find: FindInner) -> tuple[Linked, ...]:
     """Read the secrets of a request outside of its header fields, as they are linked."""
-    return tuple([Linked(Space.CREDENTIAL, place, value) for place, value in find(request)])
+    found = find(request)
+    return tuple(
+        [Linked(Space.CREDENTIAL, place, one) for place, one in found if not is_empty(one)]
+    )
 
 
 class InnerSecrets:

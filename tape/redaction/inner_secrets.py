@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
 from ..exchange import Request
-from ..headers.authorization import is_empty
 from .compare_placeholders import BODY, TARGET
 from .placeholder import unescape
 
@@ -24,5 +23,5 @@ def find_inner_secrets(request: Request, names: frozenset[str]) -> Iterator[tupl
         name, _, value = pair.partition("=")
         plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
         text = value.encode("utf-8", "surrogatepass")
-        if plain.decode("utf-8", "replace") in names and not is_empty(text):
+        if plain.decode("utf-8", "replace") in names:
             yield f"query {plain.decode('utf-8', 'replace')}", unescape(text)
