@@ -15,8 +15,6 @@ from ..exchange import Request, Seq
 from ..headers.authorization import is_empty
 from ..headers.shipped_lists import KEYS_OF_EFFECTS, MEMBERS_OF_EFFECTS
 
-_MAY_HAVE_MEMBER = (b"Token", b"equestId", b"idempotency_key", b"client-token")
-"""Of which one is in each name, and none in most bodies."""
 _MEMBER = re.compile(
     rb'"(?:%b)"\s*:' % b"|".join(re.escape(name.encode()) for name in sorted(MEMBERS_OF_EFFECTS))
 )
@@ -82,8 +80,7 @@ def find_key(request: Request) -> bytes | None:
     ]
     if "?" in request.target:
         found += _in_pairs(request.target.partition("?")[2])
-    body = request.body
-    if body and len(body) <= _LARGEST and any(word in body for word in _MAY_HAVE_MEMBER):
+    if 0 < len(request.body) <= _LARGEST:
         found += _in_body(request)
     # Servers read one of them each, and nobody knows which: two values of one field count in their order.
     found.sort(key=lambda field: field[0])
@@ -98,9 +95,10 @@ def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _in_body(request: Request) -> Iterator[tuple[bytes, bytes]]:
-    if any(name.lower() == _TYPE and _FORM in value.lower() for name, value in request.headers):
+    kind = (request.header(_TYPE) or b"json").lower()
+    if _FORM in kind:
         yield from _in_pairs(request.body.decode("latin-1"))
-    elif _MEMBER.search(request.body) is not None:
+    elif b"json" in kind and _MEMBER.search(request.body) is not None:
         try:
             tree = json.loads(request.body)
         except (ValueError, RecursionError):
