@@ -3,6 +3,7 @@
 from .alpn import Protocol
 from .answer.refuse import Refuse
 from .assign_run import Identify, Leave
+from .attempts.watch import Attempts
 from .bidirectional_streaming import Bidirectional
 from .contract import Contract, ReportContractViolation
 from .control import Control
@@ -18,11 +19,12 @@ from .sink_backpressure import ReportEffect
 from .websocket import Websocket
 
 
-def chain(registry: RunRegistry) -> list[object]:
+def chain(registry: RunRegistry, attempts: Attempts) -> list[object]:
     """Give the addons of one engine, in order."""
     record = Record(registry)
     return [
         Identify(registry),
+        attempts,
         Protocol(registry),
         Tunnels(registry),
         Contract(),

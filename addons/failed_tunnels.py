@@ -75,7 +75,7 @@ class Tunnels:
     def __init__(self, registry: RunRegistry) -> None:
         """Look after the tunnels of the open runs of `registry`."""
         self._registry = registry
-        registry.on_ending = self.give_up
+        registry.on_ending.append(self.give_up)
         self._opening: dict[str, _OpenTunnel] = {}
         self._saving: set[asyncio.Task[None]] = set()
 

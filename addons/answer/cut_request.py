@@ -34,6 +34,7 @@ def note_cut_request(pending: PendingExchange) -> None:
         cuts = _cuts_of_tape(open_run)
         if cuts[method, url] > 0:
             cuts[method, url] -= 1
+            open_run.note(EventKind.NOTED, cut=[method, url])
             return
         note_verdict(pending, request, VerdictKind.REFUSED, _TEXT)
         diverged = Divergence(

@@ -140,10 +140,12 @@ class RunRegistry:
         """Asked to keep an exchange that is broken off by us, with why and what decided that."""
         self.on_ended: Callable[[OpenRun], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
-        self.on_ending: Callable[[OpenRun], Awaitable[None]] | None = None
+        self.on_ending: list[Callable[[OpenRun], Awaitable[None]]] = []
         """Asked to keep what is left of a run, before it is sealed."""
         self.on_reset: Callable[[connection.Client], None] | None = None
         """Asked to end a client's connection with RST."""
+        self.is_shut: Callable[[connection.Client], bool] = lambda _: True
+        """Asked whether a client has ended its connection, or its half of it, below TLS."""
         self._store = store
         self._redactor = redactor
         self._processes = processes
@@ -200,6 +202,16 @@ class RunRegistry:
         if open_run is not None:
             open_run.clients.pop(client.id, None)
             open_run.tunnels.pop(client.id, None)
+
+    @property
+    def is_sole(self) -> bool:
+        """Whether every client belongs to one run."""
+        return bool(self._sole)
+
+    async def find_process(self, client: connection.Client) -> str:
+        """Find the command name of a client's process, while it is connected; empty where that cannot be seen."""
+        group = await self._find_group(client)
+        return group.command if group is not None else ""
 
     def redactor(self) -> Redactor:
         """Make what takes secrets out of texts, under the settings of now."""
@@ -603,8 +615,8 @@ class RunRegistry:
         if open_run.preparing is not None:
             await asyncio.wait([open_run.preparing])
         with contextlib.suppress(StoreUnwritable):
-            if self.on_ending is not None:
-                await self.on_ending(open_run)
+            for keep in self.on_ending:
+                await keep(open_run)
             _note_slow(open_run)
         if self.on_ended is not None:
             await self.on_ended(open_run)

@@ -157,6 +157,8 @@ class OpenRun:
         """Requests of the tape that were cut and have not come again; read when first needed."""
         self.tunnel_counts: dict[tuple[str, int], int] = {}
         """How many tunnels were asked for, by host and port."""
+        self._asked_at: dict[tuple[str, int], float] = {}
+        """When something was last asked of a host and port, or was done with; by the monotonic clock."""
         self.permits: dict[PendingExchange, tuple[str, str, int]] = {}
         """Where live requests on their way may be connected to: client id, host, port."""
         self.last_request = time.monotonic()
@@ -189,6 +191,7 @@ class OpenRun:
         self.pending_exchanges.add(pending)
         self._idle.clear()
         self.requests += 1
+        self._asked_at[_origin(pending)] = time.monotonic()
         self.last_request = time.monotonic()
 
     def finish(self, pending: "PendingExchange") -> None:
@@ -197,10 +200,20 @@ class OpenRun:
         if self.sink_queue is not None and (line := effect_line(pending)):
             self.sink_queue.put(self.reporter, line)
         self.permits.pop(pending, None)
+        self._asked_at[_origin(pending)] = time.monotonic()
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
         if not self.pending_exchanges:
             self._idle.set()
+
+    def was_asked(self, origin: tuple[str, int], *, since: float) -> bool:
+        """Say whether a request to a host and port was on its way at some time since then.
+
+        since: by the monotonic clock.
+        """
+        if self._asked_at.get(origin, -1.0) >= since:
+            return True
+        return any(_origin(pending) == origin for pending in self.pending_exchanges)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
@@ -387,3 +400,7 @@ class OpenRun:
             found.setdefault(key, []).append(exchange.seq)
             self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found
+
+
+def _origin(pending: "PendingExchange") -> tuple[str, int]:
+    return pending.facts.host.lower(), pending.facts.port

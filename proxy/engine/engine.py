@@ -18,6 +18,7 @@ from mitmproxy import certs, connection, http, master, options
 from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
 from mitmproxy.proxy.mode_servers import ServerInstance
 
+from ...addons.attempts.watch import Attempts
 from ...addons.chain import chain
 from ...addons.client_sockets import Connections
 from ...addons.run.pending_exchange import PendingExchange, find_pending
@@ -121,7 +122,8 @@ class Engine:
         self._gauge = FileGauge(raise_limit())
         self.admission = Admission(self.registry, self._proxyserver.connections, self._gauge)
         self._master.admission = self.admission
-        transparent = self.transparent = TransparentMode(self.registry, self._proxyserver)
+        attempts = Attempts(self.registry)
+        transparent = self.transparent = TransparentMode(self.registry, self._proxyserver, attempts)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
@@ -129,7 +131,7 @@ class Engine:
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
             transparent,
-            *chain(self.registry),
+            *chain(self.registry, attempts),
             Connections(self.registry, self._proxyserver.connections),
         )
         self._master.options.update(

@@ -270,7 +270,7 @@ class SandboxedRun:
             if self.sandbox.sockets.watched
             else sorted(self._reachable)[:_MOST_SOCKETS],
         }
-        left = [*self._denied(leaving, resolver), *self._silent(), *self._sockets()]
+        left = [*self._denied(leaving, resolver), *self._sockets()]
         return summary, [{**row, "target": redact(row["target"])} for row in left]
 
     def _denied(
@@ -288,14 +288,6 @@ class SandboxedRun:
                 yield {**self._row("kernel", many, leaving.lost, reason), "target": "unknown"}
         for one, count in resolver.strange.items():
             yield self._row("proxy", one, count, "no question to DNS")
-
-    def _silent(self) -> Iterator[dict[str, Any]]:
-        """Yield where somebody connected to, and asked for nothing."""
-        for (host, port), count in self._runtime.engine.transparent.silent_targets.items():
-            one = Attempt("tcp", host, port)
-            yield self._row("proxy", one, count, "connected to, and no request of HTTP came")
-        for (host, port), count in self._runtime.engine.transparent.refused_tls.items():
-            yield self._row("proxy", Attempt("tcp", host, port), count, "TLS refused by the client")
 
     def _socket_row(self, path: str, reason: str) -> dict[str, Any]:
         """Say what was made of a socket that is let in. What passed it is between two programs, and nobody counted it."""

@@ -6,6 +6,7 @@ Whoever shows a run takes its events as `events` describes them. A key that is n
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..diff.attempts import AttemptKind
 from ..exchange import Phase, RepeatKind, RequestClass, VerdictKind
 from .codec import BadRecord
 from .events import Event, EventKind
@@ -63,6 +64,22 @@ def _map_of(check: _Is) -> _Is:
 def _one_of(names: type[VerdictKind | RequestClass | RepeatKind | Phase]) -> _Is:
     values = frozenset(one.value for one in names)
     return lambda value: _text(value) and value in values
+
+
+_ATTEMPT: dict[str, _Is] = {
+    "kind": lambda value: _text(value) and value in frozenset(AttemptKind),
+    **dict.fromkeys(("host", "process", "detail", "egress"), _text),
+    **dict.fromkeys(("port", "after"), _int),
+    **dict.fromkeys(("beside", "distrusted", "spared"), _flag),
+}
+
+
+def _attempt(value: Any) -> bool:
+    return (
+        _map(value)
+        and value.keys() == _ATTEMPT.keys()
+        and all(check(value[name]) for name, check in _ATTEMPT.items())
+    )
 
 
 def _any(value: Any) -> bool:
@@ -141,6 +158,8 @@ MAY: dict[str, _Is] = {
     "waits": _flag,
     "again": _flag,
     "allowed": _each(_text),
+    "attempt": _attempt,
+    "cut": _row(_text, _text),
     "answered_by": _text,
     "after": _each(_int),
     "drifted": _text,

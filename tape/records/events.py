@@ -38,7 +38,9 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     stopped   by, pid, reason                 somebody stopped the run; every request after that is refused
     limited   seq, limit, reason, calls, tokens, usd      a limit is exhausted; once for each
     journal   process, looks                  what a process saw of the clock: a piece of it, compressed
-    noted     cut                             method and URL of a request whose client left before it had ended
+    noted     attempt                         of a client, which came to nothing: kind, host, port, process, detail, after,
+                                              beside, distrusted, egress, spared
+              cut                             method and URL of a request whose client left before it had ended
               text                            for people: a warning, a loss, a reload
               child_exit, command, contained  from the launcher
               sandbox                         what was seen of the sandbox, as receipts have it

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...config import Match, parse_match
+from ...config import Match, Mode, parse_match
 from ...store import RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
@@ -24,6 +24,7 @@ from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
+from .attempts import Side, find_attempts
 from .effects import Effect, Ledger
 from .unmatched_rules import Hints, split_place, ways_of
 
@@ -183,6 +184,10 @@ class Receipt:
     followed: Counter[str] = field(default_factory=Counter)
     """How many others there were, by kind."""
     unused: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    """Attempts of clients that came to nothing, by kind and place."""
+    unrecorded: list[str] = field(default_factory=list)
+    """Of a recording: what was asked past it, or would have been, in words."""
     egress: list[dict[str, Any]] = field(default_factory=list)
     foreign: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
@@ -349,6 +354,8 @@ class Receipt:
             "sink_lost": self.sink_lost,
             "stopped": self.stopped,
             "limits": None if self.limits is None else self.limits.to_json(),
+            "attempts": self.attempts,
+            "unrecorded": self.unrecorded,
             "egress": self.egress,
             "foreign": self.foreign,
             "warnings": self.warnings,
@@ -412,6 +419,8 @@ class _Fold:
         self.held: dict[int, tuple[GateRow, int]] = {}
         """What waits, with the time since when, in nanoseconds."""
         self.used = Used()
+        self.attempts = Side()
+        self.recorded_attempts = Side()
         self.opt_ins: dict[str, OptIn] = {}
         self.hints = Hints()
         self.tape: RunInfo | None = None
@@ -424,6 +433,7 @@ class _Fold:
     def take(self, event: Event) -> None:
         receipt, data = self.receipt, event.data
         self.ledger.take(event)
+        self.attempts.take(event)
         match event.kind:
             case EventKind.INTENT:
                 self._intent(data)
@@ -586,6 +596,7 @@ class _Fold:
             receipt.standing = _standing(self.tape)
             self._find_unused(self.tape)
             self._compare_ends()
+        self._find_attempts()
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
         if receipt.counts["unused"]:
             receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
@@ -596,6 +607,24 @@ class _Fold:
             receipt.followed = +receipt.followed
         if receipt.requests:
             receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_attempts(self) -> None:
+        """List what came to nothing, compare it with the tape, and say what a recording has missed."""
+        receipt = self.receipt
+        playing = receipt.mode == Mode.PLAYBACK.value
+        if playing and self.tape is None:
+            return  # nobody knows what it had
+        found = find_attempts(self.attempts, self.recorded_attempts if playing else None)
+        for row in found.rows:
+            _bounded(receipt.attempts, row)
+        for divergence in found.divergences:
+            self._diverged(divergence)
+        for row in found.egress:
+            _bounded(receipt.egress, row)
+        if receipt.mode == Mode.RECORD.value:
+            receipt.unrecorded = found.unrecorded[:_LISTED]
+            for text in found.warnings:
+                _bounded(receipt.warnings, text)
 
     def _compare_ends(self) -> None:
         """Note a command that ended otherwise than its tape says."""
@@ -626,6 +655,7 @@ class _Fold:
         begun: dict[int, Mapping[str, Any]] = {}
         gaps: list[GapRow] = []
         for event in self.store.log(tape):
+            self.recorded_attempts.take(event)
             if event.kind is EventKind.GAP:
                 _take_gap(gaps, event.data)
             elif event.kind is EventKind.NOTED and "child_exit" in event.data:

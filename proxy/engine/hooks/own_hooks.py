@@ -5,14 +5,15 @@ errand is run by the connection's handler and ends with a wake-up: the stream go
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from mitmproxy.connection import Client, Connection, Server
+from mitmproxy.connection import Client, Connection
 from mitmproxy.proxy import commands
 
 from ....addons.run.pending_exchange import PendingExchange
 
 if TYPE_CHECKING:
+    from ....addons.attempts.watch import Stray
     from ....addons.failed_tunnels import Attempt
 
 
@@ -58,19 +59,11 @@ class PlayheadTunnelHook(commands.StartHook):
     data: "Attempt"
 
 
-class Stray(NamedTuple):
-    """What was said in a tunnel, and is no request."""
-
-    client: Client
-    server: Server
-    said: str
-
-
 @dataclass
 class PlayheadStrayHook(commands.StartHook):
-    """A client does not speak HTTP to whom it has a tunnel to."""
+    """A client has said what is no request, or no whole one."""
 
-    data: Stray
+    data: "Stray"
 
 
 @dataclass

@@ -52,8 +52,11 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
+from ....addons.attempts.watch import Stray
 from ....addons.wire.http import note, with_scheme
+from ....tape.diff.attempts import AttemptKind
 from ....tape.exchange import Headers
+from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
 
 _STATUS = re.compile(rb"[1-9]\d\d")
@@ -236,9 +239,20 @@ class PlayheadHttp2Server(_Mixin, Http2Server):
             return f"a request for {event.request.scheme!r}, which is neither http nor https"
         return find_wrong_field(event.request)
 
+    def protocol_error(self, message: str, error_code: int = ErrorCodes.PROTOCOL_ERROR) -> Commands:
+        """End the connection over what the client did, and have that noted."""
+        yield self._stray(message)
+        yield from super().protocol_error(message, error_code)
+
+    def _stray(self, said: str) -> PlayheadStrayHook:
+        context, kind = self.context, AttemptKind.MALFORMED_REQUEST
+        said = " ".join(said.split())
+        return PlayheadStrayHook(Stray(context.client, context.server, said, kind, foreign=False))
+
     def _refuse(self, stream: int, wrong: str) -> Commands:
         """Answer that there is no answer; other streams go on."""
         self.log(wrong)
+        yield self._stray(wrong)
         self.streams.pop(stream, None)
         body = f"playhead: {wrong}\n".encode()
         kind = (b"content-type", b"text/plain; charset=utf-8")

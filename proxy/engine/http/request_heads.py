@@ -13,6 +13,7 @@ Checked against 12.2.3. Test: tests/journeys/test_bad_input.py.
 import re
 from typing import Any
 
+from mitmproxy.connection import Server
 from mitmproxy.net.http import status_codes
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers import http as http_layer
@@ -26,7 +27,9 @@ from mitmproxy.proxy.layers.http import (
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
-from ..hooks.own_hooks import PlayheadStrayHook, Stray
+from ....addons.attempts.watch import Stray
+from ....tape.diff.attempts import AttemptKind
+from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
 MAX_AHEAD_BYTES = 1024 * 1024
@@ -45,11 +48,18 @@ _DIRECT = (
 class PlayheadServer(MessagesMixin, Http1Server):
     """The client's side of HTTP/1."""
 
+    _reported = False
+    """Whether what the client said last was noted: nothing comes after it."""
+
     def read_headers(self, event: events.ConnectionEvent) -> Any:
         """Read a head as mitmproxy does, unless it is clear already that there is none."""
         while self.buf.start(2).startswith((b"\n", b"\r\n")):
             self.buf.maybe_extract_lines()  # empty lines before a request (RFC 9112 section 2.2)
         reading = isinstance(event, events.DataReceived)
+        if isinstance(event, events.ConnectionClosed) and self.buf.start(_PEEK_BYTES).strip():
+            yield from self._report(
+                "the client left before the head of a request had ended", AttemptKind.CUT_REQUEST
+            )
         if reading and self.buf.overlong_head():
             yield from self._end(431, _TOO_LONG)
             return
@@ -71,17 +81,30 @@ class PlayheadServer(MessagesMixin, Http1Server):
         if not _TOKEN.match(start):
             # SOCKS or noise: no answer of ours would be understood.
             self.log(f"no request of HTTP, but {_named(start)}")
-            yield from self._report(start)
+            yield from self._report_foreign(start)
             yield commands.CloseConnection(self.conn)
             self.state = self.done
         elif b"\n" in start and not _REQUEST_LINE.match(start):
-            yield from self._report(start)
+            yield from self._report_foreign(start)
             yield from self._end(400, f"no request of HTTP, but {_named(start)}")
 
-    def _report(self, start: bytes) -> Any:
-        if self._mode is HTTPMode.transparent:
-            context = self.context
-            yield PlayheadStrayHook(Stray(context.client, context.server, _named(start)))
+    def _report_foreign(self, start: bytes) -> Any:
+        yield from self._report(_named(start), foreign=True)
+
+    def _report(
+        self,
+        said: str,
+        kind: AttemptKind = AttemptKind.MALFORMED_REQUEST,
+        *,
+        foreign: bool = False,
+    ) -> Any:
+        """Have it noted, once for a connection."""
+        if self._reported:
+            return
+        self._reported = True
+        context, tunnelled = self.context, self._mode is HTTPMode.transparent
+        server = context.server if tunnelled else Server(address=None)
+        yield PlayheadStrayHook(Stray(context.client, server, said, kind, foreign))
 
     def wait(self, event: events.Event) -> Any:
         """Wait for the answer, and keep what the client asks meanwhile, up to a limit."""
@@ -94,6 +117,9 @@ class PlayheadServer(MessagesMixin, Http1Server):
             )
             self.state = self.done
             return
+        if isinstance(event, events.ConnectionClosed):
+            said = "the client ended its sending half before it was answered"
+            yield from self._report(said, AttemptKind.HALF_CLOSED)
         yield from super().wait(event)
 
     def _find_wrong(self, command: commands.Command) -> tuple[int, str] | None:
@@ -120,6 +146,7 @@ class PlayheadServer(MessagesMixin, Http1Server):
 
     def _end(self, status: int, text: str) -> Any:
         self.log(text)
+        yield from self._report(text)
         body = f"playhead: {text}\n".encode()
         head = (
             f"HTTP/1.1 {status} {status_codes.RESPONSES[status]}\r\n"

@@ -1,0 +1,238 @@
+"""Attempts of clients that came to nothing, in receipts: listed, compared with the tape, and warned of after a recording.
+
+What they are is said in `tape/diff/attempts.py`; the events are those that `addons/attempts/` notes.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...tape.diff.attempts import Attempt, AttemptKind, Compared, Key, compare, summarize
+from ...tape.diff.divergence_types import Divergence, DivergenceKind
+from ...tape.exchange import RequestClass, Seq
+from ...tape.records.events import Event, EventKind
+from .remedies import distrust_remedy
+
+_CONNECT = "CONNECT"
+_PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
+_REPORTED = "telemetry alone is asked there"
+
+
+@lru_cache(maxsize=4096)
+def _origin(place: str) -> tuple[str, int]:
+    """Give host and port of a URL; empty and 0 where it has none."""
+    try:
+        split = urlsplit(place)
+        return (split.hostname or "").lower(), split.port or _PORTS.get(split.scheme, 0)
+    except ValueError:
+        return "", 0
+
+
+def origin_of(url: str) -> tuple[str, int]:
+    """Give host and port of a request's URL."""
+    return _origin("/".join(url.split("/", 3)[:3]).partition("?")[0])
+
+
+class Side:
+    """What one run's log says of attempts, and of what else bears on them."""
+
+    def __init__(self) -> None:
+        """Begin before the first event."""
+        self.attempts: list[Attempt] = []
+        self.cuts: Counter[tuple[str, str]] = Counter()
+        """Requests that their clients cut, by method and URL."""
+        self.asked: set[tuple[str, int]] = set()
+        """Where something was asked that is no telemetry."""
+        self.told: set[tuple[str, int]] = set()
+        """Where telemetry was sent."""
+        self.left: list[tuple[str, int]] = []
+        """Where a client left its answer, once for each."""
+        self._begun: dict[int, tuple[str, int]] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in an event."""
+        data = event.data
+        match event.kind:
+            case EventKind.NOTED:
+                if "attempt" in data:
+                    self.attempts.append(Attempt.from_event(data["attempt"]))
+                elif "cut" in data:
+                    method, url = data["cut"]
+                    self.cuts[method, url] += 1
+            case EventKind.INTENT | EventKind.VERDICT:
+                origin = origin_of(data["url"])
+                telemetry = data["request_class"] == RequestClass.TELEMETRY.value
+                (self.told if telemetry else self.asked).add(origin)
+                self._begun[event.seq] = origin
+            case EventKind.OUTCOME:
+                origin = self._begun.pop(event.seq, ("", 0))
+                if "gone_us" in data:
+                    self.left.append(origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What becomes of the attempts of a run."""
+
+    rows: list[dict[str, Any]]
+    divergences: list[Mapping[str, Any]]
+    egress: list[dict[str, Any]]
+    warnings: list[str]
+    unrecorded: list[str]
+    """Of a recording: what its clients may have asked, and is not on the tape; in words."""
+
+
+def find_attempts(own: Side, tape: Side | None) -> Findings:
+    """Compare the attempts of a replay with those of its tape, or list those of a recording."""
+    if tape is None:
+        compared = summarize(own.attempts)
+        rows = [_row(one) for one in compared] + list(_cut_rows(own.cuts, None))
+        warnings, unrecorded = _warnings(compared, own)
+        return Findings(rows, [], [], warnings, unrecorded)
+    forgiven: list[Key] = [(AttemptKind.HALF_CLOSED, *origin) for origin in tape.left]
+    silent = (own.told | tape.told) - own.asked - tape.asked
+    compared = [
+        one for one in compare(own.attempts, tape.attempts, forgiven) if one.count or one.recorded
+    ]
+    differing = [one for one in compared if one.differs and _place(one) not in silent]
+    missed = tape.cuts - own.cuts
+    return Findings(
+        [_row(one, silent) for one in compared] + list(_cut_rows(own.cuts, tape.cuts)),
+        [_divergence(one) for one in differing] + [_cut_missed(*one) for one in missed.items()],
+        [row for one in differing for row in _egress(one, own)],
+        [],
+        [],
+    )
+
+
+def _place(one: Compared) -> tuple[str, int]:
+    return one.first.host, one.first.port
+
+
+def _row(one: Compared, silent: Iterable[tuple[str, int]] = ()) -> dict[str, Any]:
+    first = one.first
+    return {
+        "kind": first.kind.value,
+        "target": first.place,
+        "count": one.count,
+        "recorded": one.recorded,
+        "differs": one.differs and _place(one) not in silent,
+        "process": ", ".join(one.processes),
+        "detail": first.detail,
+    }
+
+
+def _cut_rows(
+    present: Counter[tuple[str, str]], recorded: Counter[tuple[str, str]] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the requests that were cut; those of a replay that its tape does not have are divergences already."""
+    for method, url in dict.fromkeys((*present, *(recorded or ()))):
+        then = None if recorded is None else recorded[method, url]
+        host, port = origin_of(url)
+        yield {
+            "kind": AttemptKind.CUT_REQUEST.value,
+            "target": Attempt(AttemptKind.CUT_REQUEST, host, port).place,
+            "count": present[method, url],
+            "recorded": then,
+            "differs": then is not None and then != present[method, url],
+            "process": "",
+            "detail": f"the client left before {method} {url} had ended",
+        }
+
+
+def _divergence(one: Compared) -> Mapping[str, Any]:
+    """Say that an attempt is surplus, or missing."""
+    first, kind = one.first, one.first.kind.value
+    where = "at" if not first.host else "to"
+    counts = f"{one.count} in this run, {one.recorded} on the tape"
+    if one.surplus:
+        word, text = DivergenceKind.UNEXPECTED, f"{kind} {where} {first.place}: {first.detail}"
+        by = f", by {first.process}" if first.process else ""
+        text = f"{text}{by}; {counts}"
+    else:
+        word = DivergenceKind.UNUSED
+        text = f"{kind} {where} {first.place}: on the tape, and not made again; {counts}"
+    return Divergence(
+        word, Seq(first.after + 1), _CONNECT, f"https://{first.place}", None, (), text
+    ).to_json()
+
+
+def _cut_missed(key: tuple[str, str], count: int) -> Mapping[str, Any]:
+    method, url = key
+    text = f"cut request: on the tape, and not made again; {count} fewer than on the tape"
+    return Divergence(DivergenceKind.UNUSED, Seq(1), method, url, None, (), text).to_json()
+
+
+def _egress(one: Compared, own: Side) -> Iterator[dict[str, Any]]:
+    """Yield what tried to leave of what the tape does not have."""
+    left = [
+        attempt
+        for attempt in one.surplus
+        if attempt.egress and not (attempt.spared and (attempt.host, attempt.port) in own.asked)
+    ]
+    for reason, count in Counter(attempt.egress for attempt in left).items():
+        target = f"{one.first.host}:{one.first.port}"
+        row = {"target": target, "by": "proxy", "reason": reason}
+        yield {**row, "protocol": "tcp", "process": one.first.process, "count": count}
+
+
+# ---- after a recording ---------------------------------------------------------------------------
+
+
+def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]]:
+    """Give a sentence for each attempt, and which of them hide something from the tape."""
+    told, unrecorded = [], []
+    for one in compared:
+        first = one.first
+        if first.beside and not first.distrusted and one.count == 1:
+            continue  # one of a pool, or made ahead
+        sentence = f"{_count(one)} {'at' if not first.host else 'to'} {first.place}{_by(one)}: {first.detail}"
+        distrusts = first.distrusted or (
+            first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
+            and _place(one) not in own.asked | own.told
+            and first.detail != _SILENT_DETAIL
+        )
+        told.append(f"{sentence}. {_remedy(one, distrusts)}")
+        if distrusts:
+            unrecorded.append(sentence)
+    for (method, url), count in own.cuts.items():
+        times = "" if count == 1 else f" ({count} times)"
+        told.append(
+            f"cut request: the client left before {method} {url} had ended{times}. It was not sent on, and is not on the tape"
+        )
+    return told, unrecorded
+
+
+_SILENT_DETAIL = "nothing was said in it"
+
+
+def _count(one: Compared) -> str:
+    kind = one.first.kind.value
+    return kind if one.count == 1 else f"{one.count} times {kind}"
+
+
+def _by(one: Compared) -> str:
+    return f", by {', '.join(one.processes)}" if one.processes else ""
+
+
+def _remedy(one: Compared, distrusts: bool) -> str:
+    """Say what can be done about it."""
+    if distrusts:
+        return distrust_remedy(one.processes)
+    match one.first.kind:
+        case AttemptKind.MALFORMED_REQUEST:
+            return (
+                "What it meant to ask is not on the tape. Only HTTP, WebSockets and gRPC are recorded: send other"
+                " protocols past the proxy, or mend the client"
+            )
+        case AttemptKind.CUT_REQUEST:
+            return "It was not sent on, and is not on the tape"
+        case AttemptKind.HALF_CLOSED:
+            return (
+                "The client is taken to have left; have it keep its side open until it is answered"
+            )
+        case _:
+            return "Nothing was asked on it; a replay is expected to do the same"

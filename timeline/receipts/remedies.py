@@ -1,0 +1,58 @@
+"""What to do about clients that distrust the proxy or go past it, by the name of their process.
+
+The variables are those of docs/clients.md; `record` sets them for its command, so a client that distrusts or goes past all the same
+does not read them, or changed its environment.
+"""
+
+from collections.abc import Iterable
+
+_CAPTURE = (
+    "record with --capture (a sandbox in which every connection leads to the proxy, and the system's"
+    " roots contain its CA)"
+)
+_PRELOAD = "record with --determinism seed (its preload leads the client through the proxy and has it trust the CA)"
+_TRUST: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("node", "npm", "npx", "claude", "codex", "electron"), "NODE_EXTRA_CA_CERTS"),
+    (("bun",), "NODE_EXTRA_CA_CERTS"),
+    (("deno",), "DENO_CERT"),
+    (("python", "pytest", "uv", "ipython"), "SSL_CERT_FILE or REQUESTS_CA_BUNDLE"),
+    (("curl",), "CURL_CA_BUNDLE"),
+    (("git",), "GIT_SSL_CAINFO"),
+    (("java",), "JAVA_TOOL_OPTIONS"),
+    (("aws",), "AWS_CA_BUNDLE"),
+    (("pip",), "PIP_CERT"),
+    (("cargo",), "CARGO_HTTP_CAINFO"),
+    (("wget",), "WGETRC"),
+)
+_PRELOADED = ("node", "bun", "python", "pytest", "npm", "npx", "claude", "codex", "uv", "ipython")
+
+
+def distrust_remedy(processes: Iterable[str]) -> str:
+    """Say what makes a client trust the proxy's CA."""
+    names = list(processes)
+    variables = [
+        variable for known, variable in _TRUST if any(_is(name, known) for name in names)
+    ] or ["NODE_EXTRA_CA_CERTS or SSL_CERT_FILE"]
+    ways = [f"set {' and '.join(variables)} as `playhead env` prints it"]
+    if not names or any(_is(name, _PRELOADED) for name in names):
+        ways.append(_PRELOAD)
+    return (
+        "If it does not trust the proxy's CA, what it meant to ask is not on the tape: "
+        f"{', '.join((*ways, _CAPTURE))}. A client that pins its server's key cannot be recorded"
+    )
+
+
+def bypass_remedy(processes: Iterable[str]) -> str:
+    """Say what leads a client through the proxy that went past it."""
+    names = list(processes)
+    ways = [_CAPTURE]
+    if not names or any(_is(name, _PRELOADED) for name in names):
+        ways.append(_PRELOAD)
+    if any(_is(name, ("node", "npm", "npx")) for name in names):
+        ways.append("use Node 22.21 or newer, with NODE_EXTRA_CA_CERTS and NODE_USE_ENV_PROXY=1")
+    return f"{', or '.join(ways)}; docs/clients.md says what each client needs"
+
+
+def _is(name: str, known: Iterable[str]) -> bool:
+    """Say whether a process is one of these programs, whatever version its name ends with."""
+    return name.lower().rstrip("0123456789.-") in known or name.lower() in known
