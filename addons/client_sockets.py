@@ -38,7 +38,6 @@ class Connections:
         self._handlers = handlers
         registry.on_ended = self.close
         registry.on_reset = self.playhead_reset
-        registry.is_shut = self.is_shut
 
     def client_connected(self, client: connection.Client) -> None:
         """Begin to wait for its first request."""
@@ -62,11 +61,6 @@ class Connections:
             with contextlib.suppress(OSError, AttributeError):
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
-
-    def is_shut(self, client: connection.Client) -> bool:
-        """Say whether a client has ended its connection, or its half of it, below TLS."""
-        writer = self._writer(client)
-        return writer is None or is_shut(writer.get_extra_info("socket"))
 
     async def playhead_settle(self, client: connection.Client) -> None:
         """Wait until what a client was sent has reached it, and give it time to read it.

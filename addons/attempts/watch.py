@@ -22,9 +22,9 @@ from mitmproxy.proxy import layer
 
 from ...config import Mode
 from ...store import StoreError
-from ...tape.diff.attempts import Attempt, AttemptKind
 from ...tape.diff.divergence_types import one_line
 from ...tape.policy.decide import CONTROL_HOST
+from ...tape.records.attempt import Attempt, AttemptKind
 from ...tape.records.events import EventKind
 from ..run.registry import Rejected, RunRegistry
 from ..run.run_state import OpenRun
@@ -151,9 +151,7 @@ class Attempts:
         self._watched.pop(attempt.client.id, None)
 
     def playhead_stray(self, stray: Stray) -> Awaitable[None] | None:
-        """Note what is no request; of a half-closed connection, that its client has not left."""
-        if stray.kind is AttemptKind.HALF_CLOSED and self._registry.is_shut(stray.client):
-            return None
+        """Note what is no request."""
         open_run = self._registry.of(stray.client)
         if open_run is None:
             return self._assign(stray) if self._registry.is_sole else None

@@ -206,6 +206,7 @@ class PendingExchange:
         self._held = self._answer_held = 0
         """Bytes in memory that are counted for it: of both bodies, and of the answer's."""
         self._done = asyncio.Event()
+        open_run.asked_at[self.origin] = self.t0
         open_run.begin(self)
 
     def finish(self) -> None:
@@ -222,6 +223,7 @@ class PendingExchange:
                     spools_of(self.flow.client_conn).discard(spool)
             self.hold(-self._held)
             self._answer_held = 0
+            self.open_run.asked_at[self.origin] = time.monotonic()
             self.open_run.finish(self)
             self.open_run.counters.add(self)
 
@@ -234,6 +236,11 @@ class PendingExchange:
         """Wait until it has ended, or for so long."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._done.wait(), timeout_s)
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        """Host in lower case, and port."""
+        return self.facts.host.lower(), self.facts.port
 
     @property
     def request_class(self) -> RequestClass:

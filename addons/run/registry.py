@@ -144,8 +144,6 @@ class RunRegistry:
         """Asked to keep what is left of a run, before it is sealed."""
         self.on_reset: Callable[[connection.Client], None] | None = None
         """Asked to end a client's connection with RST."""
-        self.is_shut: Callable[[connection.Client], bool] = lambda _: True
-        """Asked whether a client has ended its connection, or its half of it, below TLS."""
         self._store = store
         self._redactor = redactor
         self._processes = processes

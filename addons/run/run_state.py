@@ -157,7 +157,7 @@ class OpenRun:
         """Requests of the tape that were cut and have not come again; read when first needed."""
         self.tunnel_counts: dict[tuple[str, int], int] = {}
         """How many tunnels were asked for, by host and port."""
-        self._asked_at: dict[tuple[str, int], float] = {}
+        self.asked_at: dict[tuple[str, int], float] = {}
         """When something was last asked of a host and port, or was done with; by the monotonic clock."""
         self.permits: dict[PendingExchange, tuple[str, str, int]] = {}
         """Where live requests on their way may be connected to: client id, host, port."""
@@ -191,7 +191,6 @@ class OpenRun:
         self.pending_exchanges.add(pending)
         self._idle.clear()
         self.requests += 1
-        self._asked_at[_origin(pending)] = time.monotonic()
         self.last_request = time.monotonic()
 
     def finish(self, pending: "PendingExchange") -> None:
@@ -200,7 +199,6 @@ class OpenRun:
         if self.sink_queue is not None and (line := effect_line(pending)):
             self.sink_queue.put(self.reporter, line)
         self.permits.pop(pending, None)
-        self._asked_at[_origin(pending)] = time.monotonic()
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
         if not self.pending_exchanges:
@@ -211,9 +209,9 @@ class OpenRun:
 
         since: by the monotonic clock.
         """
-        if self._asked_at.get(origin, -1.0) >= since:
+        if self.asked_at.get(origin, -1.0) >= since:
             return True
-        return any(_origin(pending) == origin for pending in self.pending_exchanges)
+        return any(pending.origin == origin for pending in self.pending_exchanges)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
@@ -400,7 +398,3 @@ class OpenRun:
             found.setdefault(key, []).append(exchange.seq)
             self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found
-
-
-def _origin(pending: "PendingExchange") -> tuple[str, int]:
-    return pending.facts.host.lower(), pending.facts.port

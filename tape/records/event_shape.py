@@ -6,8 +6,8 @@ Whoever shows a run takes its events as `events` describes them. A key that is n
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..diff.attempts import AttemptKind
 from ..exchange import Phase, RepeatKind, RequestClass, VerdictKind
+from .attempt import AttemptKind
 from .codec import BadRecord
 from .events import Event, EventKind
 

@@ -1,6 +1,6 @@
 """Attempts of clients that came to nothing, in receipts: listed, compared with the tape, and warned of after a recording.
 
-What they are is said in `tape/diff/attempts.py`; the events are those that `addons/attempts/` notes.
+What they are is said in `tape/records/attempt.py`; the events are those that `addons/attempts/` notes.
 """
 
 from collections import Counter
@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...tape.diff.attempts import Attempt, AttemptKind, Compared, Key, compare, summarize
+from ...tape.diff.attempts import Compared, Tallies, add, compare, summarize
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
+from ...tape.records.attempt import Attempt, AttemptKind
 from ...tape.records.events import Event, EventKind
 from .remedies import distrust_remedy
 
@@ -41,16 +42,13 @@ class Side:
 
     def __init__(self) -> None:
         """Begin before the first event."""
-        self.attempts: list[Attempt] = []
+        self.attempts: Tallies = {}
         self.cuts: Counter[tuple[str, str]] = Counter()
         """Requests that their clients cut, by method and URL."""
         self.asked: set[tuple[str, int]] = set()
         """Where something was asked that is no telemetry."""
         self.told: set[tuple[str, int]] = set()
         """Where telemetry was sent."""
-        self.left: list[tuple[str, int]] = []
-        """Where a client left its answer, once for each."""
-        self._begun: dict[int, tuple[str, int]] = {}
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -58,7 +56,7 @@ class Side:
         match event.kind:
             case EventKind.NOTED:
                 if "attempt" in data:
-                    self.attempts.append(Attempt.from_event(data["attempt"]))
+                    add(self.attempts, Attempt.from_event(data["attempt"]))
                 elif "cut" in data:
                     method, url = data["cut"]
                     self.cuts[method, url] += 1
@@ -66,11 +64,6 @@ class Side:
                 origin = origin_of(data["url"])
                 telemetry = data["request_class"] == RequestClass.TELEMETRY.value
                 (self.told if telemetry else self.asked).add(origin)
-                self._begun[event.seq] = origin
-            case EventKind.OUTCOME:
-                origin = self._begun.pop(event.seq, ("", 0))
-                if "gone_us" in data:
-                    self.left.append(origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +85,8 @@ def find_attempts(own: Side, tape: Side | None) -> Findings:
         rows = [_row(one) for one in compared] + list(_cut_rows(own.cuts, None))
         warnings, unrecorded = _warnings(compared, own)
         return Findings(rows, [], [], warnings, unrecorded)
-    forgiven: list[Key] = [(AttemptKind.HALF_CLOSED, *origin) for origin in tape.left]
     silent = (own.told | tape.told) - own.asked - tape.asked
-    compared = [
-        one for one in compare(own.attempts, tape.attempts, forgiven) if one.count or one.recorded
-    ]
+    compared = compare(own.attempts, tape.attempts)
     differing = [one for one in compared if one.differs and _place(one) not in silent]
     missed = tape.cuts - own.cuts
     return Findings(
@@ -187,8 +177,8 @@ def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]
     told, unrecorded = [], []
     for one in compared:
         first = one.first
-        if first.beside and not first.distrusted and one.count == 1:
-            continue  # one of a pool, or made ahead
+        if not one.firm:
+            continue  # of a pool, or made ahead
         sentence = f"{_count(one)} {'at' if not first.host else 'to'} {first.place}{_by(one)}: {first.detail}"
         distrusts = first.distrusted or (
             first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)

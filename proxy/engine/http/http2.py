@@ -54,8 +54,8 @@ from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 from ....addons.attempts.watch import Stray
 from ....addons.wire.http import note, with_scheme
-from ....tape.diff.attempts import AttemptKind
 from ....tape.exchange import Headers
+from ....tape.records.attempt import AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
 

@@ -28,7 +28,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from ....addons.attempts.watch import Stray
-from ....tape.diff.attempts import AttemptKind
+from ....tape.records.attempt import AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
@@ -117,9 +117,6 @@ class PlayheadServer(MessagesMixin, Http1Server):
             )
             self.state = self.done
             return
-        if isinstance(event, events.ConnectionClosed):
-            said = "the client ended its sending half before it was answered"
-            yield from self._report(said, AttemptKind.HALF_CLOSED)
         yield from super().wait(event)
 
     def _find_wrong(self, command: commands.Command) -> tuple[int, str] | None:
