@@ -92,7 +92,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -275,6 +275,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
             return replace(config, sandbox=replace(config.sandbox, record=_CONTAINMENT(text)))
         case "sandbox_files":
             return replace(config, sandbox=replace(config.sandbox, files=_is_yes(text)))
+        case "strict":
+            return replace(config, runs=replace(config.runs, strict=_is_yes(text)))
         case "determinism":
             return replace(config, determinism=_DETERMINISM(text))
         case "sleeps":
@@ -465,11 +467,12 @@ def _encoding(value: Value) -> UpstreamEncoding:
 
 
 def _runs(value: Value) -> Runs:
-    fields = value.fields("default", "grace", "tokens")
+    fields = value.fields("default", "grace", "strict", "tokens")
     default = Runs()
     return Runs(
         default=fields.parsed("default", parse_run_name, default.default),
         grace_s=fields.parsed("grace", parse_duration, default.grace_s),
+        strict=fields.parsed("strict", _is_yes, default.strict),
         tokens=fields.section("tokens", _tokens, default.tokens),
     )
 

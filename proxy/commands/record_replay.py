@@ -92,6 +92,12 @@ def _container_host(
     help="Run the command in a sandbox, and record what ignores the proxy too.",
 )
 @click.option("--sandbox", metavar="WORD", help="contained, strict, none (the default) or docker.")
+@click.option(
+    "--strict",
+    flag_value="true",
+    default=None,
+    help="End with 2 where something was not recorded: nothing at all, or what went past or distrusts.",
+)
 @_in_docker
 @_SANDBOX_FILES
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)

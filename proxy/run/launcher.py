@@ -48,7 +48,7 @@ _INTERRUPTED = 130
 _OWN = 120
 """Highest code of a replayed command's own."""
 _NOT_WHOLE = 2
-"""Ends `record` where the run has a gap, and its command ended with 0."""
+"""Ends `record` where the run has a gap, or under `--strict` misses something, and its command ended with 0."""
 _PASSED_ON = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -171,15 +171,14 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         before = await for_clock
         await child.start()
         watch = SocketWatch(lambda: child.pid)
-        watching = config.mode is Mode.PLAYBACK and sandboxed is None
+        watching = sandboxed is None
         if watching:
             watch.start()
         try:
             async with _keeping(runtime, config, preload_bundle):
                 code = await child.wait()
         finally:
-            if watching:
-                await asyncio.to_thread(_stop_watch, watch)
+            blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
         open_run = runtime.registry.sole_run
         if open_run is None:
             info = await _empty_run(runtime, config, run)
@@ -194,6 +193,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             await _note_sandbox(runtime, info, sandboxed, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
+        if blind:
+            await _note(runtime, info, {"text": blind})
         if preload_bundle is not None:
             await asyncio.to_thread(_note_determinism, runtime, info, preload_bundle, command)
         elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
@@ -217,8 +218,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
     if not written or receipt.changed:
         return UNTESTABLE
     if config.mode is Mode.RECORD:
-        passes = config.on_full is OnFull.PASS
-        return code or (_NOT_WHOLE if receipt.gaps and not passes else 0)
+        gap = receipt.gaps and config.on_full is not OnFull.PASS
+        missed = config.runs.strict and receipt.unrecorded
+        return code or (_NOT_WHOLE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
     return exit_code(receipt) or (code if code == _INTERRUPTED else min(code, _OWN))
 
@@ -338,12 +340,17 @@ def _control(given: Control) -> Control:
     return Control(listen=listen, token_file=given.token_file)
 
 
-def _stop_watch(watch: SocketWatch) -> None:
+def _stop_watch(watch: SocketWatch, mode: Mode) -> str:
+    """End the watch; of a recording, which it must not cost, say why it saw nothing."""
     try:
         watch.stop()
     except Exception as error:
+        text = f"the command's sockets could not be watched: {error}"
+        if mode is Mode.RECORD:
+            return f"{text}; nobody knows whether something went past the proxy"
         # Blind is not clean: nothing can be said about this replay.
-        raise EngineError(f"the command's sockets could not be watched: {error}") from error
+        raise EngineError(text) from error
+    return ""
 
 
 def _check_tape(runtime: Runtime, run: str) -> str:

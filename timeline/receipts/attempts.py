@@ -15,11 +15,12 @@ from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
 from ...tape.records.attempt import Attempt, AttemptKind
 from ...tape.records.events import Event, EventKind
-from .remedies import distrust_remedy
+from .remedies import bypass_remedy, distrust_remedy
 
 _CONNECT = "CONNECT"
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
-_REPORTED = "telemetry alone is asked there"
+_DNS = 53
+_SHOWN = 5
 
 
 @lru_cache(maxsize=4096)
@@ -226,3 +227,25 @@ def _remedy(one: Compared, distrusts: bool) -> str:
             )
         case _:
             return "Nothing was asked on it; a replay is expected to do the same"
+
+
+def find_bypassed(sockets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield what went past the proxy while recording, in words, each with what to do about it.
+
+    sockets: rows of `Receipt.foreign`. Questions to DNS are none of them: what is asked of an address that they gave is.
+    """
+    by_process: dict[str, list[str]] = {}
+    for row in sockets:
+        if row["port"] != _DNS:
+            host = f"[{row['address']}]" if ":" in row["address"] else row["address"]
+            by_process.setdefault(row["process"], []).append(
+                f"{row['protocol']} {host}:{row['port']}"
+            )
+    for process, places in by_process.items():
+        more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+        said = f"{process or 'a client'} went past the proxy, to {', '.join(places[:_SHOWN])}{more}"
+        yield said, f"Nothing of it is on the tape: {bypass_remedy([process])}"
+
+
+NOTHING = "nothing was recorded: the command made no request through the proxy"
+NOTHING_REMEDY = "If it does make requests, its client reads no proxy variables: {}. `playhead doctor` tries the clients of this machine"

@@ -24,8 +24,9 @@ from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
-from .attempts import Side, find_attempts
+from .attempts import NOTHING, NOTHING_REMEDY, Findings, Side, find_attempts, find_bypassed
 from .effects import Effect, Ledger
+from .remedies import bypass_remedy
 from .unmatched_rules import Hints, split_place, ways_of
 
 UNTESTABLE = 125
@@ -621,10 +622,21 @@ class _Fold:
             self._diverged(divergence)
         for row in found.egress:
             _bounded(receipt.egress, row)
-        if receipt.mode == Mode.RECORD.value:
-            receipt.unrecorded = found.unrecorded[:_LISTED]
-            for text in found.warnings:
-                _bounded(receipt.warnings, text)
+        if receipt.mode == Mode.RECORD.value and receipt.status != RunStatus.OPEN.value:
+            self._find_unrecorded(found)
+
+    def _find_unrecorded(self, found: Findings) -> None:
+        """Say what a recording has missed, and what to do about it."""
+        receipt = self.receipt
+        bypassed = list(find_bypassed(receipt.foreign))
+        said = [text for text, _ in bypassed] + found.unrecorded
+        if not receipt.requests:
+            names = [row["process"] for row in receipt.foreign]
+            said.insert(0, NOTHING)
+            receipt.warnings.insert(0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names))}")
+        receipt.unrecorded = said[:_LISTED]
+        for text in (*(f"{text}. {remedy}" for text, remedy in bypassed), *found.warnings):
+            _bounded(receipt.warnings, text)
 
     def _compare_ends(self) -> None:
         """Note a command that ended otherwise than its tape says."""

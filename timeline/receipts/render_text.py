@@ -47,6 +47,8 @@ _ROWS = 12
 _MESSAGES = 200
 _DRIFTED = DivergenceKind.DRIFTED.value
 _TEXT = 400
+_SENTENCES = 1000
+"""Characters of a warning: what was seen, and what to do about it."""
 _ADVICE = 20_000
 """Characters of what names flags to be typed: twice the longest name and more, since part of a flag is another."""
 _utf8 = codecs.getincrementaldecoder("utf-8")
@@ -289,6 +291,7 @@ def render_receipt(receipt: Receipt) -> str:
         lines += _beside(receipt)
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
+        lines += [f"NOT RECORDED: {plain(text, _TEXT)}" for text in receipt.unrecorded[:_ROWS]]
     lines += [_gap(row) for row in receipt.gaps[:_ROWS]]
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
@@ -341,6 +344,7 @@ def render_receipt(receipt: Receipt) -> str:
         "changed while the command ran",
         [f"{row['path']}: {row['what']}" for row in receipt.changed],
     )
+    lines += _rows("came to nothing", [_came_to_nothing(row) for row in receipt.attempts])
     lines += _rows("tried to leave, denied", [_attempt(row) for row in receipt.egress])
     lines += _rows(
         "sockets past the proxy",
@@ -355,7 +359,7 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _sandbox(receipt)
     lines += _determinism(receipt.determinism)
-    lines += _rows("warnings", receipt.warnings)
+    lines += _rows("warnings", receipt.warnings, limit=_SENTENCES)
     lines += _rows("hints", [row["text"] for row in receipt.hints])
     if receipt.mode == "playback":
         lines.append(f"{_containment(receipt)}; level {receipt.level}")
@@ -371,6 +375,14 @@ def render_receipt(receipt: Receipt) -> str:
         elif code:
             lines.append(f"exit code {code}: {_CODES[code]}")
     return "\n".join(lines)
+
+
+def _came_to_nothing(row: Mapping[str, Any]) -> str:
+    """Say what came to nothing, and how often it did on the tape."""
+    times = "" if row["count"] == 1 else f"{row['count']} times "
+    by = f" by {row['process']}" if row["process"] else ""
+    then = "" if row["recorded"] is None else f" ({row['recorded']} on the tape)"
+    return f"{times}{row['kind']} to {row['target']}{by}: {row['detail']}{then}"
 
 
 _CODES = {
@@ -724,9 +736,11 @@ def _origin(row: Mapping[str, Any]) -> str:
     return f"{place} of the answer to seq {tape_seq} on the tape{also}"
 
 
-def _rows(title: str, rows: Sequence[str], count: int | None = None) -> list[str]:
+def _rows(
+    title: str, rows: Sequence[str], count: int | None = None, *, limit: int = _WIDTH
+) -> list[str]:
     if not rows:
         return []
-    lines = [f"{title}:"] + [f"  {plain(row)}" for row in rows[:_ROWS]]
+    lines = [f"{title}:"] + [f"  {plain(row, limit)}" for row in rows[:_ROWS]]
     more = (count if count is not None else len(rows)) - _ROWS
     return lines + ([f"  … and {more} more"] if more > 0 else [])
