@@ -221,10 +221,6 @@ def _remedy(one: Compared, distrusts: bool) -> str:
             )
         case AttemptKind.CUT_REQUEST:
             return "It was not sent on, and is not on the tape"
-        case AttemptKind.HALF_CLOSED:
-            return (
-                "The client is taken to have left; have it keep its side open until it is answered"
-            )
         case _:
             return "Nothing was asked on it; a replay is expected to do the same"
 
