@@ -1,0 +1,166 @@
+"""What receipts say of attempts that came to nothing, and of what a recording has missed."""
+
+from typing import Any
+
+import pytest
+
+from playhead.tape.records.attempt import Attempt, AttemptKind
+from playhead.tape.records.events import Event, EventKind
+from playhead.timeline.receipts.attempts import (
+    Findings,
+    Side,
+    find_attempts,
+    find_bypassed,
+    origin_of,
+)
+from playhead.timeline.receipts.remedies import bypass_remedy, distrust_remedy
+
+HOST = "api.test"
+
+
+def attempt(kind: AttemptKind = AttemptKind.EMPTY_TUNNEL, **more: Any) -> Event:
+    """Give the event of an attempt."""
+    told = Attempt(kind, HOST, 443, **more).to_event()
+    return Event(EventKind.NOTED, 1, {"attempt": told})
+
+
+def asked(seq: int = 1, kind: str = "read") -> Event:
+    """Give the event of a request to the same host."""
+    data = {"seq": seq, "url": f"https://{HOST}/a?b", "request_class": kind}
+    return Event(EventKind.VERDICT, 1, data)
+
+
+def cut(url: str = f"https://{HOST}/upload") -> Event:
+    """Give the event of a request that its client cut."""
+    return Event(EventKind.NOTED, 1, {"cut": ("POST", url)})
+
+
+def find(own: list[Event], tape: list[Event] | None = None) -> Findings:
+    """Find what becomes of a run, and of its tape."""
+    sides = []
+    for events in (own, tape or []):
+        side = Side()
+        for event in events:
+            side.take(event)
+        sides.append(side)
+    return find_attempts(sides[0], None if tape is None else sides[1])
+
+
+DISTRUST = attempt(
+    AttemptKind.FAILED_HANDSHAKE, distrusted=True, process="node", detail="distrusts"
+)
+IN_TLS = attempt(detail="nothing was asked in its TLS", process="node")
+SILENT = attempt(detail="nothing was said in it")
+
+
+@pytest.mark.parametrize(
+    ("events", "warned", "unrecorded"),
+    [
+        ([], 0, 0),
+        ([DISTRUST], 1, 1),
+        ([asked(), DISTRUST], 1, 1),
+        ([IN_TLS], 1, 1),  # so does Node, which looks at the certificate once TLS is there
+        ([asked(), IN_TLS], 1, 0),
+        ([SILENT], 1, 0),
+        ([asked(), attempt(beside=True)], 0, 0),
+        ([attempt(AttemptKind.MALFORMED_REQUEST)], 1, 0),
+        ([cut(), cut()], 1, 0),
+    ],
+)
+def test_a_recording_says_what_it_may_have_missed(
+    events: list[Event], warned: int, unrecorded: int
+) -> None:
+    """A client that may not trust the CA hides what it meant to ask; the rest is a warning, or a row alone."""
+    found = find(events)
+    assert (len(found.warnings), len(found.unrecorded)) == (warned, unrecorded)
+    assert found.divergences == []
+
+
+def test_a_warning_names_host_process_and_remedy() -> None:
+    """In one sentence each."""
+    (text,) = find([DISTRUST, DISTRUST]).warnings
+    assert text.startswith("2 times failed handshake to api.test:443, by node: distrusts. ")
+    assert "NODE_EXTRA_CA_CERTS" in text
+
+
+def test_a_host_with_telemetry_alone_is_reported() -> None:
+    """Telemetry is never a divergence, and neither is a connection for it that nothing came over."""
+    for own, tape in (
+        ([asked(kind="telemetry"), DISTRUST], []),
+        ([], [asked(kind="telemetry"), DISTRUST]),
+    ):
+        found = find(own, tape)
+        assert found.divergences == []
+        assert [row["differs"] for row in found.rows] == [False]
+    assert find([asked(), asked(kind="telemetry"), DISTRUST], []).divergences
+
+
+def test_egress_is_what_the_tape_does_not_have() -> None:
+    """And of what others do where something is asked, nothing."""
+    noise = attempt(AttemptKind.MALFORMED_REQUEST, egress="no request of HTTP, but SSH")
+    silent = attempt(egress="connected to", spared=True)
+    assert [row["reason"] for row in find([noise], []).egress] == ["no request of HTTP, but SSH"]
+    assert find([noise], [noise]).egress == []
+    assert [row["count"] for row in find([silent, silent], []).egress] == [2]
+    assert find([asked(), silent], []).egress == []
+
+
+def test_a_cut_request_that_is_missing_is_named() -> None:
+    """With its method and URL; a surplus one is a divergence when it comes."""
+    (missing,) = find([cut()], [cut(), cut()]).divergences
+    assert (missing["kind"], missing["method"]) == ("unused", "POST")
+    assert missing["text"].startswith("cut request: on the tape, and not made again")
+    assert find([cut()], [cut()]).divergences == []
+    (row,) = find([cut()], [cut(), cut()]).rows
+    assert (row["count"], row["recorded"], row["differs"]) == (1, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://API.test/a?b", ("api.test", 443)),
+        ("http://api.test", ("api.test", 80)),
+        ("wss://api.test:8443/x", ("api.test", 8443)),
+        ("https://[::1]/x", ("::1", 443)),
+        ("https://api.test?x=/y", ("api.test", 443)),
+        ("nothing", ("", 0)),
+        ("https://[bad/x", ("", 0)),
+    ],
+)
+def test_the_origin_of_a_url(url: str, origin: tuple[str, int]) -> None:
+    """Host and port, also where the URL is none."""
+    assert origin_of(url) == origin
+
+
+def socket(port: int, process: str = "curl", address: str = "192.0.2.1") -> dict[str, Any]:
+    """Give a socket past the proxy."""
+    return {"protocol": "tcp", "address": address, "port": port, "process": process}
+
+
+def test_what_went_past_is_named_by_its_process() -> None:
+    """With the remedy; questions to DNS are none of it."""
+    rows = [socket(443), socket(80), socket(443, "node", "2001:db8::1"), socket(53, "dig")]
+    (curl, _), (node, remedy) = find_bypassed(rows)
+    assert curl == "curl went past the proxy, to tcp 192.0.2.1:443, tcp 192.0.2.1:80"
+    assert node == "node went past the proxy, to tcp [2001:db8::1]:443"
+    assert "--capture" in remedy
+    assert "--determinism seed" in remedy
+    assert "NODE_EXTRA_CA_CERTS" in remedy
+
+
+@pytest.mark.parametrize(
+    ("process", "variable", "preload"),
+    [
+        ("node", "NODE_EXTRA_CA_CERTS", True),
+        ("python3.13", "SSL_CERT_FILE", True),
+        ("curl", "CURL_CA_BUNDLE", False),
+        ("java", "JAVA_TOOL_OPTIONS", False),
+        ("strange", "NODE_EXTRA_CA_CERTS or SSL_CERT_FILE", False),
+    ],
+)
+def test_a_remedy_suits_its_process(process: str, variable: str, preload: bool) -> None:
+    """The variable that it reads, and the preload where there is one for it."""
+    told = distrust_remedy([process])
+    assert variable in told
+    assert ("--determinism" in told) == preload == ("--determinism" in bypass_remedy([process]))
+    assert "--capture" in told
