@@ -58,10 +58,10 @@ class Runs:
     default: str = "per-process"
     """`per-process`, or the name that every request without credentials is recorded under."""
     grace_s: float = 10.0
-    strict: bool = False
-    """Whether `record` fails where something was asked past it, or could not be: see `Receipt.unrecorded`."""
     tokens: Mapping[str, str] = field(default_factory=dict)
     """Token by run name; the name may hold `*`. Empty accepts any token, on loopback only."""
+    strict: bool = False
+    """Whether `record` fails where something was asked past it, or could not be: see `Receipt.unrecorded`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,9 @@ def _receipt() -> Receipt:
     made.unused.append(row)
     made.live.append({**row, "request_class": "read"})
     made.refused.append({**row, "reason": "not on the tape"})
+    made.attempts.append(
+        dict.fromkeys(("kind", "target", "count", "recorded", "differs", "process", "detail"), 1)
+    )
     made.faults.append({"seq": 1, "kind": "cut", "phase": "body", "text": "closed"})
     made.hints.append({"key": "live", "rule": "GET http://h/", "text": "x"})
     told = re.search(r"^ {4}egress +([a-z, ]+?)  ", events.__doc__ or "", re.MULTILINE)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from playhead.tape.records.attempt import Attempt, AttemptKind
 from playhead.tape.records.codec import BadRecord
 from playhead.tape.records.event_shape import check_event
 from playhead.tape.records.events import CHAIN_START, Event, EventKind, decode_event, encode_event
@@ -21,6 +22,7 @@ ASKED: dict[str, Any] = {
     "tape_seq": 4,
     "match": "exact",
 }
+ATTEMPT = Attempt(AttemptKind.EMPTY_TUNNEL, "api.test", 443).to_event()
 GAP = {"since_ns": 1, "until_ns": 0, "reason": "full"}
 
 
@@ -37,6 +39,7 @@ def test_what_is_written_here_passes() -> None:
         check(event)
     check(Event(EventKind.VERDICT, 1, {**ASKED, "repeat": (1, "safe retry", False), "new": [1]}))
     check(Event(EventKind.OUTCOME, 1, {"seq": 1, "gone_us": 7}))
+    check(Event(EventKind.NOTED, 1, {"attempt": ATTEMPT, "cut": ("POST", "https://api.test/")}))
     check(Event(EventKind.GAP, 1, GAP))
     check(Event(EventKind.JOURNAL, 1, {"process": {"pid": 1}, "looks": b"x"}))
 
@@ -58,6 +61,10 @@ def test_what_is_written_here_passes() -> None:
         (EventKind.VERDICT, {**ASKED, "repeat": (1, "safe retry")}, "'repeat'"),
         (EventKind.VERDICT, {**ASKED, "tape_seq": 1 << 63}, "'tape_seq'"),
         (EventKind.OUTCOME, {"seq": 1, "fault": ("cut", "nowhere", "text")}, "'fault'"),
+        (EventKind.NOTED, {"cut": ("POST",)}, "'cut'"),
+        (EventKind.NOTED, {"attempt": {**ATTEMPT, "kind": "forged"}}, "'attempt'"),
+        (EventKind.NOTED, {"attempt": {**ATTEMPT, "port": "443"}}, "'attempt'"),
+        (EventKind.NOTED, {"attempt": {**ATTEMPT, "more": 1}}, "'attempt'"),
         (EventKind.SEALED, {"reason": "x", "exchanges": 1, "unfinished": 7}, "'unfinished' is 7"),
         (EventKind.NOTED, {"rules": {"ignore": [("x", 1)]}}, "'rules'"),
     ],
