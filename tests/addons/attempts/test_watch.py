@@ -182,7 +182,7 @@ def half_a_second_head(stage: Stage) -> None:
     opened.close()
 
 
-KINDS = {
+KINDS: dict[Callable[[Stage], None], str] = {
     silent: "empty tunnel",
     empty: "empty tunnel",
     distrust: "failed handshake",

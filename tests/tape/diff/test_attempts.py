@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.diff.attempts import Compared, Tallies, add, compare, summarize
+from playhead.tape.exchange import Seq
 from playhead.tape.records.attempt import Attempt, AttemptKind
 
 EMPTY = Attempt(AttemptKind.EMPTY_TUNNEL, "api.test", 443)
@@ -110,5 +111,5 @@ def test_a_run_equals_itself_in_any_order(attempts: list[Attempt]) -> None:
 @given(st.sampled_from([EMPTY, BESIDE, DISTRUST]), st.booleans(), st.integers(0, 1 << 40))
 def test_what_is_logged_is_read_again(one: Attempt, spared: bool, after: int) -> None:
     """With every field."""
-    made = replace(one, spared=spared, after=after, egress="x", process="y")
+    made = replace(one, spared=spared, after=Seq(after), egress="x", process="y")
     assert Attempt.from_event(made.to_event()) == made
