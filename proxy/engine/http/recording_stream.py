@@ -91,7 +91,8 @@ class RecordingStream(UploadingStream):
             pending.head_need = None if pending.request_ended else pending.sent_bytes
         muted = pending is not None and pending.muted
         holds = pending is not None and pending.holds
-        if not muted and not holds and (pending is None or not self._came_whole(pending)):
+        waits = pending is not None and (self._came_whole(pending) or self._is_bodiless(pending))
+        if not muted and not holds and not waits:
             yield from self._send_head(pending)
         self.server_state = self.state_stream_response_body
 
@@ -100,12 +101,18 @@ class RecordingStream(UploadingStream):
         side = self._http.connections.get(self.context.server)
         return isinstance(side, PlayheadClient) and 0 < pending.announced <= len(side.buf)
 
-    def _send_head(self, pending: PendingExchange | None) -> Commands:
+    def _is_bodiless(self, pending: PendingExchange) -> bool:
+        """Say whether an answer is over with its head: to a client it is, although HTTP/2 may end its stream later."""
+        assert self.flow.response
+        bodiless = self.flow.response.status_code in (204, 304) or pending.announced == 0
+        return bodiless or self.flow.request.method.upper() == "HEAD"
+
+    def _send_head(self, pending: PendingExchange | None, *, ends: bool = False) -> Commands:
         assert self.flow.response
         if pending is not None:
             pending.head_sent = True
         yield SendHttp(
-            ResponseHeaders(self.stream_id, self.flow.response, end_stream=False),
+            ResponseHeaders(self.stream_id, self.flow.response, end_stream=ends),
             self.context.client,
         )
 
@@ -217,7 +224,8 @@ class RecordingStream(UploadingStream):
         if pending.holds:
             self._settle_held(pending)
         if not pending.head_sent:
-            yield from self._send_head(pending)
+            ends = not self._held and not self.flow.response.trailers
+            yield from self._send_head(pending, ends=ends)
         if self._held:
             yield SendHttp(ResponseData(self.stream_id, self._held), self.context.client)
             self._held = b""
