@@ -15,7 +15,7 @@ from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
 from ...tape.records.attempt import Attempt, AttemptKind
 from ...tape.records.events import Event, EventKind
-from .remedies import bypass_remedy, distrust_remedy
+from .remedies import bypass_remedy, distrust_remedy, may_distrust_silently
 
 _CONNECT = "CONNECT"
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
@@ -185,6 +185,7 @@ def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]
             first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
             and _place(one) not in own.asked | own.told
             and first.detail != _SILENT_DETAIL
+            and may_distrust_silently(one.processes)
         )
         told.append(f"{sentence}. {_remedy(one, distrusts)}")
         if distrusts:

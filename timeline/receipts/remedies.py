@@ -26,6 +26,26 @@ _TRUST: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 _PRELOADED = ("node", "bun", "python", "pytest", "npm", "npx", "claude", "codex", "uv", "ipython")
 
+_ALERTING = (
+    *("python", "pytest", "ipython", "curl", "git", "wget", "java", "pip", "aws"),
+    *(
+        "chromium",
+        "chromium-browse",
+        "chrome",
+        "headless_shell",
+        "msedge",
+        "firefox",
+        "firefox-bin",
+    ),
+)
+"""Programs that look at a certificate in the handshake, and say so if they do not trust it."""
+
+
+def may_distrust_silently(processes: Iterable[str]) -> bool:
+    """Say whether a client that left right after its handshake may have done so over the certificate, as Node does."""
+    names = list(processes)
+    return not names or any(not _is(name, _ALERTING) for name in names)
+
 
 def distrust_remedy(processes: Iterable[str]) -> str:
     """Say what makes a client trust the proxy's CA."""

@@ -61,6 +61,8 @@ SILENT = attempt(detail="nothing was said in it")
         ([asked(), DISTRUST], 1, 1),
         ([IN_TLS], 1, 1),  # so does Node, which looks at the certificate once TLS is there
         ([asked(), IN_TLS], 1, 0),
+        ([attempt(detail="nothing was asked in its TLS", process="chromium")], 1, 0),
+        ([attempt(detail="nothing was asked in its TLS")], 1, 1),  # nobody knows who that was
         ([SILENT], 1, 0),
         ([asked(), attempt(beside=True)], 0, 0),
         ([attempt(AttemptKind.MALFORMED_REQUEST)], 1, 0),
