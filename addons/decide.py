@@ -24,7 +24,7 @@ from ..tape.canonical.target_overrides import (
 from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
 from ..tape.diff.divergence_types import Dependence
-from ..tape.exchange import NO_TUNNEL, Fingerprint, Request, RequestClass, Seq
+from ..tape.exchange import NO_TUNNEL, Exchange, Fingerprint, Lane, Request, RequestClass, Seq
 from ..tape.matching.agreement import Drift
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
@@ -37,11 +37,19 @@ from ..tape.policy.decide import (
     Found,
     Policy,
 )
+from ..tape.records.events import EventKind
+from .answer.order import (
+    find_earlier,
+    find_needs,
+    find_overlaps,
+    find_passed,
+    note_reordered,
+    reorder_reason,
+)
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
 from .bidirectional_streaming import is_bidirectional
 from .failed_tunnels import find_missed, take_missed
-from .run.out_of_order import find_earlier, find_needs, reorder_reason
 from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
 from .run.registry import RunRegistry
 from .run.request_constraints import (
@@ -94,10 +102,13 @@ class Decide:
         names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
         facts, kind = _find_facts(message, names, open_run.config.classes)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)
+        overlaps = find_overlaps(open_run) if open_run.mode is Mode.RECORD else ()
         pending = PendingExchange(open_run, flow, seq, facts)
         pending.kind = kind
         pending.fields = message.data.headers.fields
         pending.tunnel = tunnel
+        if open_run.mode is Mode.RECORD:
+            pending.lane = Lane(0, overlaps)
         pending.names = _hide(names, open_run)
         attach(flow, pending)
         if open_run.mode is Mode.PLAYBACK:
@@ -245,6 +256,9 @@ class Decide:
                 self._settle(pending, open_run, Unknown())
             elif self._settle(pending, open_run, near.found):
                 self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
+                comparing = self._check_lane(pending, open_run)
+                if comparing is not None:
+                    await comparing
 
     def _decide(
         self, pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint, found: Found
@@ -258,7 +272,27 @@ class Decide:
             if not found.repeated and find_earlier(open_run, found.seq) != ():
                 return self._check_order(pending, open_run, fingerprint)
             self._take(pending, open_run, fingerprint, found.seq, None)
+            return self._check_lane(pending, open_run)
         return None
+
+    def _check_lane(self, pending: PendingExchange, open_run: OpenRun) -> Awaitable[None] | None:
+        """Note that a request is served, and whether others of its lane that the tape has behind it came first."""
+        recorded = pending.recorded
+        if recorded is None or pending.disagrees:
+            return None
+        passed = find_passed(open_run, pending, recorded)
+        return self._compare_lane(pending, open_run, recorded, passed) if passed else None
+
+    async def _compare_lane(
+        self,
+        pending: PendingExchange,
+        open_run: OpenRun,
+        recorded: Exchange,
+        passed: tuple[Seq, ...],
+    ) -> None:
+        found = await note_reordered(open_run, pending, recorded, passed)
+        if found is not None:
+            open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json())
 
     def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
@@ -325,6 +359,9 @@ class Decide:
             found, again = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
             if again == hit:
                 self._take(pending, open_run, found, hit.seq, needs)
+                comparing = self._check_lane(pending, open_run)
+                if comparing is not None:
+                    await comparing
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = pending.found = again

@@ -347,6 +347,9 @@ class Record:
         ):
             raise StoreUnwritable("a part of the exchange could not be written", _HINT)
         await pending.keep_bodies()
+        if pending.lane is not None:
+            number = await pending.open_run.lanes.find_number(pending.flow.client_conn.id)
+            pending.lane = pending.lane._replace(number=number)
         if pending.unlogged:
             _append_intent(pending)
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
@@ -567,6 +570,7 @@ class _Maker:
             repeat=pending.repeat,
             withheld=pending.contract_state.withheld if pending.contract_state is not None else "",
             tunnel=pending.tunnel,
+            lane=pending.lane,
             websocket=open_run.redactor.websocket(self.conversation),
         )
         if open_run.sink_queue is not None:

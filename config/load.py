@@ -496,6 +496,7 @@ def _playback(value: Value) -> Playback:
         pace=fields.parsed("pace", parse_pace, default.pace),
         sleeps=fields.parsed("sleeps", _SLEEPS, default.sleeps),
         allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
+        order=fields.parsed("order", choice("effects", "strict", "free"), default.order),
     )
 
 

@@ -99,6 +99,9 @@ class Playback:
     sleeps: str = "real"
     """`real`, or `short`: how long a command of `replay` sleeps that lives on the recorded clock."""
     allow_model_drift: tuple[ModelDrift, ...] = ()
+    order: str = "effects"
+    """Which order counts within a lane: that of `effects` (among themselves, and with reads and model calls), `strict` (all) or
+    `free` (none)."""
 
 
 @dataclass(frozen=True, slots=True)

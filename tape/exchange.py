@@ -194,6 +194,15 @@ class Tunnel(NamedTuple):
 NO_TUNNEL = Tunnel(0)
 
 
+class Lane(NamedTuple):
+    """The agent or sub-agent that a request came from, and what of its run was on its way when it came."""
+
+    number: int
+    """Place among the client processes of its run, from 1; 0 where the process could not be seen."""
+    overlaps: tuple[Seq, ...] = ()
+    """Requests of the run, of any lane, that had come and were not answered yet; of very many the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request as the agent sent it, redactions aside."""
@@ -364,6 +373,8 @@ class Exchange:
     withheld: str = ""
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
     tunnel: Tunnel = NO_TUNNEL
+    lane: Lane | None = None
+    """None where that was not written down, as on tapes of older versions and imported ones."""
 
     @property
     def spilled(self) -> tuple[Spilled, ...]:

@@ -25,6 +25,7 @@ from ...tape.exchange import (
     Fingerprint,
     Gone,
     Headers,
+    Lane,
     Phase,
     Redaction,
     Repeat,
@@ -96,6 +97,7 @@ class PendingExchange:
         self.fields: Headers = ()
         """Header fields as they stood when the request's head arrived."""
         self.tunnel: Tunnel = NO_TUNNEL
+        self.lane: Lane | None = None
         self.names: tuple[tuple[str, str], ...] = ()
         """Names of its host that do not agree and stand in none of its fields."""
         self.bidirectional = False

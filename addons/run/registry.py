@@ -78,6 +78,10 @@ class Group(Protocol):
     """A process group that was seen as a client; see `proxy/processes/connections.py`."""
 
     @property
+    def pid(self) -> int:
+        """Of the process that was seen."""
+
+    @property
     def pgid(self) -> int:
         """Process group id."""
 
@@ -188,6 +192,8 @@ class RunRegistry:
         if client.timestamp_end is None:  # else it has left meanwhile, and leaves only once
             self._by_client[client.id] = open_run
             open_run.clients[client.id] = client
+            if open_run.mode is not Mode.PASSTHROUGH:
+                open_run.lanes.look(client, self._processes.find)
             client.redact_text = open_run.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
         else:
             # What it sent before is still to come. It is a client of the run no more, so nothing waits for it.

@@ -39,10 +39,11 @@ from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.endpoints import read_places
+from ..order.lanes import Lanes
+from ..order.out_of_order import Order
 from .effect_row import effect_line
 from .effect_sinks import EffectReporter, SinkQueue
 from .gaps import Gap
-from .out_of_order import Order
 from .process_counters import Counters
 from .repeats import AlikeEffects, Effects
 from .usage_meter import UsageMeter
@@ -147,7 +148,9 @@ class OpenRun:
         """Effects asked for so far."""
         self.gated = AlikeEffects()
         """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
-        self.agreement = Agreement(self.rules, self._read, self.redactor.inner_secrets)
+        self.lanes = Lanes()
+        """Which process each request comes from, and which of a lane come late."""
+        self.agreement = Agreement(self.rules, self.read_recorded, self.redactor.inner_secrets)
         """How the header fields of what is asked agree with those of the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""
@@ -261,7 +264,7 @@ class OpenRun:
         at = bisect_right(uses, after)
         return uses[at] if at < len(uses) else None
 
-    def _read(self, seq: Seq) -> Exchange | None:
+    def read_recorded(self, seq: Seq) -> Exchange | None:
         """Find an exchange of the tape; None where it cannot be read, which is said where it is served."""
         if self.tape is None:
             return None
@@ -289,7 +292,7 @@ class OpenRun:
         other = self.fingerprint(bare, request_class)
         hit = self.cursor.find(other, request_class, repeat=repeat, rank=rank)
         if isinstance(hit, Hit):
-            recorded = self._read(hit.seq)
+            recorded = self.read_recorded(hit.seq)
             answer = recorded.response if recorded is not None else None
             if answer is not None and answer.status == _OK:
                 return other, hit

@@ -39,6 +39,7 @@ class _Group:
     """A client's process group as the registry sees it."""
 
     def __init__(self, client: sockets.ClientProcess) -> None:
+        self.pid = client.pid
         self.pgid = client.pgid
         self.started = client.started
         self.command = client.name

@@ -26,7 +26,7 @@ class DivergenceKind(StrEnum):
     EXHAUSTED = "exhausted"
     """On the tape, and served as often as it was recorded."""
     REORDERED = "reordered"
-    """On the tape, but before what it depends on."""
+    """On the tape, but before what it depends on, or after what came behind it in its lane."""
     UNUSED = "unused"
     """On the tape, and never asked for."""
     DRIFTED = "drifted"

@@ -23,6 +23,7 @@ from ..exchange import (
     Fingerprint,
     Gone,
     Headers,
+    Lane,
     Message,
     MessageKind,
     Phase,
@@ -132,6 +133,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["withheld"] = exchange.withheld
     if exchange.tunnel.number:
         meta["tunnel"] = exchange.tunnel
+    if exchange.lane is not None:
+        meta["lane"] = exchange.lane
     body = response.body if response else b""
     asked = exchange.request.body
     # Put together here: a packer copies what is in a body twice.
@@ -201,6 +204,7 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
             repeat=_repeat(repeat) if repeat is not None else None,
             withheld=_text(meta.get("withheld", "")),
             tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
+            lane=_lane(*meta["lane"]) if "lane" in meta else None,
         )
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
@@ -414,6 +418,12 @@ def _websocket(value: Any) -> WebSocketSummary:
             answered = _int(answer_code), _text(answer_reason)
         close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason), answered)
     return WebSocketSummary(_int(messages), _int(size), close)
+
+
+def _lane(number: object, overlaps: object) -> Lane:
+    if not isinstance(overlaps, (list, tuple)):
+        raise TypeError("a lane's overlaps are a list")
+    return Lane(_int(number), tuple(Seq(_int(seq)) for seq in overlaps))
 
 
 def _repeat(value: Any) -> Repeat:

@@ -35,7 +35,7 @@ INSIDE = {
     " openai_embeddings openai_responses reader",
     "store": "keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks archiving learning lookup rules",
-    "addons": "wire run attempts answer faults contract websocket record playback bidirectional_streaming control"
+    "addons": "wire order run attempts answer faults contract websocket record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop",
     "proxy": "errors progress search_path standard_streams open_files engine trust operations processes control determinism"
     " sandbox docker run doctor commands cli",

@@ -156,6 +156,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     late_response: Any = None
     repeat: Any = None
     tunnel: Any = None
+    lane: Any = None
     inference: Any = None
     redactions: Any = None
     contracts: Any = None

@@ -44,6 +44,7 @@ def exchange_json(
         "late_response": _came_late(exchange),
         "repeat": _repeat(exchange.repeat) if exchange.repeat is not None else None,
         "tunnel": exchange.tunnel.number or None,
+        "lane": exchange.lane.number or None if exchange.lane is not None else None,
         "inference": _inference(exchange),
         "websocket": _websocket(websocket, messages) if websocket is not None else None,
         "withheld": exchange.withheld or None,

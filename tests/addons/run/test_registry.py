@@ -28,6 +28,7 @@ class Seen(NamedTuple):
     pgid: int
     started: float
     command: str = "agent"
+    pid: int = 7
 
 
 class OpenRuns:

@@ -9,12 +9,11 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
-from typing import TYPE_CHECKING
 
 from ...config import Classes
-from ...store import LogCorrupt, RunInfo, Store
+from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import Dependence
-from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Response, Seq, VerdictKind
+from ...tape.exchange import Exchange, Request, RequestClass, Response, Seq, VerdictKind
 from ...tape.matching.dependence import (
     core,
     find_shared,
@@ -25,9 +24,6 @@ from ...tape.matching.dependence import (
 from ...tape.matching.index import reclassify
 from ...tape.matching.values import Values, request_values
 from ...tape.policy.decide import Facts, Policy
-
-if TYPE_CHECKING:
-    from .run_state import OpenRun
 
 _LIMIT_S = 2.0
 """Longest that one request is looked at."""
@@ -226,40 +222,3 @@ class Order:
             for exchange in self._store.exchanges(self._run):
                 if exchange.verdict is VerdictKind.LIVE:
                     yield exchange.request, exchange.response
-
-
-def find_earlier(open_run: "OpenRun", seq: Seq) -> tuple[Seq, ...] | None:
-    """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
-    order = open_run.order
-    return order.find_earlier(seq) if order is not None else ()
-
-
-def find_needs(
-    open_run: "OpenRun", seq: Seq, request: Request, redactions: tuple[Redaction, ...]
-) -> Dependence | None:
-    """Find what a request depends on that has not been served. Blocks; any thread."""
-    cursor, order = open_run.cursor, open_run.order
-    assert cursor is not None
-    assert order is not None
-
-    def served() -> frozenset[Seq]:
-        return cursor.served_seqs
-
-    order.read(served)
-    earlier = order.find_earlier(seq)
-    if not earlier:
-        return None
-    untraced = frozenset(one.place for one in redactions)
-    try:
-        return order.find(seq, earlier, request, untraced, served)
-    except LogCorrupt:
-        # An answer that cannot be read cannot have been seen; whoever asks for it is told.
-        return None
-
-
-def reorder_reason(seq: Seq, needs: Dependence) -> str:
-    """Say in one line why a request came too early."""
-    return (
-        f"reordered: on the tape as seq {seq}, but {needs.place} has a value from the answer to"
-        f" seq {needs.tape_seq}, which has not been asked for yet"
-    )

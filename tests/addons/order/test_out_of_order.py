@@ -5,7 +5,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.addons.run.out_of_order import _SPAN, _WINDOW, Order
+from playhead.addons.order.out_of_order import _SPAN, _WINDOW, Order
 from playhead.config import Classes
 from playhead.store import RunInfo, Store
 from playhead.tape.exchange import Seq

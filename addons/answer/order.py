@@ -1,0 +1,124 @@
+"""Whether a request comes in its order: after the answers that it needs, and within its lane as on the tape."""
+
+from ...store import LogCorrupt
+from ...tape.diff.divergence_types import (
+    Dependence,
+    Difference,
+    Divergence,
+    DivergenceKind,
+    one_line,
+)
+from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Seq
+from ..run.pending_exchange import PendingExchange
+from ..run.run_state import OpenRun
+
+_MOST_OVERLAPS = 64
+"""Requests on their way that are written down with one that comes."""
+
+
+def find_earlier(open_run: OpenRun, seq: Seq) -> tuple[Seq, ...] | None:
+    """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
+    order = open_run.order
+    return order.find_earlier(seq) if order is not None else ()
+
+
+def find_needs(
+    open_run: OpenRun, seq: Seq, request: Request, redactions: tuple[Redaction, ...]
+) -> Dependence | None:
+    """Find what a request depends on that has not been served. Blocks; any thread."""
+    cursor, order = open_run.cursor, open_run.order
+    assert cursor is not None
+    assert order is not None
+
+    def served() -> frozenset[Seq]:
+        return cursor.served_seqs
+
+    order.read(served)
+    earlier = order.find_earlier(seq)
+    if not earlier:
+        return None
+    untraced = frozenset(one.place for one in redactions)
+    try:
+        return order.find(seq, earlier, request, untraced, served)
+    except LogCorrupt:
+        # An answer that cannot be read cannot have been seen; whoever asks for it is told.
+        return None
+
+
+def reorder_reason(seq: Seq, needs: Dependence) -> str:
+    """Say in one line why a request came too early."""
+    return (
+        f"reordered: on the tape as seq {seq}, but {needs.place} has a value from the answer to"
+        f" seq {needs.tape_seq}, which has not been asked for yet"
+    )
+
+
+def find_overlaps(open_run: OpenRun) -> tuple[Seq, ...]:
+    """Find the requests of a run that are on their way, and whose clients wait for them."""
+    found = []
+    for pending in open_run.pending_exchanges:
+        if pending.gone is None and pending.websocket is None and not _is_pushed(pending):
+            found.append(pending.seq)
+            if len(found) == _MOST_OVERLAPS:
+                break
+    return tuple(sorted(found))
+
+
+def _is_pushed(pending: PendingExchange) -> bool:
+    """Say whether a request is no part of what its agent does in turn."""
+    if pending.request_class is RequestClass.TELEMETRY:
+        return True
+    return pending.event_stream and pending.request_class is RequestClass.READ
+
+
+def find_passed(open_run: OpenRun, pending: PendingExchange, exchange: Exchange) -> tuple[Seq, ...]:
+    """Note that an exchange is served; find those that the tape has behind it and that came before it. Loop."""
+    if open_run.config.playback.order == "free":
+        return ()
+    return open_run.lanes.take(exchange, pending.seq, pending.flow.client_conn.id)
+
+
+async def note_reordered(
+    open_run: OpenRun, pending: PendingExchange, exchange: Exchange, later: tuple[Seq, ...]
+) -> Divergence | None:
+    """Find out whether a request comes in another order than on the tape, where others passed it."""
+    lane, tape, request = exchange.lane, open_run.tape, pending.request
+    if lane is None or tape is None or request is None:
+        return None
+    try:
+        order = await open_run.lanes.read_order(open_run.store, tape, open_run.config.classes)
+    except LogCorrupt:
+        return None  # it is told where it is served
+    strict = open_run.config.playback.order == "strict"
+
+    def is_before(seq: Seq) -> bool:
+        return order.is_before(exchange.seq, seq, lane.number, strict=strict)
+
+    waiting = {one.seq for one in open_run.pending_exchanges}
+    client = pending.flow.client_conn.id
+    passed = await open_run.lanes.find_first(client, later, is_before, waiting)
+    if passed is None:
+        return None
+    seq, served = passed
+    text = (
+        f"served all the same: the tape has it as seq {exchange.seq}, before seq {seq}{_show(open_run, seq)} of the same"
+        f" lane, and that was asked for and answered first, as seq {served.seq}"
+    )
+    differs = Difference("order", f"before seq {seq}", f"after seq {seq}")
+    return Divergence(
+        DivergenceKind.REORDERED,
+        pending.seq,
+        request.method,
+        request.url,
+        exchange.seq,
+        (differs,),
+        text,
+    )
+
+
+def _show(open_run: OpenRun, seq: Seq) -> str:
+    recorded = open_run.read_recorded(seq)
+    if recorded is None:
+        return ""
+    asked = recorded.request
+    return f" ({one_line(f'{asked.method} {asked.url}'.partition('?')[0])})"

@@ -1,0 +1,1 @@
+"""The order of requests: by the values that they pass on, and within a lane."""

@@ -1,0 +1,152 @@
+"""Which lane each request comes from, and what was on its way when it came; in a playback, which come late.
+
+A lane is one client process. Its process is looked up once a connection, on a thread; a recording waits for that only
+before it writes an outcome, and a playback only where a request comes later than on the tape.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Set
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from mitmproxy import connection
+
+from ...config import Classes
+from ...store import RunInfo, Store
+from ...tape.exchange import Exchange, Seq
+from ...tape.matching.index import reclassify
+from ...tape.matching.lane_order import LaneOrder, Placed, ServedLanes, place
+
+_LOOK_S = 1.0
+"""Longest wait for the process of a client; it is unknown then."""
+
+
+class Process(Protocol):
+    """A client process."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+
+Find = Callable[[tuple[str, int], tuple[str, int]], Process | None]
+"""(client's address, our address) -> its process; blocking."""
+
+
+class Served(NamedTuple):
+    """One exchange of the tape that was served."""
+
+    seq: Seq
+    """In the playback."""
+    client: str
+    """Id of the connection that asked for it."""
+
+
+class Lanes:
+    """The lanes of one open run."""
+
+    def __init__(self) -> None:
+        """Begin with no client."""
+        self._looks: dict[str, asyncio.Future[Process | None]] = {}
+        """Those under way, by client id."""
+        self._clients: dict[str, int] = {}
+        """Number of the lane, by client id."""
+        self._numbers: dict[int, int] = {}
+        """By process id, in the order in which they were first seen."""
+        self._lanes = ServedLanes()
+        self._served: dict[Seq, Served] = {}
+        """By the tape's seq."""
+        self._order: LaneOrder | None = None
+        """That of the tape; read when first needed."""
+        self._reading = asyncio.Lock()
+
+    def look(self, client: connection.Client, find: Find) -> None:
+        """Begin to look for the process of a client that has connected. Loop."""
+        peer, local = client.peername, client.sockname
+        looking = asyncio.get_running_loop().run_in_executor(
+            None, find, (peer[0], peer[1]), (local[0], local[1])
+        )
+        self._looks[client.id] = looking
+        looking.add_done_callback(partial(self._seen, client.id))
+
+    def _seen(self, client: str, looking: asyncio.Future[Process | None]) -> None:
+        self._looks.pop(client, None)
+        if not looking.cancelled() and looking.exception() is None and (found := looking.result()):
+            number = self._numbers.setdefault(found.pid, len(self._numbers) + 1)
+            self._clients[client] = number
+
+    async def find_number(self, client: str) -> int:
+        """Find the number of the lane that a client belongs to, by its id; 0 where its process cannot be seen."""
+        looking = self._looks.get(client)
+        if looking is not None:
+            await asyncio.wait((looking,), timeout=_LOOK_S)
+            await asyncio.sleep(0)  # what is told of it is called in the next turn of the loop
+        return self._clients.get(client, 0)
+
+    def take(self, exchange: Exchange, seq: Seq, client: str) -> tuple[Seq, ...]:
+        """Note that an exchange of the tape is served; give those behind it in its lane that were served before.
+
+        seq, client: of the request in the playback.
+        """
+        later = self._lanes.take(exchange.seq, exchange.lane)
+        if exchange.lane is not None:
+            self._served[exchange.seq] = Served(seq, client)
+        return later
+
+    async def read_order(self, store: Store, tape: RunInfo, classes: Classes) -> LaneOrder:
+        """Read the order of a tape.
+
+        Raises: LogCorrupt.
+        """
+        async with self._reading:
+            if self._order is None:
+                self._order = await asyncio.to_thread(_read_order, store, tape, classes)
+            return self._order
+
+    async def find_first(
+        self, client: str, later: Iterable[Seq], is_before: Callable[[Seq], bool], waiting: Set[Seq]
+    ) -> tuple[Seq, Served] | None:
+        """Find the first of several that was served before a request of its own lane that comes before it on the tape.
+
+        waiting: requests of the playback that have not been answered yet.
+        """
+        number = await self.find_number(client)
+        for seq in later:
+            served = self._served.get(seq)
+            if served is None or served.seq in waiting or not is_before(seq):
+                continue
+            other = await self.find_number(served.client)
+            if not number or not other or number == other:
+                return seq, served
+        return None
+
+
+def _read_order(store: Store, tape: RunInfo, classes: Classes) -> LaneOrder:
+    def placed() -> Iterator[Placed]:
+        for recorded in store.exchanges(tape):
+            exchange = reclassify(recorded, classes)
+            found = place(exchange, exchange.request_class)
+            if found is not None:
+                yield found
+
+    def calls(seq: Seq) -> int:
+        recorded = store.find_exchange(tape, seq)
+        return _count_calls(recorded) if recorded is not None else 0
+
+    return LaneOrder(placed(), calls)
+
+
+def _count_calls(exchange: Exchange) -> int:
+    """Count the tools that the answer of a model asked for."""
+    from ...tape.dialects.reader import (
+        read_response,
+    )  # every dialect: for a late request, not for a start
+
+    if exchange.response is None:
+        return 0
+    answer = read_response(exchange.request, exchange.response)
+    return (
+        max((len(choice.message.tool_calls) for choice in answer.choices), default=0)
+        if answer
+        else 0
+    )

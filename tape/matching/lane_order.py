@@ -1,0 +1,135 @@
+"""Find requests of one lane that come in another order than on the tape.
+
+Of two exchanges A and B of the tape, A is before B if
+
+1. both are of one lane: they came from one client process; in the playback, too, as far as that can be seen;
+2. B was asked for when A had been answered, and no other request of the lane overlapped A or B;
+3. in the default order one of them is an effect and the other an effect, a read or a model call; in the strict one any two
+   are compared. Telemetry never counts, nor do WebSockets and streams of pushed events, which overlap everything;
+4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
+   call: tools that run side by side race, whether or not they overlapped;
+5. in the default order no two model calls of the lane overlapped up to B: several agents share such a process.
+
+B is then *reordered* with A if B is asked for before A in the playback, and was answered by the time A came.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..exchange import Exchange, Lane, RequestClass, Seq
+
+_LOOKED_AT = 64
+"""Most exchanges that one late request is compared with: the ones that are nearest behind it."""
+
+
+class Placed(NamedTuple):
+    """One exchange of the tape, as far as its order goes."""
+
+    seq: Seq
+    lane: int
+    overlaps: frozenset[Seq]
+    request_class: RequestClass
+    counts: bool
+    """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events."""
+
+
+def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
+    """Take from an exchange what its order needs; None where the tape does not say what overlapped it.
+
+    request_class: its class of now.
+    """
+    lane = exchange.lane
+    if lane is None:
+        return None
+    response = exchange.response
+    pushed = (
+        response is not None and response.is_events and request_class is RequestClass.READ
+    ) or exchange.websocket is not None
+    counts = request_class is not RequestClass.TELEMETRY and not pushed
+    return Placed(exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts)
+
+
+class ServedLanes:
+    """What has been served of each lane of a tape: gives, for one that comes late, what came before it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing served."""
+        self._served: dict[int, list[Seq]] = {}
+
+    def take(self, seq: Seq, lane: Lane | None) -> tuple[Seq, ...]:
+        """Note that an exchange is served; give those of its lane that the tape has behind it and that were served already."""
+        if lane is None:
+            return ()
+        served = self._served.setdefault(lane.number, [])
+        if not served or seq > served[-1]:
+            served.append(seq)
+            return ()
+        at = bisect_right(served, seq)
+        later = tuple(served[at : at + _LOOKED_AT])
+        insort(served, seq)
+        return later
+
+
+class LaneOrder:
+    """The order that a tape has within its lanes."""
+
+    def __init__(self, exchanges: Iterable[Placed], calls: Callable[[Seq], int]) -> None:
+        """Take what is on the tape.
+
+        exchanges: by seq.
+        calls: says how many tools the answer to a model call asked for.
+        """
+        self._lanes: dict[int, list[Placed]] = {}
+        for one in exchanges:
+            if one.counts:
+                self._lanes.setdefault(one.lane, []).append(one)
+        self._shared = {lane: _find_shared(placed) for lane, placed in self._lanes.items()}
+        """By lane, the first model call that overlapped another one; of some lanes None."""
+        self._calls = calls
+
+    def is_before(self, first: Seq, second: Seq, lane: int, *, strict: bool) -> bool:
+        """Say whether an exchange comes before another one of its lane."""
+        placed = self._lanes.get(lane, [])
+        seqs = [one.seq for one in placed]
+        at, to = bisect_right(seqs, first) - 1, bisect_right(seqs, second) - 1
+        if at < 0 or placed[at].seq != first or placed[to].seq != second or at >= to:
+            return False
+        if strict:
+            return self._is_alone(placed, at) and self._is_alone(placed, to)
+        one, other = placed[at], placed[to]
+        if RequestClass.EFFECT not in (one.request_class, other.request_class):
+            return False
+        if not (self._is_alone(placed, at) and self._is_alone(placed, to)):
+            return False
+        shared = self._shared[lane]
+        if shared is not None and shared <= second:
+            return False
+        return not self._are_parallel(placed, at, to)
+
+    def _is_alone(self, placed: list[Placed], at: int) -> bool:
+        """Say whether no other request of the lane overlapped one."""
+        one = placed[at]
+        mine = {other.seq for other in placed[max(0, at - _LOOKED_AT) : at]}
+        if one.overlaps & mine:
+            return False
+        return at + 1 >= len(placed) or one.seq not in placed[at + 1].overlaps
+
+    def _are_parallel(self, placed: list[Placed], at: int, to: int) -> bool:
+        """Say whether two requests may be of tools that one answer of a model asked for side by side."""
+        model = RequestClass.INFERENCE
+        if any(one.request_class is model for one in placed[at : to + 1]):
+            return False
+        asked = next((one for one in reversed(placed[:at]) if one.request_class is model), None)
+        return asked is not None and self._calls(asked.seq) > 1
+
+
+def _find_shared(placed: list[Placed]) -> Seq | None:
+    """Find the first model call of a lane that overlapped another one."""
+    asked: set[Seq] = set()
+    for one in placed:
+        if one.request_class is RequestClass.INFERENCE:
+            if one.overlaps & asked:
+                return one.seq
+            asked.add(one.seq)
+    return None

@@ -1,0 +1,80 @@
+"""Which of two requests of a lane comes first, as a table of recordings."""
+
+import pytest
+
+from playhead.tape.exchange import Lane, RequestClass, Seq
+from playhead.tape.matching.lane_order import LaneOrder, Placed, ServedLanes
+
+CLASSES = {
+    "e": RequestClass.EFFECT,
+    "r": RequestClass.READ,
+    "m": RequestClass.INFERENCE,
+    "M": RequestClass.INFERENCE,
+    "t": RequestClass.TELEMETRY,
+}
+
+
+def recorded(text: str) -> LaneOrder:
+    """Make a tape of words: a letter for the class (`M` asks for two tools), perhaps a lane, and `+` with the seqs that it overlaps."""
+    placed, calls = [], set[Seq]()
+    for at, word in enumerate(text.split(), 1):
+        own, *overlaps = word.split("+")
+        seq, kind = Seq(at), CLASSES[own[0]]
+        if own[0] == "M":
+            calls.add(seq)
+        lane = int(own[1:] or 1)
+        over = frozenset(Seq(int(one)) for one in overlaps)
+        placed.append(Placed(seq, lane, over, kind, kind is not RequestClass.TELEMETRY))
+    return LaneOrder(placed, lambda seq: 2 if seq in calls else 0)
+
+
+BEFORE = [
+    ("two effects", "e e", 1, 2, True, True),
+    ("an effect and a read", "e r", 1, 2, True, True),
+    ("a model call and an effect", "m e", 1, 2, True, True),
+    ("two reads", "r r", 1, 2, False, True),
+    ("two model calls", "m m", 1, 2, False, True),
+    ("not the other way round", "e e", 2, 1, False, False),
+    ("two lanes", "e1 e2", 1, 2, False, False),
+    ("they overlapped", "e e+1", 1, 2, False, False),
+    ("the second one overlapped what came behind it", "e e e+2", 1, 2, False, False),
+    ("the first one overlapped what came before it", "r e+1 e", 2, 3, False, False),
+    ("an overlap before them", "r r+1 e e", 3, 4, True, True),
+    ("an overlap of another lane", "e1 r2 e1+2", 1, 3, True, True),
+    ("an overlap with telemetry", "t e+1 e", 2, 3, True, True),
+    ("telemetry has no order", "t e", 1, 2, False, False),
+    ("tools that one answer asked for", "M e e m", 2, 3, False, True),
+    ("one tool that an answer asked for", "m e e m", 2, 3, True, True),
+    ("a tool and the next model call", "M e e m", 3, 4, True, True),
+    ("tools of two answers", "M e M e", 2, 4, True, True),
+    ("model calls that overlapped before", "m m+1 e e", 3, 4, False, True),
+    ("model calls that overlap later", "e e m m+3", 1, 2, True, True),
+    ("model calls of another lane that overlapped", "m2 m2+1 e e", 3, 4, True, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second", "counts", "strictly"),
+    [row[1:] for row in BEFORE],
+    ids=[row[0] for row in BEFORE],
+)
+def test_order_counts_where_a_recording_was_in_turn(
+    text: str, first: int, second: int, counts: bool, strictly: bool
+) -> None:
+    """By default with an effect among the two, and strictly with any."""
+    tape = recorded(text)
+    assert tape.is_before(Seq(first), Seq(second), 1, strict=False) is counts
+    assert tape.is_before(Seq(first), Seq(second), 1, strict=True) is strictly
+
+
+def test_what_was_served_too_early_is_given_to_the_late_one() -> None:
+    """Only what its own lane has behind it; of a tape without lanes nothing."""
+    served = ServedLanes()
+    one, other = Lane(1), Lane(2)
+    assert served.take(Seq(3), one) == ()
+    assert served.take(Seq(4), other) == ()
+    assert served.take(Seq(6), one) == ()
+    assert served.take(Seq(1), one) == (3, 6)
+    assert served.take(Seq(5), one) == (6,)
+    assert served.take(Seq(2), other) == (4,)
+    assert served.take(Seq(1), None) == ()
