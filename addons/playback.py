@@ -13,6 +13,7 @@ from ..tape.canonical.canonical_request import same_bytes
 from ..tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
 from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, Seq, VerdictKind
 from ..tape.matching.agreement import Drift
+from ..tape.playback.delivery import is_terminal
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
@@ -20,7 +21,6 @@ from . import websocket
 from .answer.refuse import refusal
 from .contract import check_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
-from .record import is_terminal
 from .run.exchange_events import idempotency_key
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .wire.http import make_head
@@ -115,7 +115,10 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
     exchange, pieces = _read_pieces(pending, exchange)
-    steps = script(exchange, open_run.config.playback.pace, pieces)
+    playback = open_run.config.playback
+    held = playback.late == "held" and pending.injection is None
+    late_wait_us = int(playback.late_wait * 1e6) if held else None
+    steps = script(exchange, playback.pace, pieces, late_wait_us)
     pending.steps = Steps(steps, spelling.take if spelling is not None else None)
     pending.ragged = head.ragged
     if pending.injection is not None:

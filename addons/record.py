@@ -34,6 +34,7 @@ from ..tape.exchange import (
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
+from .answer.delivery import note_left
 from .run.exchange_events import idempotency_key, intent_row, outcome_event
 from .run.pending_exchange import (
     HELD_BYTES,
@@ -55,8 +56,6 @@ LATE_ANSWER_S = 600.0
 
 _HINT = "free space or make the store writable"
 _UNBEGUN = "the run could not be begun"
-_TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
-"""Pieces of a model's stream on which SDKs act before the stream has ended."""
 
 
 class Record:
@@ -183,8 +182,7 @@ class Record:
         if not pending.recording:
             if pending.decision is not None and pending.decision.action is Action.SERVE:
                 # Its client left before the first step.
-                gone_us = pending.now_us()
-                pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=gone_us)
+                note_left(pending)
             pending.finish()
         elif not pending.saved:
             if pending.fault is None:
@@ -577,8 +575,3 @@ class _Maker:
             pending.answered = exchange
         outcome = self.make_event(pending, exchange) if self.make_event is not None else None
         return StoredRecord(exchange, raw_key(request, pending.request_class), outcome)
-
-
-def is_terminal(data: bytes) -> bool:
-    """Say whether a piece of a stream holds something that an SDK acts on before the end."""
-    return any(mark in data for mark in _TERMINAL)

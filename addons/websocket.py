@@ -29,6 +29,7 @@ from ..tape.playback.websocket import (
     explain_close,
     explain_left,
     explain_stray,
+    explain_unheard,
 )
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
@@ -168,6 +169,7 @@ class WebSocketPlayer(WebSocket):
         self._stray: Stray | None = None
         self._broken = ""
         self._closed: tuple[int, str] | None = None
+        self._unheard = False
         self._ended = False
 
     # ---- what the layer asks -------------------------------------------------------------------
@@ -217,7 +219,12 @@ class WebSocketPlayer(WebSocket):
 
         Raises: StoreError, where the tape cannot be read on.
         """
+        self.leave()
         return iter(()) if self._ended else self._cursor.close()
+
+    def leave(self) -> None:
+        """Take note that the client ends it now, before anything more is played."""
+        self._unheard = not self._ended and self._cursor.leaves_early(_now_us())
 
     def answer_to(self, code: int, reason: str) -> tuple[int, str]:
         """Give what answers a client's closing frame: what the server answered, or its echo."""
@@ -263,6 +270,8 @@ class WebSocketPlayer(WebSocket):
             return explain_broken(seq, tape_seq, request, f"{UNREADABLE}: {error}")
         if left is not None:
             return explain_left(seq, tape_seq, request, *left)
+        if self._unheard:
+            return explain_unheard(seq, tape_seq, request)
         recorded, closed = self._exchange.websocket, self._closed
         close = recorded.close if recorded is not None else None
         if close is None or not close.by_client or closed in (None, (close.code, close.reason)):

@@ -92,7 +92,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict", "late"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -114,6 +114,7 @@ _NO_CONTENT = (204, 205, 304)
 _CONTAINMENT = choice("contained", "strict", "none", "docker")
 _DETERMINISM = choice("off", "seed", "full")
 _SLEEPS = choice("real", "short")
+_LATE = choice("held", "served")
 _MOST = 999_999_999
 """Of what is counted."""
 
@@ -282,6 +283,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
         case "sleeps":
             playback = replace(config.playback, sleeps=_SLEEPS(text))
             return replace(config, playback=playback)
+        case "late":
+            return replace(config, playback=replace(config.playback, late=_LATE(text)))
         case "ca_dir":
             return replace(config, ca_dir=parse_place(text))
         case _:
@@ -496,6 +499,8 @@ def _playback(value: Value) -> Playback:
         pace=fields.parsed("pace", parse_pace, default.pace),
         sleeps=fields.parsed("sleeps", _SLEEPS, default.sleeps),
         allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
+        late=fields.parsed("late", _LATE, default.late),
+        late_wait=fields.parsed("late_wait", parse_duration, default.late_wait),
         order=fields.parsed("order", choice("effects", "strict", "free"), default.order),
     )
 

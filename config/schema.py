@@ -102,6 +102,10 @@ class Playback:
     order: str = "effects"
     """Which order counts within a lane: that of `effects` (among themselves, and with reads and model calls), `strict` (all) or
     `free` (none)."""
+    late: str = "held"
+    """Of what the recorded client had left before it came: `held` back, or `served` at its time."""
+    late_wait: float = 60.0
+    """Seconds for which a client is kept waiting for it, from the time at which the recorded one left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,11 @@ def options(*names: str) -> Callable[[_F], _F]:
             metavar="WORD",
             help="real, or short: on the recorded clock, a thousandth of what is asked for.",
         ),
+        "late": click.option(
+            "--late",
+            metavar="WORD",
+            help="held, or served: what the recorded client had left before it came.",
+        ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         "receipt": click.option(
             "--receipt",

@@ -23,7 +23,8 @@ _SANDBOX_FILES = click.option(
 
 @click.command()
 @options(
-    *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift")
+    *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
+    "late",
 )
 def serve(config_file: Path | None, **flags: object) -> int:
     """Run the long-running proxy; edit the file to switch its mode."""
@@ -142,6 +143,7 @@ def record(
     "allow_model_drift",
     "determinism",
     "sleeps",
+    "late",
     "json",
     "receipt",
     "quiet",

@@ -31,6 +31,8 @@ class DivergenceKind(StrEnum):
     """On the tape, and never asked for."""
     DRIFTED = "drifted"
     """Only fields changed that may be allowed to."""
+    LEFT = "left"
+    """The client left its answer before or after it had left it on the tape."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class StepKind(StrEnum):
     FAIL = "fail"
     """End it as `Step.ending` says."""
     HANG = "hang"
+    LATE = "late"
+    """What follows was never seen by the recorded client, and is not played: see `late_wait_us`."""
 
 
 class Step(NamedTuple):
@@ -51,6 +53,12 @@ class Step(NamedTuple):
     ending: Ending = Ending.RST
     code: int = 0
     """Of an RST_STREAM."""
+    unseen: bool = False
+    """Whether the recorded client had left by then."""
+
+
+_TAIL_BYTES = 4096
+"""Where the last event of a stream is looked for."""
 
 
 class Steps:
@@ -66,6 +74,12 @@ class Steps:
         self._steps = iter(steps)
         self._change = change
         self.next: Step | None = next(self._steps, None)
+        self.head = False
+        """Whether the answer's head was taken."""
+        self.size = 0
+        """Bytes of its body that were taken."""
+        self.tail = b""
+        """The last of them."""
 
     def take(self) -> Step:
         """Take the next step; call only where there is one. Its data may differ from that of `next`."""
@@ -74,6 +88,11 @@ class Steps:
         self.next = next(self._steps, None)
         if self._change is not None and step.kind is StepKind.DATA:
             step = step._replace(data=self._change(step.data))
+        if step.kind is StepKind.HEAD:
+            self.head = True
+        elif step.data:
+            self.size += len(step.data)
+            self.tail = (self.tail + step.data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         return step
 
     def close(self) -> None:
@@ -90,12 +109,48 @@ class Steps:
 
 
 def script(
-    exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None = None
+    exchange: Exchange,
+    pace: float,
+    pieces: Iterable[tuple[Chunk, bytes]] | None = None,
+    late_wait_us: int | None = None,
 ) -> Iterator[Step]:
-    """Give the steps that play an exchange; the last one is END, FAIL or HANG.
+    """Give the steps that play an exchange; the last one is END, FAIL, HANG or LATE.
 
     pieces: the body of a response that is spilled, piece by piece; what reading it raises is passed on.
+    late_wait_us: longest wait, after the recorded client had left, for the present one to leave; then LATE comes in the
+        place of what the recorded client never saw. None plays that, too.
     """
+    steps = _steps(exchange, pace, pieces)
+    gone = exchange.gone
+    if gone is None or late_wait_us is None:
+        return steps
+    late = Step(int(gone.at_us * max(pace, 1)) + late_wait_us, StepKind.LATE)
+    return _until_late(steps, late, open_ended=gone.head and _is_open_ended(exchange))
+
+
+def _until_late(steps: Iterator[Step], late: Step, *, open_ended: bool) -> Iterator[Step]:
+    """End steps before the first that the recorded client did not see; the end of what it had whole is none."""
+    for step in steps:
+        if step.kind is StepKind.HANG:
+            yield step if open_ended else late
+            return
+        if step.unseen and step.kind is not StepKind.END:
+            yield late
+            close = getattr(steps, "close", None)
+            if close is not None:
+                close()
+            return
+        yield step
+
+
+def _is_open_ended(exchange: Exchange) -> bool:
+    """Say whether an answer has no end of its own: a stream of pushed events."""
+    return exchange.response is not None and _is_pushed(exchange, exchange.response)
+
+
+def _steps(
+    exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None
+) -> Iterator[Step]:
     response, gone = exchange.response, exchange.gone
     if response is not None:
         unseen = gone if gone is not None and not gone.head else None
@@ -131,7 +186,7 @@ def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone 
         return Step(int(at_us * pace), kind, data)
     # Not before the client left, nor before what it had been sent is played at a slower pace.
     late_us = max(int(at_us * max(pace, 1)), unseen_by.at_us)
-    return Step(late_us + LATE_MARGIN_US, kind, data)
+    return Step(late_us + LATE_MARGIN_US, kind, data, unseen=True)
 
 
 def _is_pushed(exchange: Exchange, response: Response) -> bool:

@@ -43,6 +43,10 @@ _EARLY_US = 500
 """A message due within this is played now: a timer would be late by more."""
 
 
+_LEFT_MARGIN_US = 100_000
+"""A client that leaves so much before a message is due may have left because of it while it was recorded."""
+
+
 class Turn(Enum):
     """Who is next, where no message of the server is."""
 
@@ -169,6 +173,13 @@ class MessageCursor:
             self._pass(message, self._clock_us)
             yield message
 
+    def leaves_early(self, now_us: int) -> bool:
+        """Say whether a client that ends it now does so before the server has said what it heard while recording."""
+        message = self._next
+        if message is None or message.from_client or self._is_late(message):
+            return False
+        return self._due(message.at_us) > now_us + _LEFT_MARGIN_US
+
     def find_left(self) -> tuple[int, Message] | None:
         """Find the first message of the client that has not come. Reads as far as it has to."""
         for number, message in self._ahead or self._client_messages():
@@ -290,6 +301,12 @@ def explain_left(
     found = (Difference(place, _show(message.kind, message.data), ABSENT),)
     text = f"the client closed the WebSocket before {place}, which it sent while recording"
     return _diverged(DivergenceKind.UNUSED, seq, tape_seq, request, found, text)
+
+
+def explain_unheard(seq: Seq, tape_seq: Seq, request: Request) -> Divergence:
+    """Say that the client left before it had heard what it heard while recording."""
+    text = "the client ended the WebSocket before messages of the server that it had heard while recording"
+    return _diverged(DivergenceKind.LEFT, seq, tape_seq, request, (), text)
 
 
 def explain_close(

@@ -165,6 +165,8 @@ MAY: dict[str, _Is] = {
     "drifted": _text,
     "fault": _row(_text, _one_of(Phase), _text),
     "gone_us": _int,
+    "taken": _row(_int, _int),
+    "late": _flag,
     "usage": _USE,
     "conversation": _row(_int, _int, _int, _flag),
     "hash": _bytes,

@@ -16,7 +16,9 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               headers, merged               reported fields that differ; credentials that stand for several on the tape
     outcome   seq, verdict, status, complete, fault, gone_us, bytes_in, bytes_out, end_us,
                                               of a refused or stubbed request seq and hash alone: its verdict says the rest;
-                                              of a served one seq and gone_us, if its client left
+                                              of a served one seq and gone_us, if its client left, and `taken`: whether
+                                              it was sent the head (1 or 0), and how many bytes of the body;
+                                              `late` where it was served what the recorded client had left
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               conversation                    messages, bytes, closing code or 0, closed by the client
               hash, said                      over the exchange as it was written, and over its messages

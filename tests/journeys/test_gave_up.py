@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from playhead.config import Config, Mode
+from playhead.config import Config, Mode, Playback
 from playhead.tape.exchange import Exchange, FaultKind, Phase, RequestClass, RunId
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
@@ -289,7 +289,10 @@ def told(
 
         urls = {"h1": h1.url, "h2": h2.url}
         store = tmp_path_factory.mktemp("gave-up") / "store"
-        config = Config(mode=Mode.RECORD, store=store, upstream_ca=certificates.root)
+        played = Playback(late="served")
+        config = Config(
+            mode=Mode.RECORD, store=store, upstream_ca=certificates.root, playback=played
+        )
         yield asyncio.run(_tell(urls, origins, clients, stop, config)), origins
 
 
@@ -357,7 +360,7 @@ def test_a_client_gives_up_again_on_replay(outcomes: dict[str, Outcome], case: C
 def test_who_waits_longer_gets_what_came_late_and_not_before_its_time(
     outcomes: dict[str, Outcome], case: Case
 ) -> None:
-    """The pace `instant` shortens no wait in which a client gave up."""
+    """With `late: served`; the pace `instant` shortens no wait in which a client gave up."""
     outcome = outcomes[case.name]
     how = "end"
     if case.what == "cut":

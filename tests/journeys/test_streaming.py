@@ -337,7 +337,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
         for origin in (h1, plain, stranger, h2, beside):
             origin.stop()
         scripts = {name: (name, _script(words, places)) for name, words in STREAMED.items()}
-        with Serve("--mode", "playback", *flags) as proxy:
+        with Serve("--mode", "playback", "--late", "served", *flags) as proxy:
             replayed = _all(proxy, store / "ca", curls | scripts)
             patient = {
                 name: (name, _script((*words[:2], *words[3:]), places, *SILENT.get(name, ())))

@@ -164,6 +164,8 @@ class Receipt:
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
     a linked value stands for another than before."""
+    late: list[int] = field(default_factory=list)
+    """Requests that were served what their recorded selves had left before it came; the first of them."""
     headers_differ: Counter[str] = field(default_factory=Counter)
     """Served requests by the reported header fields that differed from the recorded ones."""
     credentials_merged: Counter[str] = field(default_factory=Counter)
@@ -245,6 +247,8 @@ class Receipt:
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        if self.late:
+            allowed.append("late answers served")
         if (self.sandbox or {}).get("pipes_open"):
             allowed.append(_OPEN_PIPES)
         return allowed + [f"refused by contract: {rule}" for rule in self.refused_by_contract]
@@ -330,6 +334,7 @@ class Receipt:
                 for one in self.model_drift
             ],
             "drifted": self.drifted,
+            "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
             "effects": [effect.short() for effect in self.effects],
@@ -583,6 +588,8 @@ class _Fold:
         receipt = self.receipt
         for warning in data.get("warnings", ()):
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
+        if data.get("late"):
+            _bounded(receipt.late, data["seq"])
         if "usage" in data:
             self.used.add(CountedUsage.from_row(data["usage"]))
         if "fault" in data:

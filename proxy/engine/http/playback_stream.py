@@ -24,12 +24,12 @@ from mitmproxy.proxy.layers.http import (
     SendHttp,
 )
 
+from ....addons.answer.delivery import note_late, note_left, refuse_late
 from ....addons.run.pending_exchange import PendingExchange, note_verdict
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
 from ....tape.playback.script import Step, StepKind
-from ....tape.records.events import EventKind
 from ..hooks.own_hooks import Drain, PlayheadBidirectionalHook
 from .base_stream import Commands
 from .recording_stream import RecordingStream
@@ -50,6 +50,8 @@ class PlayingStream(RecordingStream):
     _playing = False
     _head_played = False
     _undrained = 0
+    _late = False
+    """Whether something was played that the recorded client had left."""
 
     def _begin_playing(self) -> Commands:
         self._playing = True
@@ -74,6 +76,9 @@ class PlayingStream(RecordingStream):
             except StoreError as error:
                 yield from self._break_off(pending, error)
                 return
+            if step.unseen and step.kind is not StepKind.END and not self._late:
+                self._late = True
+                note_late(pending)
             yield from self._play_step(pending, step)
             if self._undrained > _DRAIN_BYTES:
                 self._undrained = 0
@@ -91,6 +96,8 @@ class PlayingStream(RecordingStream):
                 self._undrained += len(step.data)
             case StepKind.END:
                 yield from self._play_end(pending)
+            case StepKind.LATE:
+                yield from self._refuse_late(pending)
             case StepKind.FAIL:
                 self._over(pending, ended=False)
                 yield from self._end(step.ending, step.code, begun=self._head_played)
@@ -132,13 +139,31 @@ class PlayingStream(RecordingStream):
             yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
             self._over(pending, ended=False)
         elif not pending.finished:
-            pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=pending.now_us())
+            note_left(pending)
             self._over(pending, ended=False)
         self.flow.error = mflow.Error(event.message)
         self.client_state = self.server_state = self.state_errored
         if pending.steps is not None:
             pending.steps.close()
         yield DropStream(self.stream_id)
+
+    def _refuse_late(self, pending: PendingExchange) -> Commands:
+        """End an answer of which the recorded client had seen no more, and which this one waits for."""
+        refused = refuse_late(pending)
+        if self._head_played:
+            self._over(pending, ended=False)
+            yield from self._end(Ending.RST, 0, begun=True)
+            yield DropStream(self.stream_id)
+            return
+        self.flow.response = refused
+        pending.ragged = False
+        body = refused.data.content or b""
+        refused.data.content = b""
+        yield SendHttp(
+            ResponseHeaders(self.stream_id, refused, end_stream=False), self.context.client
+        )
+        yield SendHttp(ResponseData(self.stream_id, body), self.context.client)
+        yield from self._play_end(pending)
 
     def _break_off(self, pending: PendingExchange, error: StoreError) -> Commands:
         """Cut an answer that cannot be read on."""

@@ -30,12 +30,12 @@ from mitmproxy.proxy.layers.http import (
 )
 
 from ....addons.contract import make_refusal
-from ....addons.record import is_terminal
 from ....addons.run.pending_exchange import PendingExchange
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Inject
 from ....store import StoreError
 from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase
+from ....tape.playback.delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .base_stream import Commands, find_ending

@@ -161,6 +161,7 @@ class Player(layer.Layer):
 
     def _left(self) -> Commands:
         if not self._ending:
+            self._player.leave()
             self._player.closed(ABRUPT, "")
         self._client.gone = True
         self._ending = True

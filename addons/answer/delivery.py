@@ -1,0 +1,86 @@
+"""Note how much of a recorded answer a client took, and refuse the rest that its recorded self had left."""
+
+from typing import Any
+
+from mitmproxy import http
+
+from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
+from ...tape.exchange import Gone, RequestClass, VerdictKind
+from ...tape.playback.delivery import left_early
+from ...tape.records.events import EventKind
+from ..run.pending_exchange import PendingExchange, note_verdict
+from .refuse import refusal
+
+_ADVICE = "`--late served` (`playback.late`) would have served it"
+
+
+def note_left(pending: PendingExchange) -> None:
+    """Log that a client has left the answer that it was played, and whether that was earlier than on the tape."""
+    steps, open_run = pending.steps, pending.open_run
+    spent_us = pending.now_us()
+    more: dict[str, Any] = {}
+    if steps is not None:
+        more = {"taken": [int(steps.head), steps.size]}
+    open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=spent_us, **more)
+    if steps is None or _is_not_compared(pending):
+        return
+    gone, size, head = _recorded_gone(pending), steps.size, steps.head
+    answer = pending.flow.response
+    trailers = answer is not None and bool(answer.trailers)
+    if left_early(steps, gone, spent_us, trailers=trailers):
+        now = f"left after {size:,} bytes" if head else "left before it began"
+        text = f"the client left its answer {_show(gone)[0]}"
+        _note(pending, _show(gone)[1], now, text)
+
+
+def note_late(pending: PendingExchange) -> None:
+    """Log that a client is served what its recorded self had left, as `late: served` has it."""
+    if not _is_not_compared(pending):
+        pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, late=True)
+
+
+def refuse_late(pending: PendingExchange) -> http.Response:
+    """Log that a client waited for what its recorded self had left before it came; give the refusal."""
+    assert pending.request is not None
+    gone = _recorded_gone(pending)
+    steps = pending.steps
+    begun = steps is not None and steps.head
+    after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"
+    what = "the rest of this answer" if begun else "this answer"
+    reason = f"the recorded client left after {after} and never saw {what}; {_ADVICE}"
+    note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+    if not _is_not_compared(pending):
+        _note(pending, _show(gone)[1], "waits for more", reason)
+    return refusal(pending.request, None, reason)
+
+
+def _is_not_compared(pending: PendingExchange) -> bool:
+    injected = pending.injection is not None or pending.withheld
+    return injected or pending.request_class is RequestClass.TELEMETRY
+
+
+def _recorded_gone(pending: PendingExchange) -> Gone | None:
+    decision, open_run = pending.decision, pending.open_run
+    if decision is None or decision.seq is None:
+        return None
+    recorded = open_run.read_recorded(decision.seq)
+    return recorded.gone if recorded is not None else None
+
+
+def _show(gone: Gone | None) -> tuple[str, str]:
+    """Give in words how it left earlier than then, and what the recorded client had taken."""
+    if gone is None:
+        return "before its end, and had the whole of it while recording", "the whole answer"
+    had = f"left after {gone.at_us / 1e6:.1f} s"
+    return "earlier than while recording", had if gone.head else f"{had}, before it began"
+
+
+def _note(pending: PendingExchange, then: str, now: str, text: str) -> None:
+    request, decision = pending.request, pending.decision
+    assert request is not None
+    seq = decision.seq if decision is not None else None
+    differs = (Difference("delivery", then, now),)
+    left = Divergence(
+        DivergenceKind.LEFT, pending.seq, request.method, request.url, seq, differs, text
+    )
+    pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=left.to_json())

@@ -1,0 +1,46 @@
+"""Compare how much of an answer a client took in a playback with how much it had taken while it was recorded.
+
+What a client took is what it was sent and what the buffers between did not hold back. So an answer that fits the buffers of
+a connection counts as taken once it has been sent.
+"""
+
+from ..exchange import Gone
+from .script import StepKind, Steps
+
+_MARGIN_US = 100_000
+"""A client that left so much before something was due may have left because of it while it was recorded."""
+_BUFFERS = 8 * 1024 * 1024
+"""Bytes that the buffers of both sides may hold, of what a client is said to have been sent."""
+_TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
+"""Pieces of a model's stream on which SDKs act before the stream has ended."""
+
+
+def is_terminal(data: bytes) -> bool:
+    """Say whether a piece of a stream holds something that an SDK acts on before the end."""
+    return any(mark in data for mark in _TERMINAL)
+
+
+def left_early(steps: Steps, gone: Gone | None, spent_us: int, *, trailers: bool) -> bool:
+    """Say whether a client leaves before it has taken what it had taken while it was recorded.
+
+    steps: those that are still to be played; read on where that is needed.
+    gone: how the recorded client had left; None where it had the whole answer.
+    spent_us: since the request arrived.
+    trailers: whether the answer ends with trailers, as a status of gRPC.
+    """
+    step = steps.next
+    if step is None or step.unseen or step.kind in (StepKind.LATE, StepKind.HANG):
+        return False
+    if gone is None:
+        if step.kind is StepKind.END:
+            return trailers
+        return not (steps.head and is_terminal(steps.tail))
+    # It had left as well: what it was sent until then, and this one is not.
+    size = 0
+    for step in steps.rest():
+        if step.unseen or step.kind not in (StepKind.HEAD, StepKind.DATA):
+            return False
+        size += len(step.data)
+        if step.at_us > spent_us + _MARGIN_US or size > _BUFFERS:
+            return True
+    return False

@@ -1,0 +1,109 @@
+"""How much of an answer a client took, as a table of answers and of clients that leave."""
+
+from dataclasses import replace
+
+import pytest
+
+from playhead.tape.exchange import Chunk, Fault, FaultKind, Gone, Phase, RequestClass, Response
+from playhead.tape.playback.delivery import left_early
+from playhead.tape.playback.script import StepKind, Steps, script
+from playhead.tests.support.exchanges import make_exchange, make_response
+
+MIB = 1024 * 1024
+WAIT_US = 60_000_000
+
+
+def answer(*pieces: tuple[int, bytes], kind: bytes = b"text/plain") -> Response:
+    """Make an answer in pieces that came at these milliseconds, its head at 10 ms."""
+    body = b"".join(piece for _, piece in pieces)
+    chunks = tuple(Chunk(at_ms * 1000, len(piece)) for at_ms, piece in pieces)
+    return make_response(body, head_us=10_000, chunks=chunks, headers=((b"Content-Type", kind),))
+
+
+def gone(at_ms: int, chunks: int, *, head: bool = True) -> Gone:
+    """Make a recorded client that left."""
+    return Gone(at_ms * 1000, chunks, head)
+
+
+THREE = answer((300, b"one"), (600, b"two"), (900, b"three"))
+LARGE = answer(*((20, b"x" * MIB) for _ in range(32)))
+MODEL = answer((100, b"data: 1\n\n"), (200, b"data: [DONE]\n\n"), (300, b"\n"))
+WHOLE = None
+
+LEAVES = [
+    ("the whole then, nothing now", THREE, WHOLE, 0, 5, True),
+    ("the whole then, the head now", THREE, WHOLE, 1, 20, True),
+    ("the whole then, all but the last piece now", THREE, WHOLE, 3, 700, True),
+    ("the whole then, all but its end now", THREE, WHOLE, 4, 901, False),
+    ("a model's stream to its last event", MODEL, WHOLE, 3, 201, False),
+    ("a model's stream to its first event", MODEL, WHOLE, 2, 101, True),
+    ("a large one, and a part of it now", LARGE, WHOLE, 20, 900, True),
+    ("two pieces then, one now", THREE, gone(650, 2), 2, 310, True),
+    ("two pieces then, nothing now", THREE, gone(650, 2), 0, 5, True),
+    ("two pieces then, and two now", THREE, gone(650, 2), 3, 655, False),
+    ("the second piece was about to come", THREE, gone(650, 2), 2, 590, False),
+    ("nothing then, nothing now", THREE, gone(200, 0, head=False), 0, 100, False),
+    ("nothing then, nothing later now", THREE, gone(200, 0, head=False), 0, 5000, False),
+    ("28 MiB then, 24 MiB now", LARGE, gone(900, 28), 25, 900, False),
+    ("28 MiB then, 8 MiB now", LARGE, gone(900, 28), 9, 900, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("response", "left", "taken", "spent_ms", "early"),
+    [row[1:] for row in LEAVES],
+    ids=[row[0] for row in LEAVES],
+)
+def test_leaving_before_it_left_then_is_early(
+    response: Response, left: Gone | None, taken: int, spent_ms: int, early: bool
+) -> None:
+    """What the buffers may hold, and what was about to come, make no difference."""
+    exchange = make_exchange(response=response, gone=left, end_us=1_000_000)
+    steps = Steps(script(exchange, 1.0, None, WAIT_US))
+    for _ in range(taken):
+        steps.take()
+    assert left_early(steps, left, spent_ms * 1000, trailers=False) is early
+
+
+def test_the_status_of_grpc_counts() -> None:
+    """It is in the trailers, behind the last message."""
+    steps = Steps(script(make_exchange(response=THREE, end_us=1_000_000), 1.0, None, WAIT_US))
+    for _ in range(4):
+        steps.take()
+    assert left_early(steps, None, 901_000, trailers=True)
+
+
+HEAD, DATA, END, LATE = StepKind.HEAD, StepKind.DATA, StepKind.END, StepKind.LATE
+CUT = Fault(FaultKind.CUT, Phase.BODY, "cut", 950_000)
+
+
+@pytest.mark.parametrize(
+    ("left", "fault", "kinds", "last_ms"),
+    [
+        (gone(200, 0, head=False), None, [LATE], 60_200),
+        (gone(350, 1), None, [HEAD, DATA, LATE], 60_350),
+        (gone(950, 3), None, [HEAD, DATA, DATA, DATA, END], 1_500),
+        (gone(920, 3), CUT, [HEAD, DATA, DATA, DATA, LATE], 60_920),
+        (None, None, [HEAD, DATA, DATA, DATA, END], 1_000),
+    ],
+)
+def test_what_the_recorded_client_had_left_is_held_back(
+    left: Gone | None, fault: Fault | None, kinds: list[StepKind], last_ms: int
+) -> None:
+    """All but the mere end of what it had whole."""
+    exchange = make_exchange(response=THREE, gone=left, fault=fault, end_us=1_000_000)
+    steps = list(script(exchange, 1.0, None, WAIT_US))
+    assert [step.kind for step in steps] == kinds
+    assert steps[-1].at_us == last_ms * 1000
+
+
+def test_a_stream_of_pushed_events_that_was_left_stays_open() -> None:
+    """It has no end of its own, and the playback may take longer than the recording."""
+    pushed = answer((300, b"data: 1\n\n"), kind=b"text/event-stream")
+    exchange = make_exchange(
+        response=replace(pushed, complete=False), gone=gone(400, 1), end_us=400_000
+    )
+    read = replace(exchange, request_class=RequestClass.READ)
+    assert [step.kind for step in script(read, 1.0, None, WAIT_US)][-1] is StepKind.HANG
+    model = replace(exchange, request_class=RequestClass.INFERENCE)
+    assert [step.kind for step in script(model, 1.0, None, WAIT_US)][-1] is LATE
