@@ -170,10 +170,19 @@ def _compare(pending: PendingExchange, early: Early) -> None:
     expected = asked.body[early.compared : early.compared + len(came)]
     early.compared += len(came)
     differs = _differs(asked, early.compared - len(came), came)
+    if early.compared > len(asked.body) and _ended_first(early.exchange):
+        differs = True
     if pending.request_ended and early.compared < len(asked.body):
         differs = True
     if differs:
         _diverge(pending, early, came, expected)
+
+
+def _ended_first(recorded: Exchange) -> bool:
+    """Say whether a recorded request ended before its answer did: then it had no more to say."""
+    answer = recorded.response
+    whole = recorded.gone is None and recorded.fault is None
+    return whole and answer is not None and answer.complete and answer.end_need is None
 
 
 def _differs(asked: Request, at: int, came: bytes) -> bool:

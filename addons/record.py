@@ -531,6 +531,7 @@ class _Maker:
                 complete=self.complete,
                 spilled=self.spilled,
                 head_need=pending.head_need,
+                end_need=pending.end_need,
                 ragged=pending.ragged,
                 secrets=self.places,
             )

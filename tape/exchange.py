@@ -281,6 +281,8 @@ class Response:
     """Where the body and its chunks are when it is too large to be held; both are empty here then."""
     head_need: int | None = None
     """Bytes of the request that had been sent when the head arrived; None where it had ended."""
+    end_need: int | None = None
+    """The same for its end."""
     ragged: bool = False
     """Whether a body that ends with its connection ended without TLS's close_notify."""
     secrets: tuple[Secret, ...] = ()

@@ -96,7 +96,7 @@ async def note_reordered(
 
     waiting = {one.seq for one in open_run.pending_exchanges}
     client = pending.flow.client_conn.id
-    passed = await open_run.lanes.find_first(client, later, is_before, waiting)
+    passed = await open_run.lanes.find_first(pending.seq, client, later, is_before, waiting)
     if passed is None:
         return None
     seq, served = passed

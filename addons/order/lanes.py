@@ -104,20 +104,27 @@ class Lanes:
             return self._order
 
     async def find_first(
-        self, client: str, later: Iterable[Seq], is_before: Callable[[Seq], bool], waiting: Set[Seq]
+        self,
+        seq: Seq,
+        client: str,
+        later: Iterable[Seq],
+        is_before: Callable[[Seq], bool],
+        waiting: Set[Seq],
     ) -> tuple[Seq, Served] | None:
-        """Find the first of several that was served before a request of its own lane that comes before it on the tape.
+        """Find the first of several that came and was served before a request of its own lane that is before it on the tape.
 
+        seq, client: of the request in the playback.
         waiting: requests of the playback that have not been answered yet.
         """
         number = await self.find_number(client)
-        for seq in later:
-            served = self._served.get(seq)
-            if served is None or served.seq in waiting or not is_before(seq):
+        for one in later:
+            served = self._served.get(one)
+            # Which is decided on first says nothing: a body may take its time to come.
+            if served is None or served.seq > seq or served.seq in waiting or not is_before(one):
                 continue
             other = await self.find_number(served.client)
             if not number or not other or number == other:
-                return seq, served
+                return one, served
         return None
 
 

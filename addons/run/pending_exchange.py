@@ -173,6 +173,7 @@ class PendingExchange:
         """Whether an upstream has been given its head, and so may act on it."""
         self.head_us = 0
         self.head_need: int | None = None
+        self.end_need: int | None = None
         self.head_sent = False
         self.pieces: list[bytes] = []
         self.chunks: list[Chunk] = []

@@ -21,6 +21,8 @@ LATE_MARGIN_US = 500_000
 client that leaves at about the same moment as then leaves first again."""
 
 
+_WHOLE = 1 << 63
+"""Bytes of a request that ends before its answer does."""
 CAUSE_MARGIN_US = 1_000_000
 """A piece whose cause has not come is played this much after its recorded time all the same."""
 
@@ -172,7 +174,8 @@ def _steps(
         step = _step(StepKind.FAIL, fault.at_us, b"", pace, gone)
         yield step._replace(ending=fault.ending, code=fault.code)
     elif response is not None and response.complete:
-        yield _step(StepKind.END, exchange.end_us, b"", pace, gone)
+        end = _step(StepKind.END, exchange.end_us, b"", pace, gone)
+        yield end._replace(need=_WHOLE if response.end_need is None else response.end_need)
     elif response is not None and gone is None:
         # The recorder itself died over it: the client saw its connection end.
         step = _step(StepKind.FAIL, exchange.end_us, b"", pace, None)

@@ -98,6 +98,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
             meta["response"]["spilled"] = _spilled_row(response.spilled)
         if response.head_need is not None:
             meta["response"]["need"] = response.head_need
+        if response.end_need is not None:
+            meta["response"]["end_need"] = response.end_need
         if response.ragged:
             meta["response"]["ragged"] = True
         if response.secrets:
@@ -352,7 +354,7 @@ def _pack(value: Any) -> bytes:
 def _response(value: Any, body: bytes) -> Response:
     chunks = tuple(Chunk(*map(_int, chunk)) for chunk in value["chunks"])
     spilled = value.get("spilled")
-    need = value.get("need")
+    need, end_need = value.get("need"), value.get("end_need")
     if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
         raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
     return Response(
@@ -367,6 +369,7 @@ def _response(value: Any, body: bytes) -> Response:
         complete=_flag(value["complete"]),
         spilled=_spilled(spilled) if spilled is not None else None,
         head_need=_int(need) if need is not None else None,
+        end_need=_int(end_need) if end_need is not None else None,
         ragged=_flag(value.get("ragged", False)),
         secrets=_secrets(value.get("secrets", ())),
     )

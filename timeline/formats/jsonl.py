@@ -90,6 +90,7 @@ class _Response(_Part, kw_only=True):
     complete: bool = True
     head_us: int = 0
     head_need: _Number | None = None
+    end_need: _Number | None = None
     ragged: bool = False
     chunks: list[list[int]] = []
 
@@ -299,6 +300,7 @@ def _response(told: _Response) -> Response:
         trailers=_headers(told.trailers, f"{where}.trailers"),
         complete=told.complete,
         head_need=told.head_need,
+        end_need=told.end_need,
         ragged=told.ragged,
     )
 

@@ -62,6 +62,7 @@ def exchange_json(
             "complete": response.complete,
             "head_us": response.head_us,
             "head_need": response.head_need,
+            "end_need": response.end_need,
             "ragged": response.ragged,
             "chunks": [list(chunk) for chunk in response.chunks],
             **_whole(response.body, response.spilled),

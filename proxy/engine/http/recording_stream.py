@@ -213,6 +213,7 @@ class RecordingStream(UploadingStream):
         """End an answer that has passed: write the outcome, then release what was held."""
         assert self.flow.response
         pending.ragged = _is_ragged(self.context.server)
+        pending.end_need = None if pending.request_ended else pending.sent_bytes
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
         if pending.recording and pending.gone is None and self._client_has_left():

@@ -214,7 +214,7 @@ def test_a_piece_waits_for_what_it_answered() -> None:
         make_response(b"abc", chunks=(Chunk(0, 1, 0, 10), Chunk(0, 2, 0, 20))), head_need=5
     )
     needs = [step.need for step in script(make_exchange(1, response=response), INSTANT)]
-    assert needs == [5, 10, 20, 0]
+    assert needs == [5, 10, 20, 1 << 63]
 
 
 def test_steps_are_looked_at_before_they_are_taken() -> None:
