@@ -92,7 +92,7 @@ from .values import (
 
 FLAGS = (
     *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict", "late"),
+    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict", "late", "compare"),
 )
 """What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
 
@@ -283,6 +283,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
         case "sleeps":
             playback = replace(config.playback, sleeps=_SLEEPS(text))
             return replace(config, playback=playback)
+        case "compare":
+            return replace(config, playback=replace(config.playback, compare=_parse_compare(text)))
         case "late":
             return replace(config, playback=replace(config.playback, late=_LATE(text)))
         case "ca_dir":
@@ -499,10 +501,17 @@ def _playback(value: Value) -> Playback:
         pace=fields.parsed("pace", parse_pace, default.pace),
         sleeps=fields.parsed("sleeps", _SLEEPS, default.sleeps),
         allow_model_drift=fields.texts("allow_model_drift", parse_model_drift, _NO_DRIFT),
+        compare=fields.parsed("compare", _parse_compare, default.compare),
         late=fields.parsed("late", _LATE, default.late),
         late_wait=fields.parsed("late_wait", parse_duration, default.late_wait),
         order=fields.parsed("order", choice("effects", "strict", "free"), default.order),
     )
+
+
+def _parse_compare(text: str) -> tuple[str, ...]:
+    """Parse words with commas between them; `none` is no word."""
+    word = choice("stdout", "files")
+    return () if text == "none" else tuple(dict.fromkeys(map(word, text.split(","))))
 
 
 def _class_live(value: Value) -> ClassLive | None:

@@ -102,6 +102,8 @@ class Playback:
     order: str = "effects"
     """Which order counts within a lane: that of `effects` (among themselves, and with reads and model calls), `strict` (all) or
     `free` (none)."""
+    compare: tuple[str, ...] = ()
+    """What of a command is compared beside its exit code: `stdout`, `files`."""
     late: str = "held"
     """Of what the recorded client had left before it came: `held` back, or `served` at its time."""
     late_wait: float = 60.0

@@ -53,6 +53,11 @@ def options(*names: str) -> Callable[[_F], _F]:
             metavar="WORD",
             help="real, or short: on the recorded clock, a thousandth of what is asked for.",
         ),
+        "compare": click.option(
+            "--compare",
+            metavar="WORDS",
+            help="stdout, files, or stdout,files: compared beside the command's exit code.",
+        ),
         "late": click.option(
             "--late",
             metavar="WORD",

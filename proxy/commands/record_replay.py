@@ -144,6 +144,7 @@ def record(
     "determinism",
     "sleeps",
     "late",
+    "compare",
     "json",
     "receipt",
     "quiet",

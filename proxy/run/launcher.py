@@ -23,6 +23,7 @@ from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
+from ...timeline.receipts.receipt import find_files
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
@@ -37,6 +38,7 @@ from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
+from .outputs import Folder, Stdout
 from .runtime import Runtime
 from .tampering import Baseline, named_files
 
@@ -169,6 +171,10 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack, search)
         child = _Child(job, runtime.registry.hurry)
         before = await for_clock
+        folder = await asyncio.to_thread(
+            Folder, Path.cwd(), left_out=(config.store, config.public_ca_dir)
+        )
+        stdout = stack.enter_context(Stdout())
         await child.start()
         watch = SocketWatch(lambda: child.pid)
         watching = sandboxed is None
@@ -179,6 +185,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 code = await child.wait()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
+            if watching:
+                await asyncio.to_thread(_stop_watch, watch)
+        stdout.close()
         open_run = runtime.registry.sole_run
         if open_run is None:
             info = await _empty_run(runtime, config, run)
@@ -186,7 +195,10 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
         ended = {"child_exit": code, "command": [redactor.redact_text(word) for word in command]}
-        await _note(runtime, info, {**ended, "contained": sandboxed is not None})
+        made = await asyncio.to_thread(_find_made, runtime, info, stdout, folder)
+        if config.mode is Mode.PLAYBACK and config.playback.compare:
+            made["compare"] = list(config.playback.compare)
+        await _note(runtime, info, {**ended, **made, "contained": sandboxed is not None})
         if changed := await asyncio.to_thread(before.compare):
             await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
@@ -223,6 +235,16 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         return code or (_NOT_WHOLE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
     return exit_code(receipt) or (code if code == _INTERRUPTED else min(code, _OWN))
+
+
+def _find_made(
+    runtime: Runtime, info: RunInfo, stdout: Stdout, folder: Folder
+) -> dict[str, object]:
+    """Give what the command left behind, as far as that is known. Blocking."""
+    tape = runtime.store.find_tape(info) if info.parent is not None else None
+    then = find_files(runtime.store, tape) if tape is not None else ()
+    found = {"stdout": stdout.result, "files": folder.changed(then)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _open_file(

@@ -45,6 +45,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               cut                             method and URL of a request whose client left before it had ended
               text                            for people: a warning, a loss, a reload
               child_exit, command, contained  from the launcher
+              stdout, files                   hash and bytes of what the command wrote; hashes of the files it changed, by path
+              compare                         what of these a replay compares
               sandbox                         what was seen of the sandbox, as receipts have it
               determinism                     what was seen of clock and randomness, as receipts have it
               basis                           what a replay makes them from: level, seed, hash_seed, start_ns

@@ -19,7 +19,7 @@ from typing import Any
 from ...config import Match, Mode, parse_match
 from ...store import RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
-from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
+from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
@@ -146,6 +146,31 @@ class Ended:
     child_exit: int | None = None
     """As `Receipt.child_exit`; None where no command was started."""
     command: tuple[str, ...] = ()
+    stdout: tuple[str, int] | None = None
+    """Hash and bytes of what it wrote; None where stdout was a terminal, or that cannot be known."""
+    files: Mapping[str, str] | None = None
+    """Hashes of the files that it changed in its working folder, by path; empty for one that is gone. None where they were too
+    many."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "Ended":
+        """Read it from the log."""
+        stdout = data.get("stdout")
+        command = tuple(data.get("command", ()))
+        return cls(data["child_exit"], command, stdout and tuple(stdout), data.get("files"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what is told of it beside its exit code."""
+        stdout = None if self.stdout is None else {"hash": self.stdout[0], "bytes": self.stdout[1]}
+        return {"stdout": stdout, "files": None if self.files is None else dict(self.files)}
+
+
+def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
+    """Give the paths of the files that the command of a recording changed. Blocking."""
+    for event in store.log(tape):
+        if event.kind is EventKind.NOTED and event.data.get("files"):
+            return tuple(event.data["files"])
+    return ()
 
 
 @dataclass(slots=True)
@@ -230,6 +255,10 @@ class Receipt:
     """How the command ended while its tape was recorded."""
     command: tuple[str, ...] = ()
     """Secrets are replaced; empty where no command was started."""
+    ended: Ended = Ended()
+    """The same, with what it left behind."""
+    compared: tuple[str, ...] = ()
+    """What of that is compared."""
 
     @property
     def faithful(self) -> bool | None:
@@ -311,10 +340,12 @@ class Receipt:
             "exit_code": exit_code(self),
             "child_exit": self.child_exit,
             "command": list(self.command),
+            **self.ended.to_json(),
             "tape": {
                 "standing": self.standing,
                 "child_exit": self.recorded.child_exit,
                 "command": list(self.recorded.command),
+                **self.recorded.to_json(),
             }
             if self.standing
             else None,
@@ -477,6 +508,9 @@ class _Fold:
             case EventKind.NOTED:
                 receipt.child_exit = data.get("child_exit", receipt.child_exit)
                 receipt.command = tuple(data.get("command", receipt.command))
+                if "child_exit" in data:
+                    receipt.ended = Ended.of(data)
+                    receipt.compared = tuple(data.get("compare", ()))
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)
@@ -649,10 +683,22 @@ class _Fold:
         """Note a command that ended otherwise than its tape says."""
         receipt = self.receipt
         now, then = receipt.child_exit, receipt.recorded.child_exit
-        if now is None or then is None or now == then or receipt.stopped:
+        if receipt.stopped:
             return
-        differs = Difference(_EXIT, str(then), str(now))
-        text = f"the command ended with {now}, and with {then} while it was recorded"
+        if now is not None and then is not None and now != then:
+            differs = Difference(_EXIT, str(then), str(now))
+            self._end_differs(
+                differs, f"the command ended with {now}, and with {then} while it was recorded"
+            )
+        for word in receipt.compared:
+            found = (_compare_stdout if word == "stdout" else _compare_files)(
+                receipt.recorded, receipt.ended
+            )
+            if found is not None:
+                self._end_differs(*found)
+
+    def _end_differs(self, differs: Difference, text: str) -> None:
+        receipt = self.receipt
         command = receipt.command[0] if receipt.command else ""
         seq = Seq(receipt.requests + 1)
         self._diverged(
@@ -678,8 +724,7 @@ class _Fold:
             if event.kind is EventKind.GAP:
                 _take_gap(gaps, event.data)
             elif event.kind is EventKind.NOTED and "child_exit" in event.data:
-                said = event.data
-                self.receipt.recorded = Ended(said["child_exit"], tuple(said.get("command", ())))
+                self.receipt.recorded = Ended.of(event.data)
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
@@ -761,3 +806,43 @@ def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
 def _bounded(rows: list[Any], row: Any) -> None:
     if len(rows) < _LISTED:
         rows.append(row)
+
+
+_UNKNOWN = "(unknown)"
+"""Shown for what a command left behind and nobody knows."""
+
+
+def _compare_stdout(then: Ended, now: Ended) -> tuple[Difference, str] | None:
+    if then.stdout == now.stdout and now.stdout is not None:
+        return None
+    shown = [
+        _UNKNOWN if one is None else f"{one[0]}, {one[1]} bytes"
+        for one in (then.stdout, now.stdout)
+    ]
+    text = "what the command wrote to stdout differs from the recording"
+    if None in (then.stdout, now.stdout):
+        text = "stdout cannot be compared: a terminal is not kept, nor is a device; write it to a file or a pipe, then and now"
+    return Difference("stdout", *shown), text
+
+
+def _compare_files(then: Ended, now: Ended) -> tuple[Difference, str] | None:
+    if then.files is None or now.files is None:
+        shown = [
+            _UNKNOWN if one.files is None else f"{len(one.files)} files" for one in (then, now)
+        ]
+        return Difference(
+            "files", *shown
+        ), "files cannot be compared: the working folder holds, or was changed in, too many"
+    names = sorted({*then.files, *now.files})
+    other = [name for name in names if then.files.get(name, "") != now.files.get(name, "")]
+    if not other:
+        return None
+    first = other[0]
+    shown = [
+        f"{one_line(first)} {one.files.get(first, '') or ABSENT}"
+        for one in (then, now)
+        if one.files is not None
+    ]
+    more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+    text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
+    return Difference("files", *shown), text

@@ -31,6 +31,7 @@ from ..reading.contract_row import ContractRow
 from .effects import Effect, describe_outcome
 from .receipt import (
     UNTESTABLE,
+    Ended,
     GapRow,
     GateRow,
     InjectedRow,
@@ -417,9 +418,20 @@ def _commands(receipt: Receipt) -> list[str]:
     """Say what was run and how it ended, then and now."""
     now = _ended(receipt.command, receipt.child_exit)
     then = _ended(receipt.recorded.command, receipt.recorded.child_exit)
-    if now == then or not receipt.recorded.command:
-        return [f"command: {now}"]
-    return [f"command: {now}", f"recorded: {then}"]
+    lines = [f"command: {now}"]
+    if now != then and receipt.recorded.command:
+        lines.append(f"recorded: {then}")
+    wrote, had = _wrote(receipt.ended), _wrote(receipt.recorded)
+    if wrote:
+        lines.append(f"stdout: {wrote}" + (f"; recorded: {had}" if had and had != wrote else ""))
+    return lines
+
+
+def _wrote(ended: Ended) -> str:
+    """Give what a command wrote to stdout; empty where that is not known, or nothing."""
+    if ended.stdout is None or not ended.stdout[1]:
+        return ""
+    return f"{ended.stdout[1]} bytes, hash {ended.stdout[0]}"
 
 
 def _ended(command: tuple[str, ...], code: int | None) -> str:
