@@ -41,17 +41,16 @@ def note_late(pending: PendingExchange) -> None:
 
 def refuse_late(pending: PendingExchange) -> http.Response:
     """Log that a client waited for what its recorded self had left before it came; give the refusal."""
-    assert pending.request is not None
-    gone = _recorded_gone(pending)
-    steps = pending.steps
+    request, gone, steps = pending.request, _recorded_gone(pending), pending.steps
     begun = steps is not None and steps.head
     after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"
     what = "the rest of this answer" if begun else "this answer"
     reason = f"the recorded client left after {after} and never saw {what}; {_ADVICE}"
-    note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+    if request is not None:
+        note_verdict(pending, request, VerdictKind.REFUSED, reason)
     if not _is_not_compared(pending):
         _note(pending, _show(gone)[1], "waits for more", reason)
-    return refusal(pending.request, None, reason)
+    return refusal(request, None, reason)
 
 
 def _is_not_compared(pending: PendingExchange) -> bool:
@@ -77,7 +76,8 @@ def _show(gone: Gone | None) -> tuple[str, str]:
 
 def _note(pending: PendingExchange, then: str, now: str, text: str) -> None:
     request, decision = pending.request, pending.decision
-    assert request is not None
+    if request is None:  # nothing is played before it is known
+        return
     seq = decision.seq if decision is not None else None
     differs = (Difference("delivery", then, now),)
     left = Divergence(

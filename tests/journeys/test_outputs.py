@@ -107,7 +107,7 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
     work = tmp_path / "work"
     work.mkdir()
     words = [sys.executable, "-c", PROGRAM]
-    flags = ["-q", "--store", store]
+    flags: list[str | Path] = ["-q", "--store", store]
     done = playhead("record", "--run", "r", *flags, "--", *words, "paid", "refunded", cwd=work)
     assert done.returncode == 0, done.stderr
     flags += ["--no-sandbox", "--compare", compare]
