@@ -117,6 +117,9 @@ DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
         )
         for host, names in HOSTS_OF_MEMBERS
     ),
+    # When the SDK asked for feature flags (posthog 7, `request.post`).
+    IgnoreRule(parse_match("POST *://*.posthog.com/flags*"), json=("$.sentAt",)),
+    IgnoreRule(parse_match("POST *://*.posthog.com/decide*"), json=("$.sentAt",)),
     # Signatures in a URL, and the dates they are made with.
     IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
     IgnoreRule(

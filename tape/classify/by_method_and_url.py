@@ -41,17 +41,15 @@ _TELEMETRY = (
     "POST *://*.posthog.com/i/*",
     "POST *://*.posthog.com/track*",
     "POST *://*.posthog.com/engage*",
-    "POST *://*.posthog.com/decide*",
-    "POST *://*.posthog.com/flags*",
     # Sentry
     "POST *://*.sentry.io/api/*/envelope*",
     "POST *://*.sentry.io/api/*/store*",
     # Statsig
-    "*://statsigapi.net",
-    "*://*.statsigapi.net",
-    "*://*.statsig.com/v1/*",
-    "*://statsig.anthropic.com",
-    "*://*featuregates.org",
+    "GET,POST *://statsigapi.net/v1/*",
+    "GET,POST *://*.statsigapi.net/v1/*",
+    "GET,POST *://*.statsig.com/v1/*",
+    "GET,POST *://statsig.anthropic.com/v1/*",
+    "GET,POST *://*featuregates.org/v1/*",
     # Segment, Amplitude, Mixpanel
     "POST *://*.segment.io/v1/*",
     "GET *://cdn-settings.segment.com",
@@ -99,9 +97,9 @@ _TELEMETRY = (
     "POST *://*/api/public/ingestion",
     "POST *://*/api/public/otel/v1/traces",
     # Hosts that are nothing else
-    "*://telemetry.crewai.com",
-    "*://telemetry.traceloop.com",
-    "*://telemetry.nextjs.org",
+    "POST *://telemetry.crewai.com",
+    "POST *://telemetry.traceloop.com",
+    "POST *://telemetry.nextjs.org",
     # LiteLLM reads its price list when it is imported; Hugging Face counts downloads.
     "GET,HEAD *://raw.githubusercontent.com/BerriAI/litellm/*",
     "*://huggingface.co/api/telemetry/*",
@@ -118,6 +116,9 @@ _EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
     ("POST *://api.groq.com/openai/v1/fine_tunings*", RequestClass.EFFECT),
     # A clone or fetch of git asks by POST.
     ("POST *://*/*/git-upload-pack", RequestClass.READ),
+    # Which features somebody has decides on what the agent does.
+    ("POST *://*.posthog.com/flags*", RequestClass.READ),
+    ("POST *://*.posthog.com/decide*", RequestClass.READ),
 )
 
 _INFERENCE = (
