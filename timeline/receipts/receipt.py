@@ -19,6 +19,7 @@ from typing import Any
 from ...config import Match, Mode, parse_match
 from ...store import RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
+from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
@@ -189,6 +190,8 @@ class Receipt:
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
     a linked value stands for another than before."""
+    background: list[dict[str, Any]] = field(default_factory=list)
+    """Reads at the end of the tape that an SDK sends from a thread, perhaps too late, and that were not asked for."""
     late: list[int] = field(default_factory=list)
     """Requests that were served what their recorded selves had left before it came; the first of them."""
     headers_differ: Counter[str] = field(default_factory=Counter)
@@ -365,6 +368,7 @@ class Receipt:
                 for one in self.model_drift
             ],
             "drifted": self.drifted,
+            "background": self.background,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
@@ -717,6 +721,7 @@ class _Fold:
     def _find_unused(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
+        last = 0
         begun: dict[int, Mapping[str, Any]] = {}
         gaps: list[GapRow] = []
         for event in self.store.log(tape):
@@ -727,16 +732,33 @@ class _Fold:
                 self.receipt.recorded = Ended.of(event.data)
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
+                if event.data["request_class"] != RequestClass.TELEMETRY.value:
+                    last = max(last, event.seq)
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
                 data = begun.pop(event.seq)
                 self._add_unused(event.seq, data, unused)
             elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
                 self._add_unused(event.seq, event.data, unused)
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
+        self._spare_background(tape, last)
         if any(gap.exchanges != 0 for gap in gaps):
             self.receipt.tape_gap = True
             text = f"its tape {tape.id!r} has a gap: not all that was done then is on it"
             self.receipt.warnings.append(text)
+
+    def _spare_background(self, tape: RunInfo, last: int) -> None:
+        """Take from what is unused the reads at the end of a tape that an SDK sends from a thread, perhaps too late."""
+        receipt = self.receipt
+        while receipt.unused and receipt.counts["unused"] == len(receipt.unused):
+            row = receipt.unused[-1]
+            recorded = self.store.find_exchange(tape, row["seq"])
+            found = find_background_read(recorded.request) if recorded is not None else None
+            if row["seq"] != last or found is None:
+                return
+            receipt.background.insert(0, {**row, "sdk": found.sdk})
+            receipt.unused.pop()
+            receipt.counts["unused"] -= 1
+            last -= 1
 
     def _add_unused(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
         if seq not in self.served and not self._spared(data):

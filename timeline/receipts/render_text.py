@@ -440,8 +440,11 @@ def _ended(command: tuple[str, ...], code: int | None) -> str:
 
 
 def _beside(receipt: Receipt) -> list[str]:
-    """Say which header fields differed and were reported alone."""
-    lines = []
+    """Say what differed and was reported alone."""
+    lines = [
+        f"not asked for, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks from a thread)"
+        for row in receipt.background
+    ]
     if receipt.headers_differ:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.headers_differ.items()))
         lines.append(f"headers differ: {plain(told)}")

@@ -1,0 +1,35 @@
+"""Which reads an SDK sends from a thread, as a table."""
+
+from dataclasses import replace
+
+import pytest
+
+from playhead.tape.classify.background_reads import find_background_read
+from playhead.tests.support.exchanges import make_request
+
+GCS, COSMOS = b"gcloud-python/3.17.0", b"azsdk-python-cosmos/4.14.0 Python/3.13.0"
+STORAGE = "https://storage.googleapis.com/storage/v1/b/acme"
+
+
+@pytest.mark.parametrize(
+    ("what", "agent", "sdk"),
+    [
+        (f"GET {STORAGE}", GCS, "google-cloud-storage"),
+        (f"GET {STORAGE}?projection=noAcl", GCS, "google-cloud-storage"),
+        ("GET https://acme.documents.azure.com/", COSMOS, "azure-cosmos"),
+        ("GET https://acme-westeurope.documents.azure.com/", COSMOS, "azure-cosmos"),
+        # What is in a bucket or an account, what changes it, and whoever else asks.
+        (f"GET {STORAGE}/o/x", GCS, ""),
+        (f"GET {STORAGE}/o", GCS, ""),
+        ("GET https://storage.googleapis.com/storage/v1/b", GCS, ""),
+        (f"DELETE {STORAGE}", GCS, ""),
+        (f"GET {STORAGE}", b"curl/8", ""),
+        ("GET https://acme.documents.azure.com/dbs/d", COSMOS, ""),
+        ("GET https://example.com/", COSMOS, ""),
+    ],
+)
+def test_a_read_of_a_thread_is_known_by_its_sdk(what: str, agent: bytes, sdk: str) -> None:
+    """By place and `User-Agent` together."""
+    request = replace(make_request(what), headers=((b"User-Agent", agent),))
+    found = find_background_read(request)
+    assert (found.sdk if found is not None else "") == sdk
